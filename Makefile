@@ -1,0 +1,69 @@
+# Two commands do everything: `make demo` and `make test`. Both make their own environment in .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+LOCK = .ci/dev-requirements.txt
+
+.PHONY: demo test check format lint types imports tests other-python golden bench binary lock pictures clean
+
+demo: $(VENV)/.installed  ## open the terminal UI on the embedded demo cluster
+	@$(BIN)/kubectl-qos --demo
+
+test: check tests other-python  ## every check and every test
+
+check: format lint types imports
+
+$(VENV)/.installed: pyproject.toml $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+format: $(VENV)/.installed
+	$(BIN)/ruff format --check --quiet .
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check --quiet .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed
+	$(BIN)/lint-imports --no-cache
+
+tests: $(VENV)/.installed
+	$(BIN)/pytest -n auto -q
+
+# The other supported interpreters, where they are installed; the matrix of the workflows has them all.
+other-python: $(VENV)/.installed
+	@for name in python3.11 python3.13; do \
+	  python=$$(for found in $$name $$HOME/.pyenv/versions/$${name#python}*/bin/$$name; do \
+	    $$found -c '' 2>/dev/null && echo $$found && break; done); \
+	  if [ -z "$$python" ]; then echo "skipped: $$name is not installed"; continue; fi; \
+	  if [ "$$($$python -c 'import sys; print(sys.version_info[:2])')" = \
+	       "$$($(BIN)/python -c 'import sys; print(sys.version_info[:2])')" ]; then continue; fi; \
+	  echo "tests on $$python"; \
+	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
+	done
+
+golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
+	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.gz \
+	  tests/golden/data/v*-dev.jsonl.gz tests/golden/data/quantity-dev.jsonl.gz
+
+bench: $(VENV)/.installed  ## speed as ratios against named yardsticks
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/list.py
+
+binary: $(VENV)/.installed  ## a folder with a binary that needs no Python: dist/kubectl-qos
+	$(BIN)/pyinstaller --noconfirm --log-level WARN build.spec
+
+pictures: $(VENV)/.installed  ## the pictures of docs/
+	$(BIN)/python docs/make_pictures.py
+
+lock: $(VENV)/.installed  ## renew the locked versions of development
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command 'make lock' --group dev pyproject.toml -o $(LOCK)
+
+clean:
+	rm -rf $(VENV) $(VENV)-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Speed as ratios against named yardsticks, one file per question. Never timed tests."""

@@ -1,0 +1,48 @@
+"""Run a command in a process of its own and say what it took."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """Wall time and CPU time in seconds, peak memory in bytes."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
+    """What one run took. Raises CalledProcessError where the command failed."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **(environment or {})},
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Run(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
+
+
+def interleaved(
+    commands: Mapping[str, Sequence[str]], times: int, environment: Mapping[str, str] | None = None
+) -> dict[str, Run]:
+    """The median of each command over rounds in which each runs once, so that noise hits them alike."""
+    runs: dict[str, list[Run]] = {name: [] for name in commands}
+    for _ in range(times):
+        for name, command in commands.items():
+            runs[name].append(run(command, environment))
+    return {name: Run(*map(median, zip(*found, strict=True))) for name, found in runs.items()}

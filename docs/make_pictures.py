@@ -1,0 +1,55 @@
+"""Make the pictures of docs/pictures from the demo cluster: `make pictures`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+os.environ["TEXTUAL_ANIMATIONS"] = "none"
+os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
+os.environ.pop("NO_COLOR", None)
+
+from textual.widgets import Input
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.tui.app import QosApp
+
+PICTURES = Path(__file__).parent / "pictures"
+SHOTS = (
+    ("pods", (120, 36), ("tab", "j", "enter")),
+    ("all-nodes", (160, 40), ()),
+    ("narrow", (80, 24), ("tab", "j", "enter")),
+    ("explain", (110, 40), ("d",)),
+    ("edit", (120, 36), ("e", "tab", "1", "G", "i")),
+    ("make-guaranteed", (120, 36), ("e", "ctrl+g")),
+    ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+)
+
+
+async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+    """Press the keys in a terminal of that size and keep what is on the screen."""
+    app = QosApp(DemoSource(), Scope())
+    async with app.run_test(size=size) as pilot:
+        while app.facts is None:
+            await pilot.pause(0.01)
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause()
+        for line in app.screen.query(Input):
+            line.cursor_blink = False
+        await pilot.pause()
+        (PICTURES / f"{name}.svg").write_text(app.export_screenshot(title="kubectl qos"), encoding="utf-8")
+    print(PICTURES / f"{name}.svg")
+
+
+async def main() -> None:
+    """Every picture, one after the other."""
+    PICTURES.mkdir(exist_ok=True)
+    for name, size, keys in SHOTS:
+        await shoot(name, size, keys)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,62 @@
+"""Parse the command line and import the shell that is needed, and only that."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of the command line; without a command, of the terminal UI."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    from kubectl_qos.cli.run import guarded, run
+
+    def act() -> int:
+        from kubectl_qos.cli.parser import parse
+
+        options = parse(_separated_verbosity(words))
+        if options.command not in {None, "edit"} or getattr(options, "version", False):
+            return run(options)
+        if options.command is None and not sys.stdout.isatty():
+            options.command = "top"
+            return run(options)
+        return _open_ui(options)
+
+    return guarded(act, verbosity=9 if {"-v=9", "-v9", "--v=9"} & set(words) else 0)
+
+
+def _open_ui(options: argparse.Namespace) -> int:
+    """The terminal UI on what the flags name; for `edit`, on the edit screen of its target."""
+    from dataclasses import replace
+
+    from kubectl_qos.cli.explain import find_pod, parse_targets
+    from kubectl_qos.cli.sources import asked
+    from kubectl_qos.errors import UsageError
+
+    targets = parse_targets(getattr(options, "target", []))
+    if len(targets) > 1:
+        raise UsageError("one pod or workload can be edited at a time")
+    if targets and not sys.stdout.isatty():
+        raise UsageError(
+            "edit opens the terminal UI, and standard output is no terminal",
+            hint="kubectl qos explain says how a pod stands",
+        )
+    wanted = asked(options)
+    scope = wanted.scope
+    if not targets and getattr(options, "namespace", None) is None:
+        # The UI is there to browse: the context's own namespace restricts commands only.
+        scope = replace(scope, namespace=None)
+    from kubectl_qos.tui.start import start
+
+    find = (lambda snapshot: find_pod(targets[0], snapshot, wanted)) if targets else None
+    return start(wanted.source, scope, find=find, notes=wanted.problems)
+
+
+def _separated_verbosity(words: Sequence[str]) -> list[str]:
+    """Kubectl writes `-v=9`; argparse would take the sign as part of the number."""
+    return [f"-v{word[3:]}" if word.startswith("-v=") else word for word in words]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

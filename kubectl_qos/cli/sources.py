@@ -1,0 +1,95 @@
+"""From flags to a source and a scope: --demo, -f, or the cluster of the kubeconfig."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.errors import QuantityError, UsageError
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command works on, and the problems of documents that could not be read."""
+
+    source: Source
+    scope: Scope
+    problems: tuple[str, ...] = ()
+    failed: bool = False
+
+
+def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
+    """The source and scope that the flags name. Raises QosError."""
+    memory = _node_memory(getattr(options, "node_memory", None))
+    files = getattr(options, "filename", None) or []
+    demo = getattr(options, "demo", False)
+    if files and demo:
+        raise UsageError("--demo and -f cannot be used together")
+    if files.count("-") > 1:
+        raise UsageError("standard input cannot be used for multiple arguments")
+    problems: tuple[str, ...] = ()
+    source: Source
+    if demo:
+        from kubectl_qos.cluster.demo import DemoSource
+
+        source = DemoSource()
+    elif files:
+        from kubectl_qos.cluster.files import FileSource
+
+        found = FileSource(files, recursive=getattr(options, "recursive", False), memory_bytes=memory)
+        problems = tuple(str(problem) for problem in found.problems)
+        source = found
+    else:
+        source = _live(options, memory)
+    return Asked(source, scope_of(options, source, names), problems, bool(problems))
+
+
+def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] = ()) -> Scope:
+    """Which pods the flags mean, with the source's own namespace where none is given."""
+    selector = getattr(options, "selector", None) or ""
+    wanted = frozenset(names)
+    if wanted and selector:
+        raise UsageError("only one of NAME or selector can be provided")
+    namespace = getattr(options, "namespace", None)
+    node = getattr(options, "node", None)
+    everywhere = getattr(options, "all_namespaces", False)
+    if namespace is None and not everywhere and node is None:
+        namespace = source.default_namespace
+    return Scope(
+        namespace=None if everywhere else namespace,
+        names=wanted,
+        node=node,
+        selector=Selector.parse(selector),
+        selector_text=selector,
+    )
+
+
+def _live(options: argparse.Namespace, memory: int | None) -> Source:
+    from kubectl_qos.cluster.connection import ConnectionOptions, connect
+    from kubectl_qos.cluster.live import LiveSource
+
+    connection = connect(
+        ConnectionOptions(
+            kubeconfig=getattr(options, "kubeconfig", None),
+            context=getattr(options, "context", None),
+            namespace=getattr(options, "namespace", None),
+        )
+    )
+    return LiveSource(connection, with_usage=not getattr(options, "no_usage", False), memory_bytes=memory)
+
+
+def _node_memory(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        size = Quantity.parse(text).value()
+    except QuantityError as error:
+        raise UsageError(f"--node-memory {text!r}: {error}", hint="write a size such as 16Gi") from None
+    if size <= 0:
+        raise UsageError(f"--node-memory {text!r} must be positive", hint="write a size such as 16Gi")
+    return size

@@ -1,0 +1,43 @@
+"""The embedded demo cluster: four nodes and some sixty pods of every kind, with usage.
+
+Made from recordings of a real node by tests/recordings/make_demo.py; always the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+DEMO_FILE: Final = Path(__file__).with_name("demo.json")
+DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+"""The moment at which the demo is frozen; ages are counted from it."""
+
+
+class DemoSource:
+    """The demo as a source."""
+
+    title = "demo"
+    is_live = False
+    default_namespace = None
+
+    @cached_property
+    def _files(self) -> FileSource:
+        return FileSource([str(DEMO_FILE)])
+
+    def now(self) -> datetime:
+        """The demo's frozen moment."""
+        return DEMO_TIME
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """The whole demo cluster."""
+        return self._files.snapshot(scope)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The object as the demo has it."""
+        return self._files.raw(pod)

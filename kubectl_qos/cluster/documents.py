@@ -1,0 +1,256 @@
+"""YAML and JSON documents taken apart: one or many, Lists, pods, workloads, nodes and pod metrics.
+
+A bad document is named and left out: the good ones still answer. Not here: where the bytes come from
+(files.py), and what a problem is called (problems.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count, pairwise
+from typing import Any, Final
+
+import msgspec
+
+from kubectl_qos.cluster import problems
+from kubectl_qos.cluster.usage import usage_by_pod
+from kubectl_qos.cluster.workloads import WORKLOADS, pod_of_workload, template_path
+from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.metrics import PodMetrics
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert, decoder_of
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+
+
+@dataclass
+class Found:
+    """What the documents held, and what was wrong with others."""
+
+    pods: list[Pod] = field(default_factory=list)
+    nodes: dict[str, NodeObject] = field(default_factory=dict)
+    usage: dict[PodKey, PodUsage] = field(default_factory=dict)
+    problems: list[InputError] = field(default_factory=list)
+    others: int = 0
+    sharing: Sharing = field(default_factory=Sharing)
+
+
+def read_documents(content: bytes, name: str, found: Found) -> None:
+    """Put every document of a file where it belongs; what is wrong with it goes to the problems."""
+    content = content.removeprefix(_BYTE_ORDER_MARK)
+    if not content.strip():
+        found.problems.append(problems.empty(name))
+    elif _is_json(content):
+        for place, document in _json_documents(content, name):
+            _read_json(document, place, found)
+    else:
+        _read_yaml(content, name, found)
+
+
+def plain_objects(content: bytes, name: str) -> Iterator[dict[str, Any]]:
+    """Every object of a file as plain JSON, Lists taken apart; documents that cannot be read are left out."""
+    content = content.removeprefix(_BYTE_ORDER_MARK)
+    for document in _plain_documents(content, name):
+        if not isinstance(document, dict):
+            continue
+        kind = str(document.get("kind") or "")
+        items = document.get("items")
+        if kind.endswith("List") and isinstance(items, list):
+            of_list = kind.removesuffix("List")
+            yield from ({"kind": of_list, **item} for item in items if isinstance(item, dict))
+        else:
+            yield document
+
+
+def _plain_documents(content: bytes, name: str) -> Iterator[Any]:
+    if _is_json(content):
+        for _, part in _json_documents(content, name):
+            with suppress(*_NOT_JSON):
+                yield _plain.decode(part)
+        return
+    for place, text in _yaml_documents(content.decode(errors="replace"), name):
+        with suppress(InputError):
+            yield _yaml_value(text, place)
+
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_DOCUMENT_START = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+_Json = memoryview | msgspec.Raw
+
+
+class _Envelope(msgspec.Struct):
+    """The outside of an object; items stay bytes until each is decoded into what it is."""
+
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_text = msgspec.json.Decoder(msgspec.Raw)
+_envelopes = msgspec.json.Decoder(_Envelope)
+_pods = decoder_of(Pod)
+_plain = msgspec.json.Decoder(float_hook=str)
+
+
+def _is_json(content: bytes) -> bool:
+    return content.lstrip().startswith(b"{") and b"\n---" not in content
+
+
+def _json_documents(content: bytes, name: str) -> Iterator[tuple[problems.Place, memoryview]]:
+    """One JSON text after another, as two kubectl commands write them into one pipe."""
+    rest, line = memoryview(content), 1
+    for number in count(1):
+        end = _end_of_first(rest)
+        yield problems.Place(name, number if number > 1 or end else 0, line), rest[: end or len(rest)]
+        if not end:
+            return
+        line += bytes(rest[:end]).count(b"\n")
+        rest = rest[end:]
+
+
+def _end_of_first(content: memoryview) -> int | None:
+    """Where the first of several texts ends; None for a single one, and for what is no JSON."""
+    try:
+        _text.decode(content)
+    except msgspec.DecodeError as error:
+        trailing = _TRAILING.search(str(error))
+        # The byte that is named is the one after the first that is too many.
+        return int(trailing[1]) - 1 if trailing is not None else None
+    except UnicodeError:
+        return None
+    return None
+
+
+def _read_json(content: memoryview, place: problems.Place, found: Found) -> None:
+    """One JSON object or List; large dumps are decoded item by item into the fields we read."""
+    try:
+        envelope = _envelopes.decode(content)
+    except msgspec.ValidationError:
+        _read_json_object(content, place, "", found)
+        return
+    except _NOT_JSON as error:
+        found.problems.append(problems.bad_json(error, content, place))
+        return
+    if envelope.items is None or not envelope.kind.endswith("List"):
+        _read_json_object(content, place, envelope.kind, found)
+        return
+    of_list = envelope.kind.removesuffix("List")
+    for number, item in enumerate(envelope.items):
+        try:
+            kind = _envelopes.decode(item).kind or of_list
+        except _NOT_JSON:
+            kind = of_list
+        _read_json_object(item, place.item(number), kind, found)
+
+
+def _read_json_object(content: _Json, place: problems.Place, kind: str, found: Found) -> None:
+    if kind == "Pod":
+        try:
+            _add_pod(_pods.decode(content), found)
+        except (*_NOT_JSON, QosError):
+            # The slow road finds what is wrong.
+            pass
+        else:
+            return
+    try:
+        raw = _plain.decode(content)
+    except _NOT_JSON as error:
+        found.problems.append(problems.bad_json(error, content, place))
+    else:
+        _take(raw, str(place), found, kind)
+
+
+def _read_yaml(content: bytes, name: str, found: Found) -> None:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        found.problems.append(problems.not_text(name, error.start))
+        return
+    for place, document in _yaml_documents(text, name):
+        try:
+            raw = _yaml_value(document, place)
+        except InputError as error:
+            found.problems.append(error)
+        else:
+            if raw is not None:
+                _take(raw, str(place), found)
+
+
+def _yaml_documents(text: str, name: str) -> Iterator[tuple[problems.Place, str]]:
+    """The documents of a YAML stream, split so that a broken one does not take the others with it."""
+    starts = [match.start() for match in _DOCUMENT_START.finditer(text)]
+    bounds = [0, *[start for start in starts if start], len(text)]
+    parts = [(begin, text[begin:end]) for begin, end in pairwise(bounds) if text[begin:end].strip(" \t\r\n-")]
+    for number, (begin, part) in enumerate(parts, start=1):
+        line = text.count("\n", 0, begin) + 1
+        yield problems.Place(name, number if len(parts) > 1 else 0, line), part
+
+
+def _yaml_value(text: str, place: problems.Place) -> Any:
+    """One YAML document as plain values. Raises InputError."""
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_yaml_loader())  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as error:
+        raise problems.bad_yaml(error, place) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not valid YAML: {' '.join(str(error).split())}") from None
+
+
+@cache
+def _yaml_loader() -> Any:
+    """The safe loader, but without times: Kubernetes reads an unquoted time as the text that it is."""
+    import yaml
+
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    resolvers = {
+        first: [(tag, form) for tag, form in found if tag != "tag:yaml.org,2002:timestamp"]
+        for first, found in base.yaml_implicit_resolvers.items()
+    }
+    return type("Loader", (base,), {"yaml_implicit_resolvers": resolvers})
+
+
+def _take(raw: Any, place: str, found: Found, kind_of_items: str = "") -> None:
+    """Put one object, or every item of a List, where it belongs."""
+    if not isinstance(raw, Mapping):
+        found.problems.append(problems.not_an_object(place, raw))
+        return
+    kind = raw.get("kind") or kind_of_items
+    if not isinstance(kind, str) or not kind:
+        found.problems.append(problems.no_kind(place))
+        return
+    items = raw.get("items")
+    if kind.endswith("List") and (items is None or isinstance(items, list)):
+        for number, item in enumerate(items or ()):
+            _take(item, f"{place}: items[{number}]", found, kind.removesuffix("List"))
+        return
+    try:
+        _take_object(kind, raw, found)
+    except (msgspec.ValidationError, QosError) as error:
+        found.problems.append(problems.bad_field(f"{place}: {problems.reference(kind, raw)}", raw, error))
+
+
+def _take_object(kind: str, raw: Mapping[str, Any], found: Found) -> None:
+    if kind == "Pod":
+        _add_pod(convert({**raw, "kind": kind}, Pod), found)
+    elif kind in WORKLOADS:
+        _add_pod(pod_of_workload(kind, raw), found)
+    elif kind == "Node":
+        node = convert(raw, NodeObject)
+        found.nodes[node.name] = node
+    elif kind == "PodMetrics":
+        found.usage |= usage_by_pod([convert(raw, PodMetrics)])
+    else:
+        found.others += 1
+
+
+def _add_pod(pod: Pod, found: Found) -> None:
+    if not pod.containers:
+        path = ".".join((*template_path(pod.kind), "spec.containers"))
+        raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
+    found.pods.append(found.sharing.pod(pod))

@@ -1,0 +1,140 @@
+"""Manifests, dumps and standard input as a source. What is in their documents is documents.py's affair."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+EXTENSIONS: Final = (".json", ".yaml", ".yml")
+
+
+class FileSource:
+    """Manifests and dumps, read once."""
+
+    is_live = False
+    default_namespace = None
+
+    def __init__(
+        self, paths: Sequence[str], *, recursive: bool = False, memory_bytes: int | None = None
+    ) -> None:
+        self._paths = paths
+        self._recursive = recursive
+        self._memory_bytes = memory_bytes
+        self._found = read(paths, recursive=recursive)
+
+    @property
+    def title(self) -> str:
+        """The names that were given."""
+        return ", ".join("standard input" if path == "-" else path for path in self._paths)
+
+    @property
+    def problems(self) -> list[InputError]:
+        """The documents that could not be used."""
+        return self._found.problems
+
+    def now(self) -> datetime:
+        """The present: a dump does not say when it was made."""
+        return datetime.now(UTC)
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """All that was read; the scope is applied by whoever shows it."""
+        del scope
+        return Snapshot(
+            pods=tuple(self._found.pods),
+            nodes=self._found.nodes,
+            usage=self._found.usage,
+            assumed_memory_bytes=self._memory_bytes,
+        )
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The object as it is written, read again. Raises InputError if it is no longer there."""
+        for path in self._paths:
+            if path == "-":
+                raise InputError(
+                    "standard input cannot be read twice", hint="save it to a file and give -f FILE"
+                )
+            for name, content in _contents(path, recursive=self._recursive):
+                for raw in plain_objects(content, name):
+                    if _names(raw, pod):
+                        return raw
+        raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
+
+
+def read(paths: Iterable[str], *, recursive: bool = False) -> Found:
+    """Everything in files, folders and standard input (`-`); problems of documents are in the result.
+
+    Raises InputError where nothing in them is a pod or node; problems after the first are its notes.
+    """
+    found = Found()
+    names = []
+    for path in paths:
+        for name, content in _contents(path, recursive=recursive):
+            names.append(name)
+            read_documents(content, name, found)
+    if found.pods or found.nodes:
+        return found
+    if found.problems:
+        first, *others = found.problems
+        for other in others:
+            first.add_note(str(other))
+        raise first
+    what = f"{found.others} other objects" if found.others else "nothing"
+    raise InputError(
+        f"{', '.join(names) or 'the input'}: no pods found, {what}",
+        hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
+    )
+
+
+def pod_from_yaml(text: str) -> Pod:
+    """The first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
+    found = Found()
+    if "kind:" not in text and '"kind"' not in text:
+        text = f"kind: Pod\n{text}"
+    read_documents(text.encode(), "text", found)
+    if found.problems:
+        raise found.problems[0]
+    if not found.pods:
+        raise InputError("the text holds no pod")
+    return found.pods[0]
+
+
+def _contents(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
+    if path == "-":
+        yield "standard input", sys.stdin.buffer.read()
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f'the path "{path}" does not exist')
+    if not place.is_dir():
+        yield path, _content_of(place)
+        return
+    pattern = "**/*" if recursive else "*"
+    files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
+    if not files:
+        raise InputError(
+            f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
+            hint="" if recursive else "-R looks into the folders below it too",
+        )
+    for file in files:
+        yield str(file), _content_of(file)
+
+
+def _content_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _names(raw: Mapping[str, Any], pod: Pod) -> bool:
+    metadata = raw.get("metadata") or {}
+    named = (raw.get("kind"), metadata.get("name") or "", metadata.get("namespace") or "")
+    return named == (pod.kind, pod.name, pod.namespace)

@@ -1,0 +1,204 @@
+"""A live cluster as a source: the pods asked for, what they are ranked against, and what is missing.
+
+A rank needs every pod of a node. Where the user may not list them, the rank is among those that can be
+seen, and the snapshot says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Final
+
+from kubectl_qos.cluster.api import Api, Progress
+from kubectl_qos.cluster.connection import Connection
+from kubectl_qos.cluster.prefetch import Later
+from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
+from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
+from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+
+NODES_ONE_BY_ONE: Final = 8
+"""Up to so many nodes, their pods are listed node by node instead of all pods of the cluster."""
+
+
+class LiveSource:
+    """The cluster behind a connection."""
+
+    is_live = True
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        with_usage: bool = True,
+        memory_bytes: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._connection = connection
+        self._api = Api(connection)
+        self._with_usage = with_usage
+        self._memory_bytes = memory_bytes
+        self._progress = progress
+
+    @property
+    def title(self) -> str:
+        """The context's name."""
+        return self._connection.context
+
+    @property
+    def default_namespace(self) -> str | None:
+        """The context's namespace, or the one given."""
+        return self._connection.namespace
+
+    def now(self) -> datetime:
+        """The present."""
+        return datetime.now(UTC)
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """Pods, nodes and usage as they are now.
+
+        Raises QosError where the pods asked for cannot be listed; nodes, usage and the pods of other
+        namespaces may be missing.
+        """
+        missing: list[Missing] = []
+        later = Later(lambda: self._usage(scope)) if self._with_usage else None
+        pods = self._pods(scope, missing)
+        nodes = self._nodes({pod.node_name for pod in pods if pod.node_name}, missing)
+        usage, unknown_usage = later.result() if later is not None and pods else ({}, None)
+        if unknown_usage is not None:
+            missing.append(unknown_usage)
+        return Snapshot(
+            pods=tuple(pods),
+            nodes=nodes,
+            usage=usage,
+            missing=tuple(missing),
+            assumed_memory_bytes=self._memory_bytes,
+            server_version="" if nodes else self._server_version(),
+        )
+
+    def workload(self, kind: str, namespace: str, name: str) -> Pod:
+        """The pod that a workload would make."""
+        if kind not in WORKLOADS:
+            raise InputError(f"{kind} has no pod template")
+        return pod_of_workload(kind, self._api.plain(path_of(kind, namespace, name), f"{kind} {name}"))
+
+    def pod(self, namespace: str, name: str) -> Pod:
+        """One pod. Raises ApiError (NotFound) in kubectl's words."""
+        return self._api.pod(namespace, name)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The whole object as the server has it now."""
+        path = path_of(pod.kind, pod.namespace, pod.name)
+        return {"kind": pod.kind, **self._api.plain(path, f"{pod.kind} {pod.name}")}
+
+    def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
+        """The pods asked for, and those that share a node with them."""
+        fields = [f"spec.nodeName={scope.node}"] if scope.node else []
+        whole_cluster = scope.namespace is None or scope.node is not None
+        if whole_cluster and not scope.selector_text and not scope.names:
+            return self._whole(",".join(fields), scope, missing)
+        if len(scope.names) == 1:
+            fields.append(f"metadata.name={next(iter(scope.names))}")
+        asked = self._api.pods(
+            namespace=scope.namespace,
+            label_selector=scope.selector_text,
+            field_selector=",".join(fields),
+            progress=self._progress,
+        )
+        return self._with_neighbours([pod for pod in asked if scope.matches(pod)], missing)
+
+    def _whole(self, fields: str, scope: Scope, missing: list[Missing]) -> list[Pod]:
+        """Every pod of the cluster or node; with fewer rights, of the namespace."""
+        try:
+            return self._api.pods(field_selector=fields, progress=self._progress)
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            if scope.namespace is None:
+                error.hint = "name a namespace that you may read with -n"
+                raise
+            missing.append(_no_neighbours(error))
+            return self._api.pods(namespace=scope.namespace, field_selector=fields)
+
+    def _with_neighbours(self, asked: list[Pod], missing: list[Missing]) -> list[Pod]:
+        names = {pod.node_name for pod in asked if pod.node_name}
+        if not names:
+            return asked
+        try:
+            if len(names) > NODES_ONE_BY_ONE:
+                everything = self._api.pods(progress=self._progress)
+                others = [pod for pod in everything if pod.node_name in names]
+            else:
+                others = [
+                    pod
+                    for name in sorted(names)
+                    for pod in self._api.pods(field_selector=f"spec.nodeName={name}")
+                ]
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            missing.append(_no_neighbours(error))
+            return asked
+        seen = {(pod.namespace, pod.name) for pod in others}
+        return others + [pod for pod in asked if (pod.namespace, pod.name) not in seen]
+
+    def _nodes(self, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
+        """The nodes of these names; one that is gone is left out, as a pod may outlive it for a while."""
+        try:
+            if len(names) > NODES_ONE_BY_ONE:
+                return {node.name: node for node in self._api.nodes()}
+            found = (self._node(name) for name in sorted(names))
+            return {node.name: node for node in found if node is not None}
+        except (ApiError, ServerUnreachable) as error:
+            missing.append(
+                Missing(
+                    "the nodes' memory capacity",
+                    str(error),
+                    "grant get and list on nodes; or give --node-memory 16Gi",
+                )
+            )
+            return {}
+
+    def _node(self, name: str) -> NodeObject | None:
+        try:
+            return self._api.node(name)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def _usage(self, scope: Scope) -> tuple[Mapping[PodKey, PodUsage], Missing | None]:
+        """Usage of all pods, because a rank is among the pods of every namespace; and what is not known."""
+        grant = "grant list on pods in the API group metrics.k8s.io in all namespaces"
+        try:
+            return self._api.pod_metrics(), None
+        except ApiError as error:
+            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE}:
+                remedy = "install metrics-server; without it the order is by oom_score_adj alone"
+                return {}, Missing("memory usage", "Metrics API not available", remedy)
+            if error.status != HTTPStatus.FORBIDDEN or scope.namespace is None:
+                return {}, Missing("memory usage", str(error), grant)
+            of_others = Missing("the memory usage of other namespaces", str(error), grant)
+        except QosError as error:
+            return {}, Missing("memory usage", str(error))
+        try:
+            return self._api.pod_metrics(scope.namespace), of_others
+        except QosError as error:
+            return {}, Missing("memory usage", str(error), grant)
+
+    def _server_version(self) -> str:
+        try:
+            return self._api.server_version()
+        except QosError:
+            return ""
+
+
+def _no_neighbours(error: ApiError) -> Missing:
+    return Missing(
+        "the other pods of these nodes",
+        str(error),
+        "grant list on pods in all namespaces; until then ranks are among the pods shown",
+    )

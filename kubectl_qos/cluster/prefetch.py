@@ -1,0 +1,75 @@
+"""Work that goes on in a thread meanwhile: the next page of a list, or another list altogether.
+
+The threads are daemons: whoever stops waiting for them, for an error or for ctrl-c, is not held up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
+from typing import Generic, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, the next one made in a thread while the previous one is worked on.
+
+    At most one finished item waits. Raises what making them raised, after the items before it.
+    """
+    queue: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
+    room = threading.Semaphore(1)
+    stopped = threading.Event()
+
+    def make() -> None:
+        try:
+            for item in items:
+                queue.put(_value(item))
+                room.acquire()
+                if stopped.is_set():
+                    return
+            queue.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised again by the reader
+            queue.put(_raising(error))
+
+    threading.Thread(target=make, daemon=True).start()
+    try:
+        while (found := queue.get()) is not None:
+            room.release()
+            yield found()
+    finally:
+        stopped.set()
+        room.release()
+
+
+class Later(Generic[T]):
+    """A value computed in a thread meanwhile."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._outcome: Callable[[], T]
+
+        def run() -> None:
+            try:
+                self._outcome = _value(compute())
+            except BaseException as error:  # noqa: BLE001 - raised again by result()
+                self._outcome = _raising(error)
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def result(self) -> T:
+        """The value, waited for. Raises what computing it raised."""
+        self._thread.join()
+        return self._outcome()
+
+
+def _value(value: T) -> Callable[[], T]:
+    return lambda: value
+
+
+def _raising(error: BaseException) -> Callable[[], NoReturn]:
+    def raise_it() -> NoReturn:
+        raise error
+
+    return raise_it

@@ -1,0 +1,77 @@
+"""Which proxy leads to a server, decided as kubectl decides it: the kubeconfig's, else the environment's.
+
+Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses and CIDR blocks).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import urlsplit
+
+from kubectl_qos.errors import QosError
+
+SCHEMES: Final = ("http", "https")
+
+_Address = IPv4Address | IPv6Address
+
+
+def proxy_of(url: str, configured: str | None, environment: Mapping[str, str] | None = None) -> str | None:
+    """The proxy's URL, None for a direct connection. Raises QosError for a kind that we cannot speak."""
+    found = configured
+    if not found:
+        variables = os.environ if environment is None else environment
+        parts = urlsplit(url)
+        name = f"{parts.scheme}_proxy"
+        found = variables.get(name.upper()) or variables.get(name)
+        exceptions = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        if not found or _is_direct(parts.hostname or "", port, exceptions):
+            return None
+    if "://" not in found:
+        found = f"http://{found}"
+    scheme = urlsplit(found).scheme
+    if scheme not in SCHEMES:
+        raise QosError(
+            f"the proxy {found} speaks {scheme}, which kubectl-qos does not",
+            hint="name an http or https proxy, or list the server in NO_PROXY",
+        )
+    return found
+
+
+def _is_direct(host: str, port: int, exceptions: str) -> bool:
+    """Whether a host is reached without the proxy; this machine always is."""
+    host = host.lower().rstrip(".")
+    address = _address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    for pattern in exceptions.lower().replace(" ", "").split(","):
+        name, _, wanted_port = pattern.rpartition(":")
+        if name and ":" not in name and wanted_port.isdigit():
+            if int(wanted_port) == port and _matches(host, address, name):
+                return True
+        elif pattern and _matches(host, address, pattern):
+            return True
+    return False
+
+
+def _matches(host: str, address: _Address | None, pattern: str) -> bool:
+    """`example.com` means the name and all below it, `.example.com` and `*.example.com` only those below."""
+    if pattern == "*":
+        return True
+    if address is not None:
+        try:
+            return address in ip_network(pattern, strict=False)
+        except ValueError:
+            return False
+    pattern = pattern.removeprefix("*")
+    return host.endswith(pattern) if pattern.startswith(".") else f".{host}".endswith(f".{pattern}")
+
+
+def _address(host: str) -> _Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None

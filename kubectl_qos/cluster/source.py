@@ -1,0 +1,41 @@
+"""The protocol that every source of cluster facts obeys: a live cluster, files, the demo."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+
+class Source(Protocol):
+    """Where pods, nodes and usage come from."""
+
+    @property
+    def title(self) -> str:
+        """What a person calls it: a context, a file, `demo`."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether asking again may give another answer."""
+
+    @property
+    def default_namespace(self) -> str | None:
+        """The namespace that commands mean when none is given; None for all of them."""
+
+    def now(self) -> datetime:
+        """The moment that ages are counted from."""
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """What is known now of the pods in scope and of what they are ranked against.
+
+        Raises QosError where nothing at all can be said; what is only partly known is in
+        `Snapshot.missing`.
+        """
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The whole object behind a pod (the workload, for a template) as plain JSON.
+
+        For manifests that keep what we do not read. Raises QosError if it is gone.
+        """

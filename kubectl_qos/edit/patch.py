@@ -1,0 +1,117 @@
+"""A change as a patch or as a manifest, ready to be shown, copied, saved or applied by hand.
+
+Patches name only what changes (strategic merge): an object is never sent back whole, because a client that
+does not know a field would drop it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod
+
+TEMPLATE_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Pod": (),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where the pod is in an object; `spec.template` for the kinds that are not named."""
+
+_DEFAULT_PATH: Final = ("spec", "template")
+_SERVER_FIELDS: Final = (
+    "managedFields",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+)
+
+
+def patch_of(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+    """The strategic merge patch of the object (a pod, or the workload whose template `pod` is)."""
+    spec: dict[str, Any] = {}
+    init = {container.name for container in pod.init_containers}
+    for edit in edits:
+        value = None if edit.quantity is None else str(edit.quantity)
+        if edit.owner == POD_LEVEL:
+            resources = spec.setdefault("resources", {})
+        else:
+            kind = "initContainers" if edit.owner in init else "containers"
+            resources = _named(spec.setdefault(kind, []), edit.owner).setdefault("resources", {})
+        resources.setdefault(edit.side.value, {})[edit.resource] = value
+    patch: dict[str, Any] = {"spec": spec}
+    for key in reversed(_path(pod.kind)):
+        patch = {key: patch}
+    return patch
+
+
+def manifest_of(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+    """The whole object with the edits made and without what only a server fills in.
+
+    Args:
+        raw: the object as the file or the server has it.
+        pod: the same, decoded; for workloads its template.
+        edits: the values to change.
+
+    Raises:
+        InputError: the object has no such container.
+    """
+    manifest = copy.deepcopy(dict(raw))
+    manifest.pop("status", None)
+    metadata = manifest.get("metadata")
+    if isinstance(metadata, dict):
+        for name in _SERVER_FIELDS:
+            metadata.pop(name, None)
+    place: Any = manifest
+    for key in _path(pod.kind):
+        place = place[key]
+    spec = place["spec"]
+    for edit in edits:
+        _edit_raw(spec, edit)
+    return manifest
+
+
+def kubectl_command(pod: Pod, *, in_place: bool) -> str:
+    """How to apply the saved patch by hand."""
+    where = f" -n {pod.namespace}" if pod.namespace else ""
+    how = " --subresource resize" if in_place else ""
+    return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{how} --patch-file FILE"
+
+
+def _path(kind: str) -> tuple[str, ...]:
+    return TEMPLATE_PATHS.get(kind, _DEFAULT_PATH)
+
+
+def _named(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for container in containers:
+        if container["name"] == name:
+            return container
+    containers.append({"name": name})
+    return containers[-1]
+
+
+def _edit_raw(spec: dict[str, Any], edit: Edit) -> None:
+    owner: Any = spec if edit.owner == POD_LEVEL else _raw_container(spec, edit.owner)
+    resources = owner.get("resources") or {}
+    values = dict(resources.get(edit.side.value) or {})
+    if edit.quantity is None:
+        values.pop(edit.resource, None)
+    else:
+        values[edit.resource] = str(edit.quantity)
+    resources = {**resources, edit.side.value: values}
+    if not values:
+        del resources[edit.side.value]
+    owner["resources"] = resources
+
+
+def _raw_container(spec: Mapping[str, Any], name: str) -> dict[str, Any]:
+    for kind in ("containers", "initContainers"):
+        for container in spec.get(kind) or ():
+            if container.get("name") == name:
+                found: dict[str, Any] = container
+                return found
+    raise InputError(f"the object has no container {name}")

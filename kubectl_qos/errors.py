@@ -1,0 +1,64 @@
+"""Every error that a person can meet, each one sentence with a remedy and an exit code.
+
+    QosError                     anything we refuse to do; exit 1
+    ├── UsageError               the command line itself is wrong; exit 2
+    ├── InputError               a file, document or field cannot be read
+    │   └── QuantityError        a resource quantity that Kubernetes would not parse
+    ├── ServerUnreachable       kubeconfig, network or TLS: no server answered
+    ├── ApiError                 the server answered with a refusal (status, reason, message)
+    └── UnknownFact              a prediction needs a fact that nobody supplied
+
+No IO and no formatting beyond the sentence here. The shells turn these into exit codes in one place
+(`cli/run.py`); nothing else catches them to print.
+"""
+
+from __future__ import annotations
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class QosError(Exception):
+    """The base: `str(error)` is the sentence, `hint` the remedy (may be empty)."""
+
+    exit_code = EXIT_ERROR
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(QosError):
+    """The words on the command line do not make a command."""
+
+    exit_code = EXIT_USAGE
+
+
+class InputError(QosError):
+    """A file or document cannot be used; the message names the place (file, line or field)."""
+
+
+class QuantityError(InputError):
+    """A quantity that `resource.ParseQuantity` refuses; the message is its text, to the letter."""
+
+
+class ServerUnreachable(QosError):
+    """No answer from a server: kubeconfig, DNS, TCP, TLS, proxy or credentials plugin."""
+
+
+class ApiError(QosError):
+    """The API server's own refusal.
+
+    `status` is the HTTP code, `reason` the machine-readable `metav1.StatusReason`; the message reads
+    as kubectl words it.
+    """
+
+    def __init__(self, message: str, *, status: int, reason: str = "", hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.reason = reason
+
+
+class UnknownFact(QosError):
+    """A number that the rule divides by or compares with is not known (memory capacity, say)."""

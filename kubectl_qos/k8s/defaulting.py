@@ -1,0 +1,188 @@
+"""What the API server fills in before it stores a pod.
+
+Source: pkg/apis/core/v1/defaults.go (SetDefaults_Pod, SetDefaults_ResourceList, defaultPodRequests,
+defaultHugePagePodLimits). A pod template is not defaulted until a pod is made of it; that is done here by
+passing the template's pod. A defaulted pod is a fixed point, so defaulting what a server sent is harmless.
+
+Not here: admission plugins (LimitRanger, Priority, RuntimeClass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+from typing import TypeVar
+
+import msgspec
+
+from kubectl_qos.k8s.objects import (
+    HUGEPAGES_PREFIX,
+    Container,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceList,
+    ResourceRequirements,
+)
+from kubectl_qos.k8s.quantity import MILLI
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import (
+    aggregate_limits,
+    aggregate_requests,
+    is_supported_at_pod_level,
+)
+
+
+def default_pod(pod: Pod, release: Release) -> Pod:
+    """The pod as the API server of `release` stores it: requests from limits, values in milli.
+
+    The very same pod where nothing is left to fill in, so that a large list is not held twice.
+    """
+    spec = _each_container(pod.spec, _requests_from_limits)
+    if spec.resources is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
+        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), spec.resources, release)
+        if defaulted != spec.resources:
+            spec = msgspec.structs.replace(spec, resources=defaulted)
+    spec = _each_container(spec, _rounded_container)
+    ephemeral = _each(spec.ephemeral_containers, _rounded_container)
+    resources, overhead = _rounded_requirements(spec.resources), rounded(spec.overhead)
+    if (
+        ephemeral is not spec.ephemeral_containers
+        or resources is not spec.resources
+        or overhead is not spec.overhead
+    ):
+        spec = msgspec.structs.replace(
+            spec, ephemeral_containers=ephemeral, resources=resources, overhead=overhead
+        )
+    status = _rounded_status(pod.status)
+    if spec is pod.spec and status is pod.status:
+        return pod
+    return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def rounded(resources: ResourceList | None) -> ResourceList | None:
+    """Every quantity rounded up to milli (`SetDefaults_ResourceList`)."""
+    if resources is None or resources.is_whole_milli:
+        return resources
+    return ResourceList({name: quantity.rounded_up(MILLI) for name, quantity in resources.items()})
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ...] | None:
+    """The values changed one by one; the same tuple if none of them was."""
+    if not values:
+        return values
+    changed = tuple(map(change, values))
+    return values if all(map(is_, changed, values)) else changed
+
+
+def _each_container(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
+    """The spec with its app and init containers changed; the same spec if none was."""
+    containers = _each(spec.containers, change)
+    init_containers = _each(spec.init_containers, change)
+    if containers is spec.containers and init_containers is spec.init_containers:
+        return spec
+    return msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+
+
+def _requests_from_limits(container: Container) -> Container:
+    """A limit without a request of that name is also the request; an explicit zero stays."""
+    limits = container.resources.limits
+    if limits is None:
+        return container
+    requests = container.resources.requests
+    missing = {name: limits[name] for name in limits if name not in (requests or ())}
+    if requests is not None and not missing:
+        return container
+    resources = ResourceRequirements(requests=ResourceList({**(requests or {}), **missing}), limits=limits)
+    return msgspec.structs.replace(container, resources=resources)
+
+
+def _pod_level_defaults(pod: Pod, asked: ResourceRequirements, release: Release) -> ResourceRequirements:
+    """spec.resources completed from the containers and from its own limits."""
+    if not (asked.requests or asked.limits):
+        return asked
+    limits = _pod_level_limits(pod, asked, release)
+    requests = _pod_level_requests(pod, asked.requests, limits, release) if limits else asked.requests
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _pod_level_limits(pod: Pod, asked: ResourceRequirements, release: Release) -> ResourceList | None:
+    """`defaultHugePagePodLimits` (1.33), and since 1.37 CPU and memory that every container limits."""
+    if not release.has(Change.POD_LEVEL_HUGEPAGES):
+        return asked.limits
+    limits = dict(asked.limits or {})
+    for name, quantity in aggregate_limits(pod, release).items():
+        if name in limits or not is_supported_at_pod_level(name, release):
+            continue
+        if name.startswith(HUGEPAGES_PREFIX):
+            requested = release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS) and name in (asked.requests or ())
+            wanted = not requested
+        else:
+            wanted = release.has(Change.POD_LEVEL_DEFAULTS_IN_STRATEGY) and all(
+                name in container.limits for container in (*pod.containers, *pod.init_containers)
+            )
+        if wanted:
+            limits[name] = quantity
+    return ResourceList(limits) if limits else asked.limits
+
+
+def _pod_level_requests(
+    pod: Pod, asked: ResourceList | None, limits: ResourceList, release: Release
+) -> ResourceList | None:
+    """`defaultPodRequests`: from the containers' requests, then from the pod-level limits."""
+    requests = dict(asked or {})
+    for name, quantity in aggregate_requests(pod, release).items():
+        overcommitted = not (name.startswith(HUGEPAGES_PREFIX) and release.has(Change.POD_LEVEL_HUGEPAGES))
+        if is_supported_at_pod_level(name, release) and overcommitted:
+            requests.setdefault(name, quantity)
+    for name, quantity in limits.items():
+        if is_supported_at_pod_level(name, release):
+            requests.setdefault(name, quantity)
+    return ResourceList(requests) if requests else asked
+
+
+def _rounded_requirements(resources: ResourceRequirements | None) -> ResourceRequirements | None:
+    if resources is None:
+        return None
+    requests, limits = rounded(resources.requests), rounded(resources.limits)
+    if requests is resources.requests and limits is resources.limits:
+        return resources
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _rounded_container(container: Container) -> Container:
+    resources = _rounded_requirements(container.resources)
+    if resources is container.resources:
+        return container
+    return msgspec.structs.replace(container, resources=resources)
+
+
+def _rounded_container_status(status: ContainerStatus) -> ContainerStatus:
+    allocated, resources = rounded(status.allocated_resources), _rounded_requirements(status.resources)
+    if allocated is status.allocated_resources and resources is status.resources:
+        return status
+    return msgspec.structs.replace(status, allocated_resources=allocated, resources=resources)
+
+
+def _rounded_status(status: PodStatus) -> PodStatus:
+    containers = _each(status.container_statuses, _rounded_container_status)
+    init_containers = _each(status.init_container_statuses, _rounded_container_status)
+    resources, allocated = _rounded_requirements(status.resources), rounded(status.allocated_resources)
+    if (
+        containers is status.container_statuses
+        and init_containers is status.init_container_statuses
+        and resources is status.resources
+        and allocated is status.allocated_resources
+    ):
+        return status
+    return msgspec.structs.replace(
+        status,
+        container_statuses=containers,
+        init_container_statuses=init_containers,
+        resources=resources,
+        allocated_resources=allocated,
+    )

@@ -1,0 +1,55 @@
+"""Samples of the metrics API (metrics.k8s.io), as far as we read them.
+
+Not here: usage as predictions take it (usage.py).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubectl_qos.k8s.quantity import Quantity
+
+
+class MemoryBytes(int):
+    """A quantity of memory of which only the number of bytes matters."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def from_json(raw: object) -> MemoryBytes:
+        """A decoded JSON quantity; Ki, as metrics-server writes them, without the detour of a Quantity."""
+        if isinstance(raw, str) and raw.endswith("Ki") and raw.isascii() and raw[:-2].isdigit():
+            return MemoryBytes(int(raw[:-2]) << 10)
+        return MemoryBytes(Quantity.from_json(raw).value())
+
+
+class _Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Frozen, unknown fields skipped."""
+
+
+class Used(_Sample, frozen=True):
+    """What a container used; no ResourceList, because no two samples are alike and none need be shared."""
+
+    memory: MemoryBytes | None = None
+
+
+class ContainerMetrics(_Sample, frozen=True):
+    """Usage of one container; memory is the working set."""
+
+    name: str = ""
+    usage: Used = Used()
+
+
+class SampleMeta(_Sample, frozen=True):
+    """Whose sample it is."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class PodMetrics(_Sample, frozen=True):
+    """A pod's sample; `timestamp` is when it was taken."""
+
+    metadata: SampleMeta = SampleMeta()
+    timestamp: str = ""
+    containers: tuple[ContainerMetrics, ...] = ()

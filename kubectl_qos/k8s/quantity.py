@@ -1,0 +1,373 @@
+"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), comparison, addition.
+
+Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go),
+the same in every release from 1.25 to 1.37. Go keeps a quantity in one of two forms, an int64 with a
+decimal exponent or an arbitrary-precision decimal, and the form decides how overflow looks: the first
+answers 0, the second wraps. So the form is kept here too (`is_decimal`).
+
+Not here: which quantities a pod has (objects.py) and what the API server does to them (defaulting.py).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from kubectl_qos.errors import QuantityError
+from kubectl_qos.k8s.int64 import MAX_INT64, MIN_INT64, fits, truncating_div, wrap
+
+
+class Format(StrEnum):
+    """How a quantity was written, and so how it is written again."""
+
+    DECIMAL_SI = "DecimalSI"
+    BINARY_SI = "BinarySI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+NANO: Final = -9
+MILLI: Final = -3
+
+# The regular expression is part of Kubernetes' own message, so it is quoted, not used.
+FORMAT_WRONG: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
+SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
+
+_SCAN = re.compile(
+    r"(?P<value>(?P<sign>[+-]?)0*(?P<integer>[0-9]*)(?:\.(?P<fraction>[0-9]*))?)"
+    r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)",
+    re.ASCII,
+)
+_DECIMAL_SUFFIX = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIX = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX_OF = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIX.items()}
+_BINARY_SUFFIX_OF = {exponent: suffix for suffix, exponent in _BINARY_SUFFIX.items()}
+_EXPONENT_SUFFIX = re.compile(r"[eE][+-]?[0-9]+", re.ASCII)
+
+# Digits that Go's parser trusts to an int64 before it takes the arbitrary-precision road.
+_INT64_DIGITS: Final = 18
+_BINARY_DIGITS: Final = 15
+# Multipliers that Go applies in one step: there an overflow wraps, elsewhere it answers 0.
+_ONE_STEP_SHIFTS: Final = frozenset((1, 2, 3, 6, 9))
+# 1e5000 is no resource: beyond it exact arithmetic stops at this power instead of burning CPU.
+_LARGEST_POWER: Final = 5000
+
+# What Go's strings.TrimSpace removes from a JSON token: tabs and newlines are still escaped there.
+_GO_SPACE: Final = (
+    " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+
+
+class Quantity:
+    """An immutable resource quantity: `unscaled * 10 ** exponent`, exact.
+
+    Equality, order and hash are numeric (`1Gi == 1024Mi`); `str()` is what Kubernetes prints, which is
+    the text as written where Go would keep it.
+    """
+
+    __slots__ = ("_milli", "_nano", "_text", "_value", "exponent", "format", "is_decimal", "unscaled")
+
+    unscaled: int
+    exponent: int
+    format: Format
+    is_decimal: bool
+
+    def __init__(
+        self,
+        unscaled: int,
+        exponent: int = 0,
+        format: Format = Format.DECIMAL_SI,  # noqa: A002 - the field's name in Kubernetes
+        *,
+        is_decimal: bool = False,
+        text: str | None = None,
+    ) -> None:
+        self.unscaled = unscaled
+        self.exponent = exponent
+        self.format = format
+        self.is_decimal = is_decimal
+        self._text = text
+        self._value: int | None = None
+        self._milli: int | None = None
+        self._nano: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Quantity:
+        """The quantity that `text` spells. Raises QuantityError with ParseQuantity's own text.
+
+        Each spelling is parsed once: a cluster has thousands of pods and a few dozen spellings.
+        """
+        return _parse(text)
+
+    @staticmethod
+    def from_json(value: object) -> Quantity:
+        """The quantity of a decoded JSON or YAML scalar, as `Quantity.UnmarshalJSON` reads it.
+
+        Space around the text is allowed there (and only there); a bare number is read by its digits.
+        """
+        if isinstance(value, str):
+            return _parse(value.strip(_GO_SPACE))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise QuantityError(FORMAT_WRONG)
+        return _parse(repr(value))
+
+    # -- what the value is ------------------------------------------------------------------------
+
+    @property
+    def nano(self) -> int:
+        """The exact value in units of 1e-9, the finest that Kubernetes keeps."""
+        if self._nano is None:
+            self._nano = self.unscaled * _power(self.exponent - NANO)
+        return self._nano
+
+    @property
+    def sign(self) -> int:
+        """-1, 0 or 1 (`Quantity.Sign`)."""
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    @property
+    def is_zero(self) -> bool:
+        """`Quantity.IsZero`."""
+        return self.unscaled == 0
+
+    def value(self) -> int:
+        """`Quantity.Value()`: rounded up to an integer, overflowing as Go's int64 does."""
+        if self._value is None:
+            self._value = self._scaled(0)
+        return self._value
+
+    def milli_value(self) -> int:
+        """`Quantity.MilliValue()`: thousandths, rounded up, overflowing as Go's int64 does."""
+        if self._milli is None:
+            self._milli = self._scaled(MILLI)
+        return self._milli
+
+    def _scaled(self, scale: int) -> int:
+        """`Quantity.ScaledValue` (amount.go AsScaledInt64, scale_int.go scaledValue)."""
+        if self.is_decimal:
+            return self._scaled_decimal(scale)
+        shift = self.exponent - scale
+        if shift < 0:
+            return _divide_away(self.unscaled, -shift)
+        scaled = self.unscaled * _power(shift)
+        if fits(scaled):
+            return scaled
+        return wrap(scaled) if shift in _ONE_STEP_SHIFTS else 0
+
+    def _scaled_decimal(self, scale: int) -> int:
+        down = scale - self.exponent
+        if down <= 0:
+            power = 10**-down
+            return wrap(_low64(self.unscaled) * (power if fits(power) else MIN_INT64))
+        divisor = 10**down
+        # Go's short road wraps a very negative number and then rounds any remainder upward.
+        if self.unscaled < MAX_INT64 and down < _INT64_DIGITS + 1:
+            low = _low64(self.unscaled)
+            quotient = truncating_div(low, divisor)
+            return quotient + 1 if low - quotient * divisor else quotient
+        quotient, remainder = divmod(self.unscaled, divisor)
+        return wrap(_low64(quotient) + (1 if remainder else 0))
+
+    # -- how it is written ------------------------------------------------------------------------
+
+    def canonical(self) -> str:
+        """`Quantity.CanonicalizeBytes`: the largest suffix that loses nothing."""
+        if self.is_zero:
+            return "0"
+        format_ = self.format
+        if format_ is Format.BINARY_SI:
+            small = -1024 * 10**9 < self.nano < 1024 * 10**9
+            if small or self.nano % 10**9:
+                format_ = Format.DECIMAL_SI
+        if format_ is Format.BINARY_SI:
+            mantissa, power = _strip_factors(self.nano // 10**9, 1024)
+            return f"{mantissa}{_BINARY_SUFFIX_OF.get(power * 10, '')}"
+        mantissa, power = _strip_factors(self.unscaled, 10)
+        exponent = self.exponent + power
+        mantissa *= 10 ** (exponent % 3)
+        exponent -= exponent % 3
+        if format_ is Format.DECIMAL_SI:
+            return f"{mantissa}{_DECIMAL_SUFFIX_OF.get(exponent, '')}"
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = self.canonical()
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    # -- arithmetic -------------------------------------------------------------------------------
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """`Quantity.Add`: a zero takes the other's format; int64 overflow moves to the decimal form."""
+        format_ = other.format if self.is_zero else self.format
+        if not self.is_decimal and not other.is_decimal:
+            if other.is_zero:
+                return Quantity(self.unscaled, self.exponent, format_)
+            if self.is_zero:
+                return Quantity(other.unscaled, other.exponent, format_)
+            added = _add_int64(self, other)
+            if added is not None:
+                return Quantity(*added, format_)
+        exponent = min(self.exponent, other.exponent)
+        total = self.unscaled * _power(self.exponent - exponent)
+        total += other.unscaled * _power(other.exponent - exponent)
+        return Quantity(total, exponent, format_, is_decimal=True)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        """`Quantity.Sub`."""
+        return self + other._negated()
+
+    def _negated(self) -> Quantity:
+        return Quantity(-self.unscaled, self.exponent, self.format, is_decimal=self.is_decimal)
+
+    def as_decimal(self) -> Quantity:
+        """The same value in the arbitrary-precision form (`Quantity.ToDec`), which overflows differently."""
+        if self.is_decimal:
+            return self
+        return Quantity(self.unscaled, self.exponent, self.format, is_decimal=True, text=self._text)
+
+    def rounded_up(self, exponent: int) -> Quantity:
+        """`Quantity.RoundUp`: no finer than `10 ** exponent`, rounding away from zero."""
+        if not self.is_decimal and self.exponent >= exponent:
+            return self
+        if self.exponent >= exponent:
+            unscaled = self.unscaled * 10 ** (self.exponent - exponent)
+        else:
+            unscaled = _divide_away(self.unscaled, exponent - self.exponent)
+        return Quantity(unscaled, exponent, self.format, is_decimal=self.is_decimal)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Quantity) and self.nano == other.nano)
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.nano < other.nano
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nano <= other.nano
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nano > other.nano
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nano >= other.nano
+
+    def __hash__(self) -> int:
+        return hash(self.nano)
+
+
+ZERO: Final = Quantity(0)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity:
+    """`resource.ParseQuantity`."""
+    if text == "0":
+        return Quantity(0, text="0")
+    match = _SCAN.fullmatch(text) if text else None
+    if match is None:
+        raise QuantityError(FORMAT_WRONG)
+    integer = match["integer"] or "0"
+    fraction = match["fraction"] or ""
+    if match["integer"] == "" and match["fraction"] is None and match["suffix"] == "":
+        return Quantity(0)
+    exponent, format_ = _interpret_suffix(match["suffix"])
+    negative = match["sign"] == "-"
+    digits = integer + fraction
+
+    if format_ is Format.BINARY_SI:
+        precision = _BINARY_DIGITS - len(integer) - exponent * 3 // 10 - 1 if not fraction else -1
+        scale, multiplier = 0, 1 << exponent
+    else:
+        precision = _INT64_DIGITS - len(digits)
+        scale, multiplier = exponent - len(fraction), 1
+    if precision >= 0 and scale >= NANO:
+        number = int(digits) * multiplier
+        if fits(number):
+            if format_ is Format.BINARY_SI:
+                kept = int(digits) & 7 != 0
+            else:
+                kept = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+            number = -number if negative else number
+            return Quantity(number, scale, format_, text=text if kept else None)
+
+    if not any(character.isdigit() for character in match["value"]):
+        raise QuantityError(NUMERIC_WRONG)
+    return _decimal(int(digits), len(fraction), exponent, format_, negative=negative)
+
+
+def _decimal(digits: int, places: int, exponent: int, format_: Format, *, negative: bool) -> Quantity:
+    """The arbitrary-precision form: at most nine places, rounded up; binary capped at 2^63-1."""
+    if format_ is Format.BINARY_SI:
+        unscaled, exponent = digits << exponent, -places
+    else:
+        unscaled, exponent = digits, exponent - places
+    if unscaled:
+        if exponent >= NANO:
+            unscaled *= _power(exponent - NANO)
+        elif NANO - exponent > len(str(unscaled)):
+            unscaled = 1
+        else:
+            unscaled = _divide_away(unscaled, NANO - exponent)
+        exponent = NANO
+    if format_ is Format.BINARY_SI:
+        if unscaled > MAX_INT64 * 10**-exponent:
+            unscaled, exponent = MAX_INT64, 0
+        elif 0 < unscaled < 10**-exponent:
+            format_ = Format.DECIMAL_SI
+    return Quantity(-unscaled if negative else unscaled, exponent, format_, is_decimal=True)
+
+
+def _interpret_suffix(suffix: str) -> tuple[int, Format]:
+    """Exponent (of 2 for binary suffixes, else of 10) and format; suffix.go `interpret`."""
+    if suffix in _DECIMAL_SUFFIX:
+        return _DECIMAL_SUFFIX[suffix], Format.DECIMAL_SI
+    if suffix in _BINARY_SUFFIX:
+        return _BINARY_SUFFIX[suffix], Format.BINARY_SI
+    if not _EXPONENT_SUFFIX.fullmatch(suffix) or not fits(int(suffix[1:])):
+        raise QuantityError(SUFFIX_WRONG)
+    exponent = (int(suffix[1:]) + (1 << 31)) % (1 << 32) - (1 << 31)
+    return exponent, Format.DECIMAL_EXPONENT
+
+
+def _add_int64(left: Quantity, right: Quantity) -> tuple[int, int] | None:
+    """int64Amount.Add: the sum at the finer exponent, or None where an int64 overflows."""
+    exponent = min(left.exponent, right.exponent)
+    scaled_left = left.unscaled * _power(left.exponent - exponent)
+    scaled_right = right.unscaled * _power(right.exponent - exponent)
+    total = scaled_left + scaled_right
+    if fits(scaled_left) and fits(scaled_right) and fits(total):
+        return total, exponent
+    return None
+
+
+def _power(exponent: int) -> int:
+    power: int = 10 ** min(exponent, _LARGEST_POWER)
+    return power
+
+
+def _divide_away(number: int, digits: int) -> int:
+    """`number / 10 ** digits`, rounded away from zero."""
+    quotient, remainder = divmod(abs(number), int(10**digits))
+    quotient += remainder > 0
+    return quotient if number >= 0 else -quotient
+
+
+def _strip_factors(number: int, factor: int) -> tuple[int, int]:
+    """`number` without its factors, and how many there were; zero has none."""
+    times = 0
+    while number and number % factor == 0:
+        number //= factor
+        times += 1
+    return number, times
+
+
+def _low64(number: int) -> int:
+    """big.Int.Int64: the low 64 bits of the magnitude, with the sign."""
+    return wrap(abs(number)) if number >= 0 else wrap(-wrap(abs(number)))

@@ -1,0 +1,86 @@
+"""What is known of a cluster at one moment: the one value that flows from a source to a shell.
+
+Not here: where it comes from (cluster/), and what follows from it (qos/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which pods a person asked for. None and empty mean no restriction."""
+
+    namespace: str | None = None
+    names: frozenset[str] = frozenset()
+    node: str | None = None
+    selector: Selector = field(default_factory=Selector)
+    selector_text: str = ""
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether a pod is among those asked for."""
+        return (
+            (self.namespace is None or pod.namespace == self.namespace)
+            and (not self.names or pod.name in self.names)
+            and (self.node is None or pod.node_name == self.node)
+            and self.selector.matches(pod.metadata.labels)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that could not be known: what, why, and what would change that (may be empty)."""
+
+    what: str
+    why: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Pods, their nodes and their usage.
+
+    `pods` holds at least the pods asked for; of nodes that are ranked it holds every pod that the source
+    could see. `usage_age_seconds` is the age of the oldest sample used, None where there is no usage.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    nodes: Mapping[str, NodeObject] = field(default_factory=dict)
+    usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
+    kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
+    server_version: str = ""
+    assumed_memory_bytes: int | None = None
+
+    def setup(self, node_name: str) -> NodeSetup:
+        """What predictions for pods of that node depend on; an unknown node has no capacity."""
+        kubelet = self.kubelets.get(node_name)
+        found = self.nodes.get(node_name)
+        version = found.status.node_info.kubelet_version if found is not None else ""
+        gates = kubelet.feature_gates if kubelet is not None else {}
+        release = Release.of(version or self.server_version or "1.36", gates)
+        kubelet = kubelet or Kubelet.defaults(release)
+        if found is None:
+            node = Node(
+                name=node_name,
+                memory_capacity_bytes=self.assumed_memory_bytes,
+                kubelet_version=str(release),
+            )
+        else:
+            node = node_of(found, kubelet)
+        return NodeSetup(node, kubelet, release)
+
+    def by_node(self) -> dict[str, list[Pod]]:
+        """Pods by the node they are bound to; those not bound yet under the empty name."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            found.setdefault(pod.spec.node_name, []).append(pod)
+        return found

@@ -1,0 +1,104 @@
+"""Numbers as people read them: one unit a column in tables, the natural unit in sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+NONE: Final = "<none>"
+UNKNOWN: Final = "<unknown>"
+
+_BINARY: Final = (
+    (1 << 60, "Ei"),
+    (1 << 50, "Pi"),
+    (1 << 40, "Ti"),
+    (1 << 30, "Gi"),
+    (1 << 20, "Mi"),
+    (1 << 10, "Ki"),
+)
+
+
+def mebibytes(value: int) -> str:
+    """Whole Mi, rounded down as `kubectl top` does: `1240Mi`."""
+    return f"{value >> 20}Mi"
+
+
+def binary(value: int) -> str:
+    """The largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`."""
+    for size, suffix in _BINARY:
+        if abs(value) >= size:
+            whole, rest = divmod(value, size)
+            if not rest:
+                return f"{whole}{suffix}"
+            return f"{value / size:.1f}{suffix}".replace(f".0{suffix}", suffix)
+    return f"{value} B"
+
+
+def exact_binary(value: int) -> str:
+    """The largest unit that loses nothing: `1Gi`, `1536Mi`, `1000000000`."""
+    for size, suffix in _BINARY:
+        if value and value % size == 0:
+            return f"{value // size}{suffix}"
+    return str(value)
+
+
+def cpu(milli: int) -> str:
+    """`250m`, `2`."""
+    return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
+
+
+def age(then: str | None, now: datetime) -> str:
+    """How long ago, as kubectl prints it: `45s`, `12m`, `5h`, `3d4h`, `120d`."""
+    moment = parse_time(then)
+    if moment is None:
+        return UNKNOWN
+    seconds = int((now - moment).total_seconds())
+    return duration(seconds) if seconds >= 0 else "0s"
+
+
+def duration(seconds: int) -> str:
+    """A span in kubectl's two most significant units (apimachinery/pkg/util/duration HumanDuration)."""
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    return _two(days // 365, "y", days % 365, "d") if days < 2920 else f"{days // 365}y"
+
+
+def _two(most: int, unit: str, rest: int, rest_unit: str) -> str:
+    return f"{most}{unit}{rest}{rest_unit}" if rest else f"{most}{unit}"
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """An RFC 3339 time with a zone, or None."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+_VISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escape(text: str) -> str:
+    """Text from a server made harmless for a terminal: control characters are spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else _VISIBLE.get(character, f"\\x{ord(character):02x}")
+        for character in text
+    )

@@ -1,0 +1,291 @@
+"""The registry of columns: name, header, alignment, sort key and cell, for CLI, UI and CSV alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from kubectl_qos.errors import UsageError
+from kubectl_qos.present.amounts import NONE, UNKNOWN, age, escape, mebibytes
+from kubectl_qos.present.rows import PodRow, kill_order
+
+
+class Align(StrEnum):
+    """Text to the left, numbers to the right."""
+
+    LEFT = "<"
+    RIGHT = ">"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `cell` is what people read, `value` what JSON and CSV carry.
+
+    `sort_key` orders ascending by what the column means; unknown values come last.
+    `width` is what the UI reserves at least.
+    """
+
+    key: str
+    header: str
+    align: Align
+    width: int
+    cell: Callable[[PodRow, datetime], str]
+    value: Callable[[PodRow], Any]
+    sort_key: Callable[[PodRow], Any]
+    help: str
+
+
+def _amount(value: int | None, empty: str) -> str:
+    return empty if value is None else mebibytes(value)
+
+
+def _last(value: float | None) -> tuple[bool, float]:
+    """Largest first; None after every number."""
+    return value is None, -(value or 0)
+
+
+def _rank(row: PodRow) -> str:
+    if row.rank is None:
+        return "-"
+    return f"{row.rank}=" if row.tied else str(row.rank)
+
+
+def _adj(row: PodRow) -> str:
+    if row.adj is not None:
+        return str(row.adj)
+    return f"{row.adj_range[0]}..{row.adj_range[1]}"
+
+
+def _restarts(row: PodRow) -> str:
+    return f"{row.restarts} ({row.oom_kills} OOM)" if row.oom_kills else str(row.restarts)
+
+
+def _percent(row: PodRow) -> str:
+    if row.limit_percent is not None:
+        return f"{row.limit_percent:.0f}%"
+    return UNKNOWN if row.limit is not None else NONE
+
+
+def _text(read: Callable[[PodRow], str]) -> Callable[[PodRow, datetime], str]:
+    return lambda row, _: escape(read(row)) or NONE
+
+
+COLUMNS: Final = (
+    Column(
+        "rank",
+        "RANK",
+        Align.LEFT,
+        5,
+        lambda row, _: _rank(row),
+        lambda row: row.rank,
+        kill_order,
+        "the kernel's kill order on the node, 1 is next; N= is shared, - has no processes",
+    ),
+    Column(
+        "namespace",
+        "NAMESPACE",
+        Align.LEFT,
+        11,
+        _text(lambda row: row.pod.namespace),
+        lambda row: row.pod.namespace,
+        lambda row: row.key,
+        "the pod's namespace",
+    ),
+    Column(
+        "pod",
+        "POD",
+        Align.LEFT,
+        24,
+        _text(lambda row: row.name),
+        lambda row: row.name,
+        lambda row: (row.name, row.key),
+        "the pod's name",
+    ),
+    Column(
+        "container",
+        "CONTAINER",
+        Align.LEFT,
+        12,
+        _text(lambda row: row.container),
+        lambda row: row.container,
+        lambda row: (row.container, row.key),
+        "the container's name",
+    ),
+    Column(
+        "node",
+        "NODE",
+        Align.LEFT,
+        12,
+        _text(lambda row: row.node),
+        lambda row: row.node,
+        lambda row: (row.node, *kill_order(row)),
+        "the node that the pod runs on",
+    ),
+    Column(
+        "qos",
+        "QOS",
+        Align.LEFT,
+        10,
+        lambda row, _: row.qos.value,
+        lambda row: row.qos.value,
+        lambda row: (("BestEffort", "Burstable", "Guaranteed").index(row.qos.value), kill_order(row)),
+        "the class that the node acts on",
+    ),
+    Column(
+        "oom_score_adj",
+        "OOM_ADJ",
+        Align.RIGHT,
+        7,
+        lambda row, _: _adj(row),
+        lambda row: row.adj,
+        lambda row: (_last(row.adj), kill_order(row)),
+        "oom_score_adj of the container that is killed first",
+    ),
+    Column(
+        "oom_score",
+        "OOM_SCORE",
+        Align.RIGHT,
+        9,
+        lambda row, _: UNKNOWN if row.score is None else str(row.score),
+        lambda row: row.score,
+        lambda row: (_last(row.score), kill_order(row)),
+        "what /proc/PID/oom_score shows for that container",
+    ),
+    Column(
+        "memory",
+        "MEMORY",
+        Align.RIGHT,
+        8,
+        lambda row, _: _amount(row.memory, UNKNOWN),
+        lambda row: row.memory,
+        lambda row: (_last(row.memory), kill_order(row)),
+        "memory in use (working set)",
+    ),
+    Column(
+        "request",
+        "REQUEST",
+        Align.RIGHT,
+        8,
+        lambda row, _: _amount(row.request, NONE),
+        lambda row: row.request,
+        lambda row: (_last(row.request), kill_order(row)),
+        "memory requested by the whole pod",
+    ),
+    Column(
+        "limit",
+        "LIMIT",
+        Align.RIGHT,
+        8,
+        lambda row, _: _amount(row.limit, NONE),
+        lambda row: row.limit,
+        lambda row: (_last(row.limit), kill_order(row)),
+        "memory limit of the whole pod, if every container has one",
+    ),
+    Column(
+        "limit_percent",
+        "%LIMIT",
+        Align.RIGHT,
+        6,
+        lambda row, _: _percent(row),
+        lambda row: None if row.limit_percent is None else round(row.limit_percent, 1),
+        lambda row: (_last(row.limit_percent), kill_order(row)),
+        "the highest usage of any container against its own memory limit",
+    ),
+    Column(
+        "restarts",
+        "RESTARTS",
+        Align.LEFT,
+        9,
+        lambda row, _: _restarts(row),
+        lambda row: row.restarts,
+        lambda row: (-row.restarts, kill_order(row)),
+        "container restarts, and how many last ended as OOMKilled",
+    ),
+    Column(
+        "priority",
+        "PRIORITY",
+        Align.RIGHT,
+        10,
+        lambda row, _: str(row.pod.spec.priority or 0),
+        lambda row: row.pod.spec.priority or 0,
+        lambda row: (-(row.pod.spec.priority or 0), kill_order(row)),
+        "the pod's priority: eviction looks at it, the kernel does not",
+    ),
+    Column(
+        "eviction",
+        "EVICTION",
+        Align.RIGHT,
+        8,
+        lambda row, _: UNKNOWN if row.eviction_rank is None else str(row.eviction_rank),
+        lambda row: row.eviction_rank,
+        lambda row: (row.eviction_rank is None, row.eviction_rank or 0, kill_order(row)),
+        "the kubelet's order of eviction under memory pressure on the node, a different order",
+    ),
+    Column(
+        "age",
+        "AGE",
+        Align.LEFT,
+        6,
+        lambda row, now: age(row.pod.metadata.creation_timestamp, now),
+        lambda row: row.pod.metadata.creation_timestamp,
+        lambda row: (row.pod.metadata.creation_timestamp or "~", row.key),
+        "time since the pod was created",
+    ),
+    Column(
+        "flags",
+        "FLAGS",
+        Align.LEFT,
+        14,
+        lambda row, _: " ".join(row.flags) or "",
+        lambda row: [flag.value for flag in row.flags],
+        lambda row: (not row.flags, tuple(row.flags), kill_order(row)),
+        "what must not be missed",
+    ),
+)
+BY_KEY: Final = {column.key: column for column in COLUMNS}
+
+DEFAULT_KEYS: Final = (
+    "rank",
+    "namespace",
+    "pod",
+    "qos",
+    "oom_score_adj",
+    "oom_score",
+    "memory",
+    "request",
+    "limit",
+    "limit_percent",
+    "restarts",
+    "flags",
+)
+WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], "node", "priority", "eviction", "age", "flags")
+EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)
+
+_OTHER_NAMES: Final = {
+    "adj": "oom_score_adj",
+    "oom_adj": "oom_score_adj",
+    "score": "oom_score",
+    "mem": "memory",
+    "usage": "memory",
+    "class": "qos",
+    "name": "pod",
+    "%limit": "limit_percent",
+    "ns": "namespace",
+}
+
+
+def columns(keys: Iterable[str]) -> list[Column]:
+    """The columns of these keys, in this order."""
+    return [BY_KEY[key] for key in keys]
+
+
+def column_named(name: str) -> Column:
+    """The column that a person names by key, header or a common short form. Raises UsageError."""
+    key = name.lower().replace("-", "_")
+    key = _OTHER_NAMES.get(key, key)
+    if key not in BY_KEY:
+        raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(BY_KEY)}")
+    return BY_KEY[key]

@@ -1,0 +1,205 @@
+"""A previewed change in words: before and after, part by part, the same for the command line and the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kubectl_qos.edit.preview import FileChange, Landing, Preview
+from kubectl_qos.k8s.objects import CPU
+from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.amounts import UNKNOWN, binary, cpu, escape
+from kubectl_qos.present.explanation import short_path
+from kubectl_qos.qos.ranking import ContainerKind
+
+NOT_WRITTEN = "not written"
+SHOWN_PODS = 4
+"""So many pods of a list are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value before and after; `delta` is the difference of numbers, empty where there is none."""
+
+    label: str
+    before: str
+    after: str
+    delta: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the value is another one."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One subject of the preview: its answer, the values in it, and sentences below."""
+
+    title: str
+    answer: str
+    changes: tuple[Change, ...] = ()
+    sentences: tuple[str, ...] = ()
+    changed: bool = False
+    warns: bool = False
+
+
+def preview_parts(preview: Preview) -> tuple[Part, ...]:
+    """Class, OOM, rank, cgroup files, room on the node, the server's verdict and how it can land."""
+    return (
+        _class(preview),
+        _oom(preview),
+        _rank(preview),
+        *_cgroup(preview),
+        *_room(preview),
+        _server(preview),
+        _landing(preview),
+    )
+
+
+def _class(preview: Preview) -> Part:
+    before, after = preview.before.qos_class, preview.after.qos_class
+    if before is after:
+        return Part("Class", f"{before.value}, stays")
+    return Part("Class", f"{before.value} → {after.value}", changed=True)
+
+
+def _oom(preview: Preview) -> Part:
+    changes = []
+    for one in preview.containers:
+        name = escape(one.name)
+        changes.append(_numbers(f"{name} oom_score_adj", one.adj_before, one.adj_after))
+        changes.append(_numbers(f"{name} oom_score", one.score_before, one.score_after))
+    return Part("OOM", "", tuple(changes), changed=any(change.changed for change in changes))
+
+
+def _numbers(label: str, before: int | None, after: int | None) -> Change:
+    delta = f"{after - before:+d}" if before is not None and after is not None and after != before else ""
+    return Change(label, _number(before), _number(after), delta)
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _rank(preview: Preview) -> Part:
+    node = preview.after.setup.node.name
+    title = f"Kill rank on {escape(node)}" if node else "Kill rank"
+    if preview.rank_before is None or preview.rank_after is None:
+        return Part(title, UNKNOWN)
+    before, after = preview.rank_before, preview.rank_after
+    sentences = []
+    if preview.overtaken_by:
+        sentences.append(f"now killed before it: {_pods(preview.overtaken_by)}")
+    if preview.overtakes:
+        sentences.append(f"now killed after it: {_pods(preview.overtakes)}")
+    if before == after:
+        return Part(title, f"{before} of {preview.ranked}, stays", sentences=tuple(sentences))
+    answer = f"{before} → {after} of {preview.ranked}"
+    return Part(title, answer, sentences=tuple(sentences), changed=True)
+
+
+def _pods(keys: Iterable[PodKey]) -> str:
+    names = [escape(f"{namespace}/{name}" if namespace else name) for namespace, name in keys]
+    more = f" and {len(names) - SHOWN_PODS} more" if len(names) > SHOWN_PODS else ""
+    return ", ".join(names[:SHOWN_PODS]) + more
+
+
+def _cgroup(preview: Preview) -> Iterator[Part]:
+    """One part for the pod and each container whose files change, and one for a new place in the tree."""
+    old, new = preview.before.cgroup.path, preview.after.cgroup.path
+    if old != new:
+        sentences = (f"from {old}", f"to {new}")
+        yield Part("cgroup", "another place in the tree", sentences=sentences, changed=True)
+    for container in dict.fromkeys(file.container for file in preview.files):
+        files = [file for file in preview.files if file.container == container]
+        whose = f"container {escape(container)}" if container else "pod"
+        path = short_path(files[0].path)
+        changes = tuple(_file(file) for file in files)
+        yield Part(f"cgroup of {whose}", f"{path}/", changes, changed=True)
+    if old == new and not preview.files:
+        yield Part("cgroup", "no file changes")
+
+
+def _file(file: FileChange) -> Change:
+    return Change(
+        file.name,
+        NOT_WRITTEN if file.before is None else file.before,
+        NOT_WRITTEN if file.after is None else file.after,
+    )
+
+
+def _room(preview: Preview) -> Iterator[Part]:
+    node = escape(preview.after.setup.node.name)
+    sentences = []
+    for room in preview.room:
+        amount = cpu if room.resource == CPU else binary
+        verdict = "fits" if room.fits else "does not fit"
+        sentences.append(
+            f"{room.resource}: requests {amount(room.needed)}, {amount(room.free)} is free: {verdict}"
+        )
+    if not sentences:
+        return
+    fits = all(room.fits for room in preview.room)
+    answer = "the node has room" if fits else "the node has no room"
+    yield Part(f"Room on {node}", answer, sentences=tuple(sentences), warns=not fits)
+
+
+def _server(preview: Preview) -> Part:
+    refusals = tuple(escape(str(refusal)) for refusal in preview.refusals)
+    if refusals:
+        return Part("Server", "would refuse this", sentences=refusals, warns=True)
+    return Part("Server", "nothing to refuse in these values")
+
+
+def _landing(preview: Preview) -> Part:
+    if not preview.edits:
+        return Part("How it lands", "nothing is changed yet")
+    if preview.refusals:
+        return Part("How it lands", "not at all, while a server refuses it", warns=True)
+    sentences: list[str] = []
+    if preview.landing is Landing.IN_PLACE:
+        sentences += _restarts(preview)
+        sentences.append("a running container keeps its oom_score_adj until it restarts")
+    elif preview.landing is Landing.RECREATE:
+        sentences.append(_why_recreate(preview))
+    elif preview.landing is Landing.TEMPLATE:
+        sentences.append("running pods keep their values until the rollout replaces them")
+    elif preview.before.pod.kind == "Job":
+        sentences.append("the pod template of a Job cannot be changed: delete it and create it anew")
+    else:
+        sentences.append("a static pod comes from a file on its node: change that file")
+    sentences += _owner(preview)
+    never = preview.landing is Landing.NEVER
+    return Part("How it lands", preview.landing.value, sentences=tuple(sentences), warns=never)
+
+
+def _restarts(preview: Preview) -> Iterator[str]:
+    changed = {(edit.owner, edit.resource) for edit in preview.edits}
+    for container in preview.after.containers:
+        if container.kind is ContainerKind.EPHEMERAL:
+            continue
+        for policy in container.container.resize_policy or ():
+            if (container.name, policy.resource_name) in changed and (
+                policy.restart_policy == "RestartContainer"
+            ):
+                name = escape(container.name)
+                yield f"{name} restarts: its resizePolicy for {policy.resource_name} says so"
+
+
+def _why_recreate(preview: Preview) -> str:
+    release = preview.after.setup.release
+    if not release.enabled(Gate.IN_PLACE_RESIZE):
+        return f"{release} cannot resize in place"
+    return "a resize in place may not change the class"
+
+
+def _owner(preview: Preview) -> Iterator[str]:
+    """Pods of a workload are made from its template: the change does not outlive the pod."""
+    for owner in preview.before.pod.metadata.owner_references or ():
+        if owner.controller:
+            yield (
+                f"the pod belongs to {escape(owner.kind)} {escape(owner.name)}: "
+                "change the template too, or the next pod has the old values"
+            )

@@ -1,0 +1,56 @@
+"""JSON, YAML and CSV of values that are already plain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.columns import Column
+from kubectl_qos.present.rows import PodRow, Rows
+
+_CONTROLS: Final = re.compile("[\x7f-\x9f\ud800-\udfff]")
+"""Controls that JSON lets through, and halves of characters, which no encoding has."""
+
+
+def to_json(values: Any) -> str:
+    """Indented JSON with a newline at the end, without characters that a terminal would act on."""
+    text = json.dumps(values, indent=4, ensure_ascii=False)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def to_yaml(values: Any) -> str:
+    """Block-style YAML in the order of the values."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+
+def to_csv(rows: Iterable[PodRow], columns: Sequence[Column]) -> str:
+    """Comma separated values with the columns' keys as header; memory in bytes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([column.key for column in columns])
+    for row in rows:
+        writer.writerow([_cell(column.value(row)) for column in columns])
+    return out.getvalue()
+
+
+def ranking_values(rows: Rows, columns: Sequence[Column]) -> dict[str, Any]:
+    """The ranking for JSON and YAML: one object a row, keys as the columns'."""
+    return {
+        "kind": "PodRanking",
+        "items": [{column.key: column.value(row) for column in columns} for row in rows.rows],
+        "notes": list(rows.notes),
+    }
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -1,0 +1,112 @@
+"""What a reader of a ranking must not miss, one word each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.qos.oom_score import is_mirror, is_node_critical, is_static
+from kubectl_qos.qos.ranking import RankedPod
+
+NEAR_LIMIT_PERCENT: Final = 90
+
+
+class Flag(StrEnum):
+    """One thing to notice about a pod."""
+
+    CRITICAL = "CRITICAL"
+    """system-node-critical: killed after everything else of its kind."""
+    PRIORITY = "PRIORITY"
+    """A higher PriorityClass than a pod that would outlive it: the kernel does not look at priority."""
+    NEAR_LIMIT = "NEAR-LIMIT"
+    """At least 90 % of a memory limit is used: its containers may be killed alone, at any time."""
+    OVER_REQUEST = "OVER-REQUEST"
+    """Uses more memory than it requests: eviction takes it before pods that do not."""
+    RESIZING = "RESIZING"
+    """A resize is pending or in progress, so spec and node differ."""
+    STATIC = "STATIC"
+    """From a file on the node: spared by eviction, not changeable through the API."""
+    CLASS_DIFFERS = "CLASS≠SPEC"
+    """The stored class is not the one that the spec gives."""
+
+
+RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
+"""The flags that make a pod "at risk"."""
+
+
+def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | None) -> list[Flag]:
+    """The flags of a pod, the gravest first.
+
+    `percent` is its `limit_percent`; `lowest_priority_after` the lowest priority among the pods of the node
+    that would outlive it.
+    """
+    pod, profile = row.pod, row.profile
+    found = []
+    if is_node_critical(pod):
+        found.append(Flag.CRITICAL)
+    if (
+        row.rank is not None
+        and lowest_priority_after is not None
+        and (pod.spec.priority or 0) > lowest_priority_after
+    ):
+        found.append(Flag.PRIORITY)
+    if percent is not None and percent >= NEAR_LIMIT_PERCENT:
+        found.append(Flag.NEAR_LIMIT)
+    if row.usage is not None and 0 < profile.request_bytes < row.usage.memory_bytes:
+        found.append(Flag.OVER_REQUEST)
+    if _is_resizing(pod):
+        found.append(Flag.RESIZING)
+    if is_static(pod) or is_mirror(pod):
+        found.append(Flag.STATIC)
+    stored = pod.status.qos_class
+    if stored and stored != profile.computed_class:
+        found.append(Flag.CLASS_DIFFERS)
+    return found
+
+
+def limit_percent(row: RankedPod) -> float | None:
+    """The highest usage against its own limit, of any container or of the pod if it has a pod-level limit.
+
+    None without a limit or usage. Never against a sum: where some containers have no limit it means nothing.
+    """
+    usage, profile = row.usage, row.profile
+    if usage is None:
+        return None
+    highest = None
+    if profile.pod_level_limit_bytes:
+        highest = 100 * usage.memory_bytes / profile.pod_level_limit_bytes
+    for container in profile.containers:
+        used = usage.containers.get(container.name) if container.limit_bytes else None
+        if used is not None:
+            percent = 100 * used.memory_bytes / container.limit_bytes
+            highest = percent if highest is None else max(highest, percent)
+    return highest
+
+
+def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
+    """For each ranked pod, the lowest priority of those with a later rank."""
+    lowest: list[int | None] = [None] * len(ranked)
+    after: int | None = None
+    pending: int | None = None
+    for index in range(len(ranked) - 1, -1, -1):
+        row = ranked[index]
+        following = ranked[index + 1] if index + 1 < len(ranked) else None
+        if following is not None and following.rank != row.rank and pending is not None:
+            after = pending if after is None else min(after, pending)
+            pending = None
+        lowest[index] = after
+        priority = row.pod.spec.priority or 0
+        pending = priority if pending is None else min(pending, priority)
+    return lowest
+
+
+def _is_resizing(pod: Pod) -> bool:
+    """A pending or running in-place resize (conditions since 1.33, status.resize before)."""
+    if pod.status.resize:
+        return True
+    return any(
+        condition.type in {"PodResizePending", "PodResizeInProgress"} and condition.status == "True"
+        for condition in pod.status.conditions or ()
+    )

@@ -1,0 +1,266 @@
+"""oom_score_adj of containers, and the kernel's badness and /proc/PID/oom_score.
+
+Sources: pkg/kubelet/qos/policy.go and helpers.go (GetContainerOOMScoreAdjust), pkg/kubelet/types
+(IsCriticalPod, IsNodeCriticalPod); Linux mm/oom_kill.c (oom_badness) and fs/proc/base.c
+(proc_oom_score). Memory is in bytes unless a name says pages.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kubectl_qos.errors import UnknownFact
+from kubectl_qos.k8s.int64 import truncating_div, wrap
+from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import aggregate_requests, has_pod_level_requests, is_sidecar
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Reason, Rule
+
+GUARANTEED_ADJ: Final = -997
+BEST_EFFORT_ADJ: Final = 1000
+SANDBOX_ADJ: Final = -998
+KUBELET_ADJ: Final = -999
+LOWEST_BURSTABLE_ADJ: Final = 1000 + GUARANTEED_ADJ
+
+SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
+SYSTEM_NODE_CRITICAL: Final = "system-node-critical"
+
+
+def is_static(pod: Pod) -> bool:
+    """A pod from a manifest file or URL on the node (`IsStaticPod`)."""
+    source = pod.annotations.config_source
+    return source is not None and source != "api"
+
+
+def is_mirror(pod: Pod) -> bool:
+    """The API's picture of a static pod (`IsMirrorPod`)."""
+    return pod.annotations.config_mirror is not None
+
+
+def is_critical(pod: Pod) -> bool:
+    """Static, mirror or priority of at least 2e9: spared by eviction (`IsCriticalPod`)."""
+    if is_static(pod) or is_mirror(pod):
+        return True
+    return pod.spec.priority is not None and pod.spec.priority >= SYSTEM_CRITICAL_PRIORITY
+
+
+def is_node_critical(pod: Pod) -> bool:
+    """Critical and of PriorityClass system-node-critical by name (`IsNodeCriticalPod`)."""
+    return pod.spec.priority_class_name == SYSTEM_NODE_CRITICAL and is_critical(pod)
+
+
+class AdjSteps(NamedTuple):
+    """An oom_score_adj with the steps that led to it. All memory in bytes.
+
+    `raw` is the formula's result before the sidecar rule and the clamps (None where no formula is used);
+    `sidecar_floor` the value of the least protected app container where that decided.
+    """
+
+    adj: int
+    rule: Rule
+    request: int = 0
+    pod_level_share: int = 0
+    capacity: int = 0
+    raw: int | None = None
+    sidecar_floor: int | None = None
+    clamp: Rule | None = None
+
+
+class PodAdj:
+    """oom_score_adj of the containers of one pod; what they have in common is evaluated once."""
+
+    __slots__ = ("_allocated", "_capacity", "_fixed", "_floor", "_pod", "_release", "_share")
+
+    def __init__(self, pod: Pod, qos: QosClass, memory_capacity: int | None, release: Release) -> None:
+        self._pod = pod
+        self._release = release
+        self._capacity = memory_capacity
+        self._fixed = _fixed_steps(pod, qos, release)
+        self._share: int | None = None
+        self._floor: int | None = None
+        self._allocated: dict[str, int] | None = None
+
+    @property
+    def fixed(self) -> AdjSteps | None:
+        """The value of every container where memory plays no part, None for Burstable."""
+        return self._fixed
+
+    def of(self, container: Container) -> AdjSteps:
+        """The value and its steps. Raises UnknownFact where the formula lacks the node's memory."""
+        if self._fixed is not None:
+            return self._fixed
+        capacity = self._capacity
+        if not capacity:
+            raise UnknownFact(
+                "the node's memory capacity is not known",
+                hint="without it a Burstable container's oom_score_adj lies anywhere from 3 to 999",
+            )
+        release = self._release
+        request = self._request(container)
+        share = self._pod_level_share()
+        raw = 1000 - truncating_div(wrap(1000 * (request + share)), capacity)
+        adj, floor = raw, None
+        if release.has(Change.SIDECAR_OOM_SCORE) and is_sidecar(container, release):
+            lowest = self._least_protected(share, capacity)
+            if adj > lowest and self._is_init(container):
+                adj = floor = lowest
+        clamp = None
+        if adj < LOWEST_BURSTABLE_ADJ:
+            adj, clamp = LOWEST_BURSTABLE_ADJ, Rule.ADJ_CLAMPED_LOW
+        elif adj == BEST_EFFORT_ADJ:
+            adj, clamp = BEST_EFFORT_ADJ - 1, Rule.ADJ_BELOW_BEST_EFFORT
+        return AdjSteps(adj, Rule.ADJ_BURSTABLE, request, share, capacity, raw, floor, clamp)
+
+    def _request(self, container: Container) -> int:
+        """The memory request; from 1.27 to 1.31 with in-place resize on, what is allocated."""
+        release = self._release
+        if release.enabled(Gate.IN_PLACE_RESIZE) and not release.has(Change.STATUS_RESOURCES):
+            if self._allocated is None:
+                self._allocated = {
+                    status.name: (status.allocated_resources or EMPTY_RESOURCES).get(MEMORY, ZERO).value()
+                    for status in reversed(self._pod.status.container_statuses or ())
+                }
+            if container.name in self._allocated:
+                return self._allocated[container.name]
+        requested = container.resources.requests
+        memory = requested.get(MEMORY) if requested else None
+        return memory.value() if memory is not None else 0
+
+    def _pod_level_share(self) -> int:
+        """Each container's part of the pod-level memory request that no container claims."""
+        if self._share is None:
+            self._share = 0
+            pod, release = self._pod, self._release
+            if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_requests(pod, release):
+                asked = pod.spec.resources
+                memory = ((asked.requests if asked else None) or EMPTY_RESOURCES).get(MEMORY, ZERO)
+                if not memory.is_zero:
+                    claimed = aggregate_requests(pod, release).get(MEMORY, ZERO).value()
+                    count = len(pod.containers) + len(pod.init_containers)
+                    self._share = truncating_div(wrap(memory.value() - claimed), count)
+        return self._share
+
+    def _least_protected(self, share: int, capacity: int) -> int:
+        if self._floor is None:
+            least = min(container.requests.get(MEMORY, ZERO).value() for container in self._pod.containers)
+            self._floor = 1000 - truncating_div(wrap(1000 * (least + share)), capacity)
+        return self._floor
+
+    def _is_init(self, container: Container) -> bool:
+        return any(container.name == init.name for init in self._pod.init_containers)
+
+
+def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
+    """The value that does not depend on memory, or None for Burstable."""
+    only_node_critical = release.has(Change.ONLY_NODE_CRITICAL_IS_SPARED)
+    if is_node_critical(pod) if only_node_critical else is_critical(pod):
+        return _NODE_CRITICAL
+    if qos is QosClass.GUARANTEED:
+        return _GUARANTEED
+    if qos is QosClass.BEST_EFFORT:
+        return _BEST_EFFORT
+    return None
+
+
+_NODE_CRITICAL: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_NODE_CRITICAL)
+_GUARANTEED: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_GUARANTEED)
+_BEST_EFFORT: Final = AdjSteps(BEST_EFFORT_ADJ, Rule.ADJ_BEST_EFFORT)
+
+
+def restricted(adj: int, runtime_adj: int | None) -> int:
+    """What containerd sets where `restrict_oom_score_adj` is on: nothing below its own value.
+
+    `runtime_adj` is containerd's own oom_score_adj, None without that option (pkg/cri, restrictOOMScoreAdj).
+    """
+    return adj if runtime_adj is None else max(adj, runtime_adj)
+
+
+def may_write_adj(wanted: int, lowest: int, *, privileged: bool) -> bool:
+    """Whether a process may set its own oom_score_adj, for which an application may differ from the kubelet.
+
+    Anyone may raise it, and lower it again to the lowest value that a privileged writer (the runtime) set;
+    below that CAP_SYS_RESOURCE is needed (fs/proc/base.c, __set_oom_adj).
+    """
+    return -1000 <= wanted <= 1000 and (privileged or wanted >= lowest)
+
+
+def adj_reason(steps: AdjSteps) -> Reason:
+    """The steps as a Reason, formula first, then what changed its result."""
+    children = []
+    if steps.pod_level_share:
+        children.append(
+            Reason(Rule.ADJ_POD_LEVEL_SHARE, steps.pod_level_share, {"share": steps.pod_level_share})
+        )
+    if steps.sidecar_floor is not None:
+        children.append(Reason(Rule.ADJ_SIDECAR_FLOOR, steps.sidecar_floor, {"raw": steps.raw}))
+    if steps.clamp is not None:
+        children.append(Reason(steps.clamp, steps.adj, {"raw": steps.raw}))
+    inputs: dict[str, object] = {}
+    if steps.rule is Rule.ADJ_BURSTABLE:
+        inputs = {
+            "request": steps.request,
+            "share": steps.pod_level_share,
+            "capacity": steps.capacity,
+            "raw": steps.raw,
+        }
+    return Reason(steps.rule, steps.adj, inputs, tuple(children))
+
+
+class Kernel(Enum):
+    """The kernel's formulas in use, oldest first; see `kernel_of`."""
+
+    MINUS_30 = "up to 3.13"
+    """Processes with CAP_SYS_ADMIN had 30 taken off their oom_score_adj."""
+    MINUS_3_PERCENT = "3.14 to 4.16"
+    """Processes with CAP_SYS_ADMIN had 3 % of their own use taken off."""
+    FLOORED = "4.17 to 5.8"
+    """No bonus any more; as before, results below 1 are all 1."""
+    SIGNED = "5.9 and later"
+    """Negative results count, so well protected processes differ."""
+
+
+_SINCE: Final = ((5, 9, Kernel.SIGNED), (4, 17, Kernel.FLOORED), (3, 14, Kernel.MINUS_3_PERCENT))
+
+
+def kernel_of(version: str) -> Kernel:
+    """Which formula a kernel version such as `6.1.0-13-amd64` uses; unknown means a new one.
+
+    Some vendors have the newest formula in older kernels: an idle process with adj 0 shows an oom_score of
+    about 666 there and about 0 with the older ones.
+    """
+    numbers = version.split("-", maxsplit=1)[0].split(".")
+    try:
+        found = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
+    except ValueError:
+        return Kernel.SIGNED
+    return next((kernel for major, minor, kernel in _SINCE if found >= (major, minor)), Kernel.MINUS_30)
+
+
+def badness(
+    used_pages: int, adj: int, total_pages: int, kernel: Kernel = Kernel.SIGNED, *, admin: bool = False
+) -> int:
+    """The points by which the kernel chooses, in pages (`oom_badness`).
+
+    Args:
+        used_pages: resident file, anonymous and shmem pages, swap entries and page tables together.
+        adj: oom_score_adj; -1000 is never chosen and must not be passed here.
+        total_pages: RAM and swap of the machine, or the limit of the cgroup that ran out.
+        kernel: which formula.
+        admin: whether the process has CAP_SYS_ADMIN, which only kernels before 4.17 look at.
+    """
+    if admin and kernel is Kernel.MINUS_30:
+        adj -= 30
+    if admin and kernel is Kernel.MINUS_3_PERCENT:
+        used_pages -= used_pages * 3 // 100
+    points = used_pages + adj * (total_pages // 1000)
+    return points if kernel is Kernel.SIGNED else max(points, 1)
+
+
+def proc_oom_score(points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:
+    """What /proc/PID/oom_score shows for that badness; `total_pages` is always the machine's."""
+    if kernel is not Kernel.SIGNED:
+        return points * 1000 // total_pages
+    return truncating_div((1000 + truncating_div(points * 1000, total_pages)) * 2, 3)

@@ -1,0 +1,252 @@
+"""predict(): everything about one pod on one node, with the reasons and where each input came from.
+
+This is the public face of the predictions (`kubectl_qos.predict`). The rules themselves are in the modules
+that it calls, one subject a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
+from kubectl_qos.k8s.objects import MEMORY, Container, ContainerStatus, Pod
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.qos import cgroup_names, container_reasons, cpu, pod_cgroup
+from kubectl_qos.qos.cgroup_values import container_files
+from kubectl_qos.qos.container_resources import CriResources, container_resources
+from kubectl_qos.qos.oom_score import (
+    PodAdj,
+    adj_reason,
+    is_critical,
+    is_mirror,
+    is_node_critical,
+    is_static,
+)
+from kubectl_qos.qos.pod_cgroup import PodTotals
+from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
+from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, ContainerKind, container_kinds
+from kubectl_qos.qos.reason import Reason
+
+NO_UID: Final = "<uid>"
+NO_ID: Final = "<id>"
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupPrediction:
+    """One directory of the cgroup tree: its path below the mount, its files, and why."""
+
+    path: str
+    files: Mapping[str, str]
+    reasons: Mapping[str, Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPrediction:
+    """What happens to one container.
+
+    `oom_score_adj` is None where the node's memory is not known; `oom_score_adj_range` then bounds it.
+    `asked` is the CRI message, `cgroup` what the runtime makes of it.
+    """
+
+    name: str
+    kind: ContainerKind
+    container: Container
+    oom_score_adj: int | None
+    oom_score_adj_range: tuple[int, int]
+    oom_score_adj_reason: Reason | None
+    asked: CriResources
+    cgroup: CgroupPrediction
+
+
+class Assumption(NamedTuple):
+    """An input of the prediction that nobody measured, with the value that was taken."""
+
+    name: str
+    value: object
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Everything about one pod on one node; `pod` is defaulted as the API server would."""
+
+    pod: Pod
+    setup: NodeSetup
+    qos_class: QosClass
+    computed_class: QosClass
+    class_reason: Reason
+    critical: bool
+    node_critical: bool
+    static: bool
+    mirror: bool
+    totals: PodTotals
+    containers: tuple[ContainerPrediction, ...]
+    cgroup: CgroupPrediction
+    class_cgroup_path: str
+    assumptions: tuple[Assumption, ...]
+
+    def container(self, name: str) -> ContainerPrediction:
+        """The container of that name. Raises InputError if there is none."""
+        for found in self.containers:
+            if found.name == name:
+                return found
+        known = ", ".join(found.name for found in self.containers)
+        raise InputError(
+            f"container {name} is not valid for pod {self.pod.metadata.name}",
+            hint=f"its containers are: {known}",
+        )
+
+
+def predict(
+    pod: Pod,
+    node: Node,
+    *,
+    kubelet: Kubelet | None = None,
+    release: str | Release | None = None,
+) -> Prediction:
+    """What Kubernetes and Linux do with a pod on a node.
+
+    Args:
+        pod: as a manifest or as a server sends it; it is defaulted here.
+        node: the machine's facts. Without `memory_capacity_bytes` the oom_score_adj of Burstable
+            containers stays unknown and only its range is given.
+        kubelet: its configuration; by default that of the release.
+        release: the kubelet's minor release such as "1.36"; by default `node.kubelet_version`.
+
+    Raises:
+        InputError: the pod has no containers, or its UID cannot be part of a cgroup name.
+
+    >>> from kubectl_qos import Node, pod_from_yaml, predict
+    >>> pod = pod_from_yaml("spec: {containers: [{name: a, resources: {requests: {memory: 1Gi}}}]}")
+    >>> result = predict(pod, Node(memory_capacity_bytes=16 * 1024**3), release="1.36")
+    >>> result.qos_class.value, result.containers[0].oom_score_adj
+    ('Burstable', 938)
+    """
+    setup = NodeSetup.of(node, kubelet, release)
+    if not pod.containers:
+        raise InputError(
+            f"pod {pod.metadata.name or '(unnamed)'} has no containers: spec.containers is required",
+            hint="a pod needs at least one container to have a QoS class",
+        )
+    pod = default_pod(pod, setup.release)
+    qos = qos_class(pod, setup.release)
+    totals = pod_cgroup.pod_totals(pod, qos, setup)
+    pod_path = _pod_path(pod, qos, setup.kubelet)
+    settings = pod_cgroup.pod_settings(pod, qos, totals, setup)
+    files = pod_cgroup.files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
+    return Prediction(
+        pod=pod,
+        setup=setup,
+        qos_class=qos,
+        computed_class=computed_class(pod, setup.release),
+        class_reason=class_reason(pod, setup.release),
+        critical=is_critical(pod),
+        node_critical=is_node_critical(pod),
+        static=is_static(pod),
+        mirror=is_mirror(pod),
+        totals=totals,
+        containers=tuple(_containers(pod, qos, pod_path, setup)),
+        cgroup=CgroupPrediction(
+            pod_path,
+            files,
+            pod_cgroup.reasons(files, totals, qos, setup),
+        ),
+        class_cgroup_path=cgroup_names.literal(
+            cgroup_names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver
+        ),
+        assumptions=tuple(_assumptions(setup)),
+    )
+
+
+def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Iterator[ContainerPrediction]:
+    node, kubelet, release = setup.node, setup.kubelet, setup.release
+    adj = PodAdj(pod, qos, node.memory_capacity_bytes, release)
+    ids = _container_ids(pod)
+    for container, kind in container_kinds(pod, release):
+        steps = adj.of(container) if node.memory_capacity_bytes else adj.fixed
+        value = steps.adj if steps is not None else None
+        asked = container_resources(pod, container, qos, value or 0, setup)
+        files = container_files(asked, setup)
+        path = cgroup_names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
+        yield ContainerPrediction(
+            name=container.name,
+            kind=kind,
+            container=container,
+            oom_score_adj=value,
+            oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
+            oom_score_adj_reason=adj_reason(steps) if steps is not None else None,
+            asked=asked,
+            cgroup=CgroupPrediction(
+                path,
+                files,
+                container_reasons.reasons(files, pod, container, asked, setup),
+            ),
+        )
+
+
+def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
+    """The pod's literal path; a manifest has no UID yet, so a placeholder stands for it."""
+    uid = cgroup_names.pod_uid(pod)
+    if uid:
+        name = cgroup_names.pod_name(uid, qos, kubelet)
+        return cgroup_names.literal(name, kubelet.cgroup_driver)
+    name = cgroup_names.pod_name("UID", qos, kubelet)
+    path = cgroup_names.literal(name, kubelet.cgroup_driver)
+    return path.replace("podUID", f"pod{NO_UID}")
+
+
+def _container_ids(pod: Pod) -> dict[str, str]:
+    status = pod.status
+    found: tuple[ContainerStatus, ...] = (
+        *(status.container_statuses or ()),
+        *(status.init_container_statuses or ()),
+        *(status.ephemeral_container_statuses or ()),
+    )
+    return {one.name: one.container_id for one in found}
+
+
+_NODE_INPUTS = (
+    "memory_capacity_bytes",
+    "swap_capacity_bytes",
+    "page_size_bytes",
+    "cgroup_version",
+    "kubelet_version",
+    "runtime",
+)
+_KUBELET_INPUTS = (
+    "cgroup_driver",
+    "cgroup_root",
+    "cpu_cfs_quota",
+    "cpu_manager_policy",
+    "pod_pids_limit",
+    "memory_swap_behavior",
+    "single_process_oom_kill",
+    "feature_gates",
+)
+
+
+def _assumptions(setup: NodeSetup) -> Iterator[Assumption]:
+    """The inputs that nobody measured or configured, in the order of the fields."""
+    node, kubelet, release = setup.node, setup.kubelet, setup.release
+    for name in _NODE_INPUTS:
+        if node.origin(name) is Origin.ASSUMED:
+            value = getattr(node, name)
+            yield Assumption(name, str(release) if name == "kubelet_version" else value, Origin.ASSUMED)
+    for name in _KUBELET_INPUTS:
+        if kubelet.origin(name) is Origin.ASSUMED:
+            yield Assumption(name, getattr(kubelet, name), Origin.ASSUMED)
+
+
+def memory_request(container: Container) -> int:
+    """A container's memory request in bytes, 0 where absent."""
+    return container.requests.get(MEMORY, ZERO).value()
+
+
+def weight_of_milli(cpu_milli: int) -> int:
+    """The pod-level cpu.weight of a CPU request."""
+    return cpu.shares_to_weight_linear(cpu.milli_to_shares(cpu_milli))

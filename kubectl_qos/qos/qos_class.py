@@ -1,0 +1,132 @@
+"""The QoS class of a pod, which container keeps it from a better one, and the smallest way there.
+
+Source: pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, GetPodQOS), 1.20 to 1.37. Only cpu and memory
+count, zero counts as absent, init containers and sidecars count like app containers, ephemeral ones never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.qos.reason import Reason, Rule
+
+
+class QosClass(StrEnum):
+    """The three classes, by the names that status.qosClass uses."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+_NAMES = {found.value: found for found in QosClass}
+_COUNTED = (CPU, MEMORY)
+
+
+def qos_class(pod: Pod, release: Release) -> QosClass:
+    """The class that the node acts on (`GetPodQOS`).
+
+    From 1.29 a stored status.qosClass wins, also over a spec that has changed since; before, the spec
+    decides.
+    """
+    stored = pod.status.qos_class
+    if stored and release.has(Change.STORED_QOS_CLASS) and stored in _NAMES:
+        return _NAMES[stored]
+    return computed_class(pod, release)
+
+
+def computed_class(pod: Pod, release: Release) -> QosClass:
+    """The class of the spec alone (`ComputePodQOS`); the pod must be defaulted."""
+    if _decided_at_pod_level(pod, release):
+        asked = pod.spec.resources
+        requests = (asked.requests if asked else None) or EMPTY_RESOURCES
+        limits = (asked.limits if asked else None) or EMPTY_RESOURCES
+        return _decide([(requests, limits)], limits_may_be_missing=not limits)
+    return _decide(
+        (
+            (container.resources.requests or EMPTY_RESOURCES, container.resources.limits or EMPTY_RESOURCES)
+            for container in (*pod.containers, *pod.init_containers)
+        ),
+        limits_may_be_missing=False,
+    )
+
+
+def _decided_at_pod_level(pod: Pod, release: Release) -> bool:
+    """Whether spec.resources alone decides; up to 1.36 even an empty one does."""
+    resources = pod.spec.resources
+    if resources is None or not release.enabled(Gate.POD_LEVEL_RESOURCES):
+        return False
+    if release.has(Change.POD_LEVEL_NEEDS_A_KEY):
+        return bool(resources.requests or resources.limits)
+    return True
+
+
+def _decide(parts: Iterable[tuple[ResourceList, ResourceList]], *, limits_may_be_missing: bool) -> QosClass:
+    """The three-way decision over sums of positive cpu and memory, in exact units of 1e-9."""
+    requested = {CPU: 0, MEMORY: 0}
+    limited = {CPU: 0, MEMORY: 0}
+    all_limited = True
+    for requests, limits in parts:
+        for name in _COUNTED:
+            request, limit = requests.get(name), limits.get(name)
+            if request is not None and request.unscaled > 0:
+                requested[name] += request.nano
+            if limit is not None and limit.unscaled > 0:
+                limited[name] += limit.nano
+            elif not limits_may_be_missing:
+                all_limited = False
+    if not any(requested.values()) and not any(limited.values()):
+        return QosClass.BEST_EFFORT
+    if all_limited and requested == limited:
+        return QosClass.GUARANTEED
+    return QosClass.BURSTABLE
+
+
+def class_reason(pod: Pod, release: Release) -> Reason:
+    """The class with its trace: what each container lacks for Guaranteed, and where the class is from."""
+    computed = computed_class(pod, release)
+    used = qos_class(pod, release)
+    reason = Reason(_RULES[computed], computed, children=tuple(_lacks(pod, release)))
+    if _decided_at_pod_level(pod, release):
+        reason = Reason(Rule.CLASS_POD_LEVEL, computed, children=reason.children)
+    if pod.status.qos_class and release.has(Change.STORED_QOS_CLASS):
+        return Reason(
+            Rule.CLASS_STORED,
+            used,
+            inputs={"stored": pod.status.qos_class, "computed": computed},
+            children=(reason,),
+        )
+    return reason
+
+
+_RULES = {
+    QosClass.BEST_EFFORT: Rule.CLASS_BEST_EFFORT,
+    QosClass.BURSTABLE: Rule.CLASS_BURSTABLE,
+    QosClass.GUARANTEED: Rule.CLASS_GUARANTEED,
+}
+
+
+def _lacks(pod: Pod, release: Release) -> Iterable[Reason]:
+    """What stands between each container (or spec.resources) and Guaranteed, in the order of the spec."""
+    if _decided_at_pod_level(pod, release):
+        asked = pod.spec.resources
+        if asked is not None:
+            yield from _lacks_of("pod", asked.requests or EMPTY_RESOURCES, asked.limits or EMPTY_RESOURCES)
+        return
+    for container in (*pod.init_containers, *pod.containers):
+        yield from _lacks_of(container.name, container.requests, container.limits)
+
+
+def _lacks_of(owner: str, requests: ResourceList, limits: ResourceList) -> Iterable[Reason]:
+    for name in _COUNTED:
+        limit, request = limits.get(name), requests.get(name)
+        inputs = {"owner": owner, "resource": name, "request": request, "limit": limit}
+        if limit is None or limit.sign <= 0:
+            yield Reason(Rule.LACKS_LIMIT, None, inputs=inputs)
+        elif request is not None and request.sign <= 0:
+            yield Reason(Rule.REQUEST_ZERO, None, inputs=inputs)
+        elif request is None or request != limit:
+            yield Reason(Rule.REQUEST_DIFFERS, None, inputs=inputs)

@@ -1,0 +1,339 @@
+"""The kill order of a node: who goes before whom when its memory runs out.
+
+The kernel scores processes, never pods. A container is taken as one process that holds all its memory,
+which is right for the usual single-process container and an upper bound for others; a pod ranks by its
+highest container. Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
+
+from kubectl_qos.k8s.kubelet import Node
+from kubectl_qos.k8s.objects import MEMORY, Container, ContainerStatus, Pod
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import (
+    Count,
+    declared_limits,
+    eviction_request,
+    is_sidecar,
+    kubelet_count,
+    pod_level_limits,
+    pod_limits,
+    pod_requests,
+)
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.qos.oom_score import LOWEST_BURSTABLE_ADJ, PodAdj, badness, kernel_of, proc_oom_score
+from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
+
+
+class ContainerKind(StrEnum):
+    """What a container is for; it decides when it has processes."""
+
+    APP = "app"
+    INIT = "init"
+    SIDECAR = "sidecar"
+    EPHEMERAL = "ephemeral"
+
+
+class Basis(StrEnum):
+    """What an order rests on; without usage it is only the order of oom_score_adj."""
+
+    USAGE = "memory usage and oom_score_adj"
+    ADJ = "oom_score_adj alone"
+    NOTHING = "nothing: the node's memory capacity is unknown"
+
+
+class ContainerScore(NamedTuple):
+    """One container's place in the kernel's eyes.
+
+    `points` is raw badness in pages, by which the kernel chooses; `oom_score` what /proc shows for it.
+    None is not known: adj without the node's capacity, points and score without capacity or adj.
+    """
+
+    name: str
+    kind: ContainerKind
+    adj: int | None
+    memory_bytes: int | None
+    points: int | None
+    oom_score: int | None
+
+
+class ContainerProfile(NamedTuple):
+    """What a container's spec means on a node; a limit of 0 is none."""
+
+    name: str
+    kind: ContainerKind
+    adj: int | None
+    limit_bytes: int
+
+
+class Profile(NamedTuple):
+    """What a pod's spec means on a node, whatever the pod is doing there. Memory in bytes.
+
+    `limit_bytes` is 0 unless every container is under a limit; `always_alive` says that each container has
+    processes as long as the pod has.
+    """
+
+    qos: QosClass
+    computed_class: QosClass
+    containers: tuple[ContainerProfile, ...]
+    always_alive: bool
+    request_bytes: int
+    limit_bytes: int
+    pod_level_limit_bytes: int
+    eviction_request: Quantity
+
+
+class RankedPod(NamedTuple):
+    """A pod in the kill order of its node.
+
+    `rank` starts at 1, the next victim; pods that the kernel cannot tell apart share a rank (`tied`). None
+    for a pod without processes on the node, or where nothing is known to rank by.
+    """
+
+    pod: Pod
+    qos: QosClass
+    rank: int | None
+    tied: bool
+    worst: ContainerScore | None
+    containers: tuple[ContainerScore, ...]
+    usage: PodUsage | None
+    profile: Profile
+
+    def alive(self) -> Sequence[ContainerScore]:
+        """The containers that have processes, none for a pod that has none."""
+        if self.worst is None:
+            return ()
+        return self.containers if self.profile.always_alive else _alive(self.pod, self.containers)
+
+
+class Ranking(NamedTuple):
+    """The pods of one node, the next victim first, then those without a rank."""
+
+    node: Node
+    basis: Basis
+    pods: tuple[RankedPod, ...]
+    without_usage: int
+
+
+_RESTARTED = frozenset({ContainerKind.APP, ContainerKind.SIDECAR})
+
+UNKNOWN_BURSTABLE_ADJ = (LOWEST_BURSTABLE_ADJ, 999)
+"""Where a Burstable container's oom_score_adj lies when the node's capacity is not known."""
+
+
+def rank_node(
+    pods: Iterable[Pod],
+    node: Node,
+    release: Release,
+    usage: Mapping[PodKey, PodUsage] | None = None,
+    profiles: Profiles | None = None,
+) -> Ranking:
+    """The kill order of the node's pods (defaulted), as for a node-wide OOM.
+
+    Where some pods have usage and others not, the others count as using nothing, which is the least that
+    they can be ranked by; `without_usage` says how many. `profiles` may be shared by calls for nodes of the
+    same memory and release.
+    """
+    usage = usage or {}
+    scorer = _Scorer(node, profiles or Profiles(node.memory_capacity_bytes, release))
+    rows = [scorer.pod(pod, usage.get((pod.metadata.namespace, pod.metadata.name))) for pod in pods]
+    running = [row for row in rows if row.worst is not None]
+    if not scorer.total_pages:
+        basis = Basis.NOTHING
+    elif any(row.usage is not None for row in running):
+        basis = Basis.USAGE
+    else:
+        basis = Basis.ADJ
+    without_usage = sum(1 for row in running if row.usage is None)
+    return Ranking(node, basis, tuple(_in_order(rows)), without_usage)
+
+
+def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, ContainerKind]]:
+    """Init containers and sidecars, app containers, ephemeral ones, as the kubelet starts them."""
+    kinds = [(container, ContainerKind.APP) for container in pod.containers]
+    if pod.spec.init_containers:
+        init = [
+            (
+                container,
+                ContainerKind.SIDECAR if is_sidecar(container, release) else ContainerKind.INIT,
+            )
+            for container in pod.spec.init_containers
+        ]
+        kinds = init + kinds
+    if pod.spec.ephemeral_containers:
+        kinds += [(container, ContainerKind.EPHEMERAL) for container in pod.ephemeral_containers]
+    return kinds
+
+
+def has_processes(pod: Pod) -> bool:
+    """Whether the pod can have processes on its node: bound, and not ended.
+
+    A manifest has no phase yet; it is ranked as the pod that it would become.
+    """
+    return not pod.is_terminal and (bool(pod.spec.node_name) or not pod.status.phase)
+
+
+class Profiles:
+    """The profiles of pods on nodes of one memory capacity and release, each made once.
+
+    Pods are the same here if their specs hold the very same objects, as those of one workload do once they
+    have been through k8s/sharing.py: equal quantities may be spelled, and overflow, differently.
+    """
+
+    __slots__ = ("_capacity", "_found", "_release", "_reusable")
+
+    def __init__(self, memory_capacity_bytes: int | None, release: Release) -> None:
+        self._capacity = memory_capacity_bytes
+        self._release = release
+        self._found: dict[tuple[object, ...], tuple[Pod, Profile]] = {}
+        self._reusable = kubelet_count(release) is Count.SPEC
+
+    def of(self, pod: Pod) -> Profile:
+        """The profile of a defaulted pod."""
+        if not self._reusable:
+            return self._profile(pod)
+        spec, annotations = pod.spec, pod.metadata.annotations
+        key = (
+            id(spec.containers),
+            id(spec.init_containers),
+            id(spec.ephemeral_containers),
+            id(spec.resources),
+            id(spec.overhead),
+            spec.priority,
+            spec.priority_class_name,
+            pod.status.qos_class,
+            annotations and (annotations.config_source, annotations.config_mirror),
+        )
+        found = self._found.get(key)
+        if found is None:
+            # The pod is kept, so that no other object gets one of these ids.
+            found = self._found[key] = pod, self._profile(pod)
+        return found[1]
+
+    def _profile(self, pod: Pod) -> Profile:
+        release = self._release
+        qos = qos_class(pod, release)
+        adj = PodAdj(pod, qos, self._capacity, release)
+        containers = tuple(
+            self._container(container, kind, adj) for container, kind in container_kinds(pod, release)
+        )
+        limit = ZERO
+        if declared_limits(pod, release).memory:
+            limit = pod_limits(pod, release).get(MEMORY, ZERO)
+        return Profile(
+            qos=qos,
+            computed_class=computed_class(pod, release),
+            containers=containers,
+            always_alive=all(one.kind in _RESTARTED for one in containers),
+            request_bytes=pod_requests(pod, release).get(MEMORY, ZERO).value(),
+            limit_bytes=limit.value(),
+            pod_level_limit_bytes=pod_level_limits(pod, release).get(MEMORY, ZERO).value(),
+            eviction_request=eviction_request(pod, release, MEMORY),
+        )
+
+    def _container(self, container: Container, kind: ContainerKind, adj: PodAdj) -> ContainerProfile:
+        steps = adj.of(container) if self._capacity else adj.fixed
+        limit = container.limits.get(MEMORY, ZERO).value()
+        return ContainerProfile(container.name, kind, steps.adj if steps is not None else None, limit)
+
+
+class _Scorer:
+    """Scores the containers of pods on one node."""
+
+    __slots__ = ("_kernel", "_page", "_profiles", "total_pages")
+
+    def __init__(self, node: Node, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self._page = node.page_size_bytes
+        self._kernel = kernel_of(node.kernel)
+        self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
+
+    def pod(self, pod: Pod, usage: PodUsage | None) -> RankedPod:
+        profile = self._profiles.of(pod)
+        scores = tuple([self._container(one, usage) for one in profile.containers])
+        worst = None
+        if has_processes(pod):
+            alive = scores if profile.always_alive else _alive(pod, scores)
+            worst = max(alive, key=_danger, default=None)
+        return RankedPod(pod, profile.qos, None, False, worst, scores, usage, profile)
+
+    def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
+        name, kind, adj, _ = container
+        used = usage.containers.get(name) if usage is not None else None
+        memory = used.memory_bytes if used is not None else None
+        if adj is None or not self.total_pages:
+            return ContainerScore(name, kind, adj, memory, None, None)
+        pages = (used.memory_bytes + (used.swap_bytes or 0)) // self._page if used is not None else 0
+        points = badness(pages, adj, self.total_pages, self._kernel)
+        return ContainerScore(
+            name, kind, adj, memory, points, proc_oom_score(points, self.total_pages, self._kernel)
+        )
+
+
+def _danger(score: ContainerScore) -> int:
+    """Higher is killed earlier; an unknown adj of a Burstable container lies below BestEffort's."""
+    return score.points if score.points is not None else score.adj or 0
+
+
+def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> list[ContainerScore]:
+    """The containers that have processes: a finished init container has none.
+
+    Without a status (a manifest) everything that will keep running counts.
+    """
+    states = _states(pod)
+    return [
+        score
+        for score in scores
+        if _runs(states.get(score.name), score.kind)
+        or (score.name not in states and score.kind is not ContainerKind.INIT)
+    ]
+
+
+def _states(pod: Pod) -> dict[str, ContainerStatus]:
+    status = pod.status
+    found = status.container_statuses or ()
+    if status.init_container_statuses or status.ephemeral_container_statuses:
+        found = (
+            *found,
+            *(status.init_container_statuses or ()),
+            *(status.ephemeral_container_statuses or ()),
+        )
+    return {one.name: one for one in found}
+
+
+def _runs(status: ContainerStatus | None, kind: ContainerKind) -> bool:
+    """Whether the container has a process now or, for one that is restarted, will have again."""
+    if status is None:
+        return False
+    state = status.state
+    if state is None or (state.terminated is None and state.waiting is None):
+        return True
+    return kind in _RESTARTED
+
+
+def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
+    """Ranked pods first, by points; equal points share the rank. Then the others, by name."""
+
+    def name(row: RankedPod) -> tuple[str, str]:
+        return row.pod.metadata.namespace, row.pod.metadata.name
+
+    ranked = [row for row in rows if row.worst is not None and row.worst.points is not None]
+    others = [row for row in rows if row.worst is None or row.worst.points is None]
+    ranked.sort(key=lambda row: (-_points(row), *name(row)))
+    result: list[RankedPod] = []
+    for _, same in groupby(ranked, _points):
+        alike = list(same)
+        rank = len(result) + 1
+        result += [row._replace(rank=rank, tied=len(alike) > 1) for row in alike]
+    others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, *name(row)))
+    return result + others
+
+
+def _points(row: RankedPod) -> int:
+    return row.worst.points or 0 if row.worst is not None else 0

@@ -1,0 +1,320 @@
+"""What may change in place: the refusals of the resize subresource, and what the node makes of a resize.
+
+Sources: pkg/apis/core/validation/validation.go (ValidatePodResize), pkg/kubelet/allocation
+(allocation_manager.go), pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The
+sentences are the server's and the kubelet's own. Not here: sending a resize (cluster/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import (
+    CPU,
+    EMPTY_RESOURCES,
+    MEMORY,
+    Container,
+    Pod,
+    ResourceList,
+    ResourceRequirements,
+)
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import is_sidecar, pod_requests
+from kubectl_qos.k8s.usage import PodUsage
+from kubectl_qos.k8s.validation import Refusal, pod_refusals
+from kubectl_qos.qos.oom_score import is_mirror, is_static
+from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
+
+RESTART: Final = "RestartContainer"
+_MUTABLE: Final = "only cpu and memory resources are mutable"
+_Requirements = ResourceRequirements | None
+
+
+def resize_refusals(
+    old: Pod, new: Pod, release: Release, allocatable: ResourceList = EMPTY_RESOURCES
+) -> list[Refusal]:
+    """Why a server would refuse to change one pod into the other in place; empty where it would not.
+
+    Args:
+        old: the pod as stored, with its status.
+        new: the same pod with other resources, defaulted as a server would.
+        release: the server's.
+        allocatable: status.allocatable of the pod's node, which servers from 1.36 on look at.
+    """
+    unavailable = _unavailable(release)
+    if unavailable:
+        return [Refusal("", unavailable)]
+    if is_mirror(old) or is_static(old):
+        return [Refusal("", "Forbidden: static pods cannot be resized")]
+    pod_level = _has_any(old.spec.resources) or _has_any(new.spec.resources)
+    if pod_level and not release.has(Change.RESIZE_OF_POD_LEVEL):
+        return [Refusal("", "Forbidden: pods with pod-level resources cannot be resized")]
+    found = pod_refusals(new, release)
+    if qos_class(old, release) is not computed_class(new, release):
+        stored = old.status.qos_class or qos_class(old, release).value
+        sentence = "Pod QOS Class may not change as a result of resizing"
+        found.append(Refusal("spec", f'Invalid value: "{stored}": {sentence}'))
+    if _runs_where_unsupported(old):
+        found.append(Refusal("spec", "Forbidden: Pod running on node without support for resize"))
+    if pod_level:
+        if not release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL):
+            gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
+            sentence = f"Forbidden: resize of pods with pod-level resources is forbidden when {gate}"
+            return [*found, Refusal("", sentence)]
+        found += _pod_level(old.spec.resources, new.spec.resources)
+    found += _containers(old, new, release)
+    if not found and release.has(Change.RESIZE_CHECKED_AGAINST_NODE):
+        found += _beyond_allocatable(new, release, allocatable)
+    return found
+
+
+def restarting(old: Pod, new: Pod) -> list[str]:
+    """The containers that restart when the one pod is changed into the other in place, in their order."""
+    return [
+        after.name
+        for before, after in zip(_all(old), _all(new), strict=True)
+        if any(
+            policy.restart_policy == RESTART and _differs(before, after, policy.resource_name)
+            for policy in before.resize_policy or ()
+        )
+    ]
+
+
+class Answer(StrEnum):
+    """What the kubelet does with a resize that the server has accepted."""
+
+    ACTUATED = "done"
+    DEFERRED = "Deferred"
+    INFEASIBLE = "Infeasible"
+    ERROR = "Error"
+
+
+class Outcome(NamedTuple):
+    """The kubelet's answer and its message, empty where it simply does it."""
+
+    answer: Answer
+    message: str = ""
+
+
+def outcome(
+    old: Pod, new: Pod, setup: NodeSetup, neighbours: Iterable[Pod] = (), usage: PodUsage | None = None
+) -> Outcome:
+    """What the kubelet will make of an accepted resize, as far as it can be known from outside.
+
+    Args:
+        old: the pod as it runs.
+        new: the pod as accepted.
+        setup: its node.
+        neighbours: the other pods of the node, for what is left of it.
+        usage: the pod's, for limits below it.
+    """
+    impossible = _infeasible(old, new, setup)
+    if impossible:
+        return Outcome(Answer.INFEASIBLE, impossible)
+    missing = _missing_room(new, setup, neighbours)
+    if missing:
+        return Outcome(Answer.DEFERRED, f"Node didn't have enough resource: {missing}")
+    below = list(_limits_below_usage(old, new, usage))
+    if below:
+        sentences = below[0] if len(below) == 1 else f"[{', '.join(below)}]"
+        return Outcome(Answer.ERROR, f"cannot decrease memory limits: {sentences}")
+    return Outcome(Answer.ACTUATED)
+
+
+def _unavailable(release: Release) -> str:
+    if not release.has(Change.RESIZE_SUBRESOURCE):
+        return f"Kubernetes {release} has no resize subresource (it came with 1.32)"
+    if not release.enabled(Gate.IN_PLACE_RESIZE):
+        return "the server could not find the requested resource"
+    return ""
+
+
+def _runs_where_unsupported(pod: Pod) -> bool:
+    """`isPodResizeRequestSupported`: the first running container has no actual resources in its status."""
+    for status in pod.status.container_statuses or ():
+        state = status.state
+        if state is not None and state.terminated is None and state.waiting is None:
+            return status.resources is None
+    return False
+
+
+def _beyond_allocatable(new: Pod, release: Release, allocatable: ResourceList) -> Iterator[Refusal]:
+    """The admission plugin PodResize (plugin/pkg/admission/podresize)."""
+    requests = pod_requests(new, release)
+    sentences = [
+        f"{name}, requested: {_amount(requests, name)}, allocatable: {_amount(allocatable, name)}"
+        for name in (CPU, MEMORY)
+        if name in allocatable and requests.get(name, ZERO) > allocatable[name]
+    ]
+    if sentences:
+        yield Refusal("", f"node didn't have enough allocatable resources: {'; '.join(sentences)}")
+
+
+def _has_any(resources: _Requirements) -> bool:
+    return resources is not None and bool(resources.requests or resources.limits)
+
+
+def _pod_level(old: _Requirements, new: _Requirements) -> Iterator[Refusal]:
+    if old is not None:
+        if new is None:
+            yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
+            return
+        for side in ("requests", "limits"):
+            if _removed(_side(old, side), _side(new, side)):
+                yield Refusal(
+                    f"spec.resources.{side}", f"Forbidden: pod-level resource {side} cannot be removed"
+                )
+    if _other_resources(old) != _other_resources(new):
+        yield Refusal("spec", f"Forbidden: {_MUTABLE} at pod-level")
+
+
+def _containers(old: Pod, new: Pod, release: Release) -> Iterator[Refusal]:
+    init_allowed = release.enabled(Gate.IN_PLACE_RESIZE_INIT_CONTAINERS)
+    for index, (before, after) in enumerate(zip(old.init_containers, new.init_containers, strict=True)):
+        path = f"spec.initContainers[{index}]"
+        sidecar = is_sidecar(before, release)
+        if sidecar or init_allowed:
+            yield from _removals(before, after, path)
+            if _other_resources(before.resources) != _other_resources(after.resources):
+                yield Refusal(*_wrong_resource(path, release), before.name)
+            policies = before.resize_policy or ()
+            restarts = any(policy.restart_policy == RESTART for policy in policies)
+            if init_allowed and not sidecar and restarts and before.resources != after.resources:
+                sentence = "non-sidecar init containers with a resize policy of RestartContainer"
+                yield Refusal(path, f"Forbidden: {sentence} cannot be resized", before.name)
+        elif before.resources != after.resources:
+            sentence = "resources for non-sidecar init containers are immutable"
+            yield Refusal("spec", f"Forbidden: {sentence}", before.name)
+    for index, (before, after) in enumerate(zip(old.containers, new.containers, strict=True)):
+        yield from _removals(before, after, f"spec.containers[{index}]")
+        if release.has(Change.MEMORY_LIMIT_ONLY_GROWS):
+            yield from _shrinking(before, after, f"spec.containers[{index}].resources.limits")
+        if _other_resources(before.resources) != _other_resources(after.resources):
+            yield Refusal("spec", f"Forbidden: {_MUTABLE}", before.name)
+
+
+def _wrong_resource(path: str, release: Release) -> tuple[str, str]:
+    if release.has(Change.INIT_RESIZE_NAMES_PATH):
+        sentence = "only cpu and memory resources for init or sidecar containers are mutable"
+        return path, f"Forbidden: {sentence}"
+    return "spec", "Forbidden: only cpu and memory resources for sidecar containers are mutable"
+
+
+def _removals(before: Container, after: Container, path: str) -> Iterator[Refusal]:
+    for side in ("requests", "limits"):
+        if _removed(_side(before.resources, side), _side(after.resources, side)):
+            sentence = f"Forbidden: resource {side} cannot be removed"
+            yield Refusal(f"{path}.resources.{side}", sentence, before.name)
+
+
+def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refusal]:
+    """1.33 alone: a memory limit grows in place, but needs a restart to shrink or to appear."""
+    policies = {policy.resource_name: policy.restart_policy for policy in before.resize_policy or ()}
+    if policies.get(MEMORY) == RESTART or MEMORY not in after.limits:
+        return
+    unless = f"unless resizePolicy is {RESTART}"
+    if MEMORY not in before.limits:
+        yield Refusal(path, f"Forbidden: memory limits cannot be added {unless}", before.name)
+    elif after.limits[MEMORY] < before.limits[MEMORY]:
+        yield Refusal(path, f"Forbidden: memory limits cannot be decreased {unless}", before.name)
+
+
+def _infeasible(old: Pod, new: Pod, setup: NodeSetup) -> str:
+    """What this node can never do, in the kubelet's words."""
+    kubelet, release = setup.kubelet, setup.release
+    guaranteed = qos_class(old, release) is QosClass.GUARANTEED
+    exclusive = release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS)
+    moves_cpu = any(_differs(before, after, CPU) for before, after in zip(_all(old), _all(new), strict=True))
+    if guaranteed and moves_cpu and kubelet.cpu_manager_policy == "static" and not exclusive:
+        return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+    swaps = kubelet.memory_swap_behavior == "LimitedSwap" and not guaranteed
+    if swaps and setup.node.swap_capacity_bytes:
+        restarted = set(restarting(old, new))
+        for before, after in zip(_all(old), _all(new), strict=True):
+            changed = before.requests.get(MEMORY, ZERO) != after.requests.get(MEMORY, ZERO)
+            if changed and after.name not in restarted:
+                return "In-place resize of containers with swap is not supported."
+    if release.has(Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE):
+        for resource, requested, whole in _against_node(new, setup):
+            if requested > whole:
+                return (
+                    f"Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {whole}"
+                )
+    return ""
+
+
+def _missing_room(new: Pod, setup: NodeSetup, neighbours: Iterable[Pod]) -> str:
+    others = [pod for pod in neighbours if not pod.is_terminal]
+    for resource, requested, whole in _against_node(new, setup):
+        used = sum(_amount(pod_requests(pod, setup.release), resource) for pod in others)
+        if requested > whole - used:
+            return f"{resource}, requested: {requested}, used: {used}, capacity: {whole}"
+    return ""
+
+
+def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:
+    """Each resource with the pod's request and the node's allocatable: millicores, bytes."""
+    requests = pod_requests(pod, setup.release)
+    for resource in (CPU, MEMORY):
+        if resource in setup.node.status_allocatable:
+            yield resource, _amount(requests, resource), _amount(setup.node.status_allocatable, resource)
+
+
+def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[str]:
+    """1.34 and later: a limit never shrinks below what is used. Before, only the pod's usage counted."""
+    if usage is None:
+        return
+    limited = [after.limits.get(MEMORY, ZERO).value() for after in new.containers]
+    shrinks = any(
+        after.limits.get(MEMORY, ZERO) < before.limits.get(MEMORY, ZERO)
+        for before, after in zip(old.containers, new.containers, strict=True)
+    )
+    if shrinks and all(limited) and sum(limited) < usage.memory_bytes:
+        yield (
+            f"attempting to set pod memory limit ({sum(limited)}) below current usage ({usage.memory_bytes})"
+        )
+    for before, after in zip(old.containers, new.containers, strict=True):
+        limit, used = after.limits.get(MEMORY, ZERO), usage.containers.get(after.name)
+        if used is not None and limit < before.limits.get(MEMORY, ZERO) and limit.value() < used.memory_bytes:
+            yield (
+                f'attempting to set container "{after.name}" memory limit ({limit.value()}) '
+                f"below current usage ({used.memory_bytes})"
+            )
+
+
+def _all(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.init_containers, *pod.containers)
+
+
+def _differs(before: Container, after: Container, resource: str) -> bool:
+    return any(
+        _side(before.resources, side).get(resource) != _side(after.resources, side).get(resource)
+        for side in ("requests", "limits")
+    )
+
+
+def _side(resources: ResourceRequirements, side: str) -> ResourceList:
+    return getattr(resources, side) or EMPTY_RESOURCES
+
+
+def _removed(old: ResourceList, new: ResourceList) -> bool:
+    return any(name not in new for name in old)
+
+
+def _other_resources(resources: _Requirements) -> dict[str, dict[str, Quantity]]:
+    """What a resize may not touch."""
+    if resources is None:
+        return {"requests": {}, "limits": {}}
+    return {
+        side: {name: value for name, value in _side(resources, side).items() if name not in {CPU, MEMORY}}
+        for side in ("requests", "limits")
+    }
+
+
+def _amount(quantities: Mapping[str, Quantity], resource: str) -> int:
+    found = quantities.get(resource, ZERO)
+    return found.milli_value() if resource == CPU else found.value()

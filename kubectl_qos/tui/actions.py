@@ -1,0 +1,188 @@
+"""Every action of the UI with its keys and words: footer, help screen and palette are made from this list.
+
+An action `room.verb` is the method `action_verb` of the class that binds the room. What the methods do is
+in the screens and widgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from textual.binding import Binding, BindingType
+
+
+class Room(StrEnum):
+    """Where an action can be used; the value is the heading in the help screen."""
+
+    MAIN = "Nodes, namespaces and pods"
+    TABLE = "In a table"
+    PROMPT = "In the line for filters and places"
+    EXPLAIN = "Explanation"
+    FOLD = "On the title of a section"
+    EDIT = "Edit"
+    PATCH = "Patch and manifest"
+    APP = "Everywhere"
+    TEXT = "In a text"
+    SAVE = "While a file is named"
+    CONFIRM = "In a question"
+    SHEET = "In help and notes"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a key does. `footer` says whether the bottom line shows it, `palette` the palette."""
+
+    room: Room
+    verb: str
+    keys: tuple[str, ...]
+    label: str
+    help: str
+    footer: bool = False
+    palette: bool = True
+    priority: bool = False
+
+    @property
+    def name(self) -> str:
+        """What keymaps call it."""
+        return f"{self.room.name.lower()}.{self.verb}"
+
+
+def _table(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
+    return Action(Room.TABLE, verb, keys, label, text, palette=False)
+
+
+def _text(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
+    return Action(Room.TEXT, verb, keys, label, text, palette=False)
+
+
+ACTIONS: Final = (
+    Action(Room.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
+    Action(Room.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True),
+    Action(
+        Room.MAIN,
+        "filter",
+        ("slash",),
+        "filter",
+        "show only some pods: /text, /!text, /-l app=web",
+        footer=True,
+    ),
+    Action(Room.MAIN, "go_to", ("colon",), "go to", "nodes, ns, pods NAMESPACE, node NAME, q", footer=True),
+    Action(Room.MAIN, "next_pane", ("tab",), "panes", "the next pane", footer=True),
+    Action(Room.MAIN, "previous_pane", ("shift+tab",), "back a pane", "the previous pane"),
+    Action(Room.MAIN, "sort", ("s",), "sort", "sort by the next column", footer=True),
+    Action(Room.MAIN, "turn", ("S",), "turn", "sort the other way round"),
+    Action(Room.MAIN, "at_risk", ("z",), "risk", "only pods with a flag of risk, or all", footer=True),
+    Action(Room.MAIN, "wide", ("w",), "wide", "all columns, or those that fit", footer=True),
+    Action(Room.MAIN, "mark", ("space",), "mark", "mark or unmark the pod, for copying"),
+    Action(Room.MAIN, "copy", ("c",), "copy", "copy the marked rows, or the selected one"),
+    Action(Room.MAIN, "export", ("x",), "export", "save what is shown as csv, json or yaml"),
+    Action(Room.MAIN, "notes", ("n",), "notes", "what is missing or assumed"),
+    Action(Room.MAIN, "back", ("escape",), "back", "clear the filter; leave the pane", palette=False),
+    _table("up", ("up", "k"), "up", "the line above"),
+    _table("down", ("down", "j"), "down", "the line below"),
+    _table("first", ("home", "g"), "first", "the first line"),
+    _table("last", ("end", "G"), "last", "the last line"),
+    _table("page_up", ("pageup", "ctrl+b"), "page up", "a page up"),
+    _table("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
+    _table("left", ("left",), "left", "columns to the left"),
+    _table("right", ("right",), "right", "columns to the right"),
+    _table("select", ("enter",), "open", "open the line: explain a pod, show a node's pods"),
+    _text("up", ("up", "k"), "up", "the line above"),
+    _text("down", ("down", "j"), "down", "the line below"),
+    _text("first", ("home", "g"), "first", "the beginning"),
+    _text("last", ("end", "G"), "last", "the end"),
+    _text("page_up", ("pageup", "ctrl+b"), "page up", "a page up"),
+    _text("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
+    Action(Room.EXPLAIN, "edit", ("e",), "edit", "change requests and limits", footer=True),
+    Action(Room.EXPLAIN, "copy", ("c",), "copy", "copy all of it as text", footer=True),
+    Action(Room.EXPLAIN, "next", ("tab",), "next", "the next section; enter folds it", footer=True),
+    Action(Room.EXPLAIN, "previous", ("shift+tab",), "previous", "the previous section"),
+    Action(Room.EXPLAIN, "fold", ("z",), "fold", "fold or unfold every section", footer=True),
+    Action(Room.EXPLAIN, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(Room.EDIT, "patch", ("ctrl+s",), "patch", "show the patch and the manifest to save", footer=True),
+    Action(
+        Room.EDIT,
+        "guaranteed",
+        ("ctrl+g", "g"),
+        "make Guaranteed",
+        "requests equal to limits wherever a number is known",
+        footer=True,
+    ),
+    Action(Room.EDIT, "reset", ("ctrl+r",), "reset", "every field as it was", footer=True),
+    Action(Room.EDIT, "below", ("down",), "below", "the field below; tab goes to the next one"),
+    Action(Room.EDIT, "above", ("up",), "above", "the field above; shift-tab goes to the one before"),
+    Action(Room.EDIT, "page_up", ("pageup", "ctrl+b"), "page up", "the preview a page up", priority=True),
+    Action(
+        Room.EDIT, "page_down", ("pagedown", "ctrl+f"), "page down", "the preview a page down", priority=True
+    ),
+    Action(Room.EDIT, "back", ("escape",), "back", "leave; asks if something is not saved", footer=True),
+    Action(Room.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
+    Action(Room.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
+    Action(Room.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
+    Action(Room.PATCH, "back", ("escape",), "back", "back to the fields", footer=True, palette=False),
+    Action(Room.PROMPT, "complete", ("tab",), "complete", "take the completion", footer=True, palette=False),
+    Action(Room.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
+    Action(Room.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
+    Action(Room.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
+    Action(Room.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
+    Action(Room.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
+    Action(Room.SHEET, "close", ("escape", "q", "question_mark", "f1"), "close", "close it", palette=False),
+    Action(Room.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
+    Action(Room.APP, "refresh", ("r",), "refresh", "ask again now"),
+    Action(Room.APP, "pause", ("p",), "pause", "stop asking every 15 seconds, or go on"),
+    Action(
+        Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
+    ),
+    Action(Room.APP, "command_palette", ("ctrl+p",), "palette", "all of these by name", palette=False),
+    Action(Room.APP, "quit", ("q",), "quit", "leave kubectl qos", footer=True),
+    Action(
+        Room.APP,
+        "interrupt",
+        ("ctrl+c", "ctrl+q"),
+        "quit",
+        "leave kubectl qos, from anywhere",
+        palette=False,
+        priority=True,
+    ),
+)
+
+
+def of_room(room: Room) -> Iterator[Action]:
+    """The actions of one room, in the order of the footer."""
+    return (action for action in ACTIONS if action.room is room)
+
+
+def bindings(room: Room) -> list[BindingType]:
+    """A class's BINDINGS: each key of each action of the room."""
+    return [
+        Binding(
+            ",".join(action.keys),
+            action.verb,
+            action.label,
+            show=action.footer,
+            tooltip=action.help,
+            priority=action.priority,
+            id=action.name,
+        )
+        for action in of_room(room)
+    ]
+
+
+_SHOWN: Final = {
+    "slash": "/",
+    "colon": ":",
+    "question_mark": "?",
+    "escape": "esc",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+}
+
+
+def shown_key(key: str) -> str:
+    """A key as people write it: `/`, `ctrl-f`, `S`."""
+    return _SHOWN.get(key, key.replace("+", "-"))

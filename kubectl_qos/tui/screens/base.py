@@ -1,0 +1,53 @@
+"""What all screens share: classes by size, the sentence for terminals that are too small, and messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.screen import Screen
+from textual.widgets import Static
+
+from kubectl_qos.tui.actions import Room
+
+if TYPE_CHECKING:
+    from kubectl_qos.tui.app import QosApp
+
+LEAST_WIDTH = 60
+LEAST_HEIGHT = 15
+
+
+class TooSmall(Static):
+    """Shown instead of everything else below the least size."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"This terminal is a little small for kubectl qos: {LEAST_WIDTH} columns and "
+            f"{LEAST_HEIGHT} lines are needed. Please enlarge it; q quits.",
+            markup=False,
+        )
+
+
+class QosScreen(Screen[None]):
+    """A screen of this UI; `rooms` are those whose actions it has, for the palette."""
+
+    rooms: ClassVar[tuple[Room, ...]] = ()
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
+        (0, "-tiny"),
+        (LEAST_WIDTH, "-narrow"),
+        (100, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (LEAST_HEIGHT, "-tall")]  # noqa: RUF012 - likewise
+
+    @property
+    def qos(self) -> QosApp:
+        """The app, by its own type."""
+        from kubectl_qos.tui.app import QosApp
+
+        assert isinstance(self.app, QosApp)
+        return self.app
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether leaving would lose something that a person typed."""
+        return False

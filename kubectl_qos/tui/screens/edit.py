@@ -1,0 +1,239 @@
+"""Change requests and limits, and see at once what that does; ends in a patch, never in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Footer, Static
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.preview import Preview, preview
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.diff import Change, Part, preview_parts
+from kubectl_qos.present.rows import missing_sentence
+from kubectl_qos.present.words import step_sentence
+from kubectl_qos.qos.class_steps import Step, StepKind, steps_to
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.dialogs import Confirm
+from kubectl_qos.tui.screens.patch import PatchScreen
+from kubectl_qos.tui.widgets.document import Document, TextLayout, TextLine, TextScroll, harmless, wrapped
+from kubectl_qos.tui.widgets.resource_form import ResourceForm
+from kubectl_qos.tui.widgets.title_line import TitleLine
+
+SPEC_RESOURCES = "spec.resources"
+"""What steps call the pod's own resources."""
+
+
+class EditScreen(QosScreen):
+    """Fields on the left, their effects on the right; of a pod as it was when the screen was opened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.EDIT)
+    CSS_PATH = "edit.tcss"
+    AUTO_FOCUS = "QuantityField"
+    rooms = (Room.EDIT,)
+
+    def __init__(self, pod: Pod, facts: Facts) -> None:
+        super().__init__()
+        snapshot = facts.snapshot
+        self._facts = facts
+        self._pod = pod
+        self._setup = snapshot.setup(pod.node_name)
+        self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
+        self._usage = snapshot.usage
+        self._missing = [missing_sentence(missing) for missing in snapshot.missing]
+        self._saved: list[tuple[str, str]] = []
+
+    def compose(self) -> ComposeResult:
+        """The form and the preview."""
+        yield TitleLine()
+        yield Static(id="subject")
+        with Horizontal(id="body"):
+            yield ResourceForm(self._pod, self._setup.release)
+            with TextScroll(id="preview", can_focus=False):
+                yield Document(lambda _: [], id="effects")
+        yield Footer(show_command_palette=False, compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """The effects of nothing."""
+        self.qos.show_title()
+        self._show_preview()
+
+    def _show_subject(self) -> None:
+        pod = self._pod
+        name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
+        where = f" on {escape(pod.node_name)}" if pod.node_name else ""
+        saved = "  * not saved" if self.unsaved else ""
+        text = f"edit {pod.kind.lower()} {escape(name)}{where}{self.qos.as_of(self._facts)}{saved}"
+        self.query_one("#subject", Static).update(Content(text))
+
+    @property
+    def form(self) -> ResourceForm:
+        """The fields."""
+        return self.query_one(ResourceForm)
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether a field has a text that no patch was saved or copied of."""
+        return self.form.touched not in ([], self._saved)
+
+    def preview_now(self) -> Preview:
+        """The effects of the fields that are right."""
+        return preview(self._pod, self.form.edits, self._setup, self._neighbours, self._usage)
+
+    @on(ResourceForm.Changed)
+    def _show_preview(self) -> None:
+        self._show_subject()
+        parts = preview_parts(self.preview_now())
+        layout = effects_layout(parts, len(self.form.wrong), self._missing)
+        self.query_one("#effects", Document).show(layout)
+
+    def action_guaranteed(self) -> None:
+        """Requests equal to limits; says what it cannot know."""
+        if self._complain():
+            return
+        after = self.preview_now().after
+        steps = steps_to(after.pod, QosClass.GUARANTEED, after.setup.release)
+        if not steps:
+            self.qos.tell("the pod is Guaranteed with these values")
+            return
+        self.form.put(edit for step in steps if (edit := _edit_of(step)) is not None)
+        open_steps = [step_sentence(step) for step in steps if _edit_of(step) is None]
+        if open_steps:
+            self.qos.tell("still to do: " + "; ".join(open_steps), wrong=True)
+
+    def action_reset(self) -> None:
+        """Every field as stored."""
+        self.form.reset()
+
+    def action_below(self) -> None:
+        """The field below."""
+        self.form.move(1)
+
+    def action_above(self) -> None:
+        """The field above."""
+        self.form.move(-1)
+
+    def action_page_up(self) -> None:
+        """The preview a page up."""
+        self.query_one("#preview", TextScroll).action_page_up()
+
+    def action_page_down(self) -> None:
+        """The preview a page down."""
+        self.query_one("#preview", TextScroll).action_page_down()
+
+    def action_patch(self) -> None:
+        """The change as a patch and as a manifest."""
+        if self._complain():
+            return
+        found = self.preview_now()
+        if not found.edits:
+            self.qos.tell("nothing is changed: there is no patch", wrong=True)
+            return
+        touched = self.form.touched
+
+        def saved() -> None:
+            self._saved = touched
+            self._show_subject()
+
+        self.qos.push_screen(PatchScreen(self._pod, found, saved))
+
+    def _complain(self) -> bool:
+        """Whether a wrong field stands in the way; it gets the focus."""
+        wrong = self.form.wrong
+        if wrong:
+            wrong[0].focus()
+            self.qos.tell(f"{wrong[0].name_in_spec}: {wrong[0].problem}", wrong=True)
+        return bool(wrong)
+
+    def action_back(self) -> None:
+        """Leave; what is not saved is asked about."""
+        if self.unsaved:
+            self.qos.push_screen(
+                Confirm("The changes are not saved. Leave all the same?", "leave", "stay"), self._left
+            )
+        else:
+            self.dismiss()
+
+    def _left(self, really: bool | None) -> None:
+        if really:
+            self.dismiss()
+
+
+def _edit_of(step: Step) -> Edit | None:
+    """The edit that takes a step, None where a number has to be chosen."""
+    if step.value is None or step.kind not in {StepKind.SET_LIMIT, StepKind.SET_REQUEST}:
+        return None
+    side = Side.LIMITS if step.kind is StepKind.SET_LIMIT else Side.REQUESTS
+    owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
+    return Edit(owner, side, step.resource, step.value)
+
+
+def effects_layout(parts: tuple[Part, ...], wrong_fields: int = 0, missing: Sequence[str] = ()) -> TextLayout:
+    """The preview as lines: `*` marks what changes, `!` what stands in the way.
+
+    Args:
+        parts: of the preview.
+        wrong_fields: so many fields have a text that nothing can be made of.
+        missing: what the effects would need and nobody knows.
+    """
+
+    def layout(width: int) -> list[TextLine]:
+        lines = []
+        if wrong_fields:
+            fields = "a field is" if wrong_fields == 1 else f"{wrong_fields} fields are"
+            lines += [
+                TextLine(text, "wrong") for text in wrapped(f"! {fields} wrong and counted as it was", width)
+            ]
+        for part in parts:
+            lines += _part(part, width)
+        for sentence in missing:
+            lines += [TextLine(text, "muted") for text in wrapped(f"note: {harmless(sentence)}", width, "  ")]
+        return lines
+
+    return layout
+
+
+def _part(part: Part, width: int) -> list[TextLine]:
+    sign, token = (" ", "answer")
+    if part.warns:
+        sign, token = "!", "wrong"
+    elif part.changed:
+        sign, token = "*", "changed"
+    title = f"{sign} {part.title}"
+    lines = [
+        TextLine(text, token) for text in wrapped(f"{title}: {part.answer}" if part.answer else title, width)
+    ]
+    label_width = max((len(change.label) for change in part.changes), default=0)
+    before_width = max((len(change.before) for change in part.changes), default=0)
+    for change in part.changes:
+        lines += _change(change, label_width, before_width, width)
+    for sentence in part.sentences:
+        lines += [TextLine(text) for text in wrapped(sentence, width, "    ")]
+    return lines
+
+
+def _change(change: Change, label_width: int, before_width: int, width: int) -> list[TextLine]:
+    label = change.label.ljust(label_width)
+    if not change.changed:
+        return [TextLine(f"    {label}  {change.before}")]
+    text = f"  * {label}  {change.before.rjust(before_width)} → {change.after}"
+    if change.delta:
+        text += f"  ({change.delta})"
+    if len(text) <= width:
+        return [TextLine(text, "changed")]
+    return [
+        TextLine(f"  * {change.label}", "changed"),
+        TextLine(f"      {change.before}", "changed"),
+        TextLine(f"    → {change.after}", "changed"),
+    ]

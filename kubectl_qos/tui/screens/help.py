@@ -1,0 +1,81 @@
+"""A text over the screen: the help, made from the registries of actions, columns and flags, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Label
+
+from kubectl_qos.present.columns import COLUMNS
+from kubectl_qos.present.marks import CLASSES
+from kubectl_qos.present.words import CLASS_MEANINGS, FLAG_MEANINGS
+from kubectl_qos.tui.actions import Room, bindings, of_room, shown_key
+from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
+
+
+class TextScreen(ModalScreen[None]):
+    """A titled text that scrolls; escape, q and ? close it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.SHEET)
+    CSS_PATH = "help.tcss"
+    AUTO_FOCUS = "TextScroll"
+
+    def __init__(self, title: str, lines: Iterable[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._lines = tuple(lines)
+
+    def compose(self) -> ComposeResult:
+        """The title and the text."""
+        with Vertical(id="sheet"):
+            yield Label(f"{self._title}   (esc closes)", id="heading", markup=False)
+            with TextScroll():
+                yield Document(self._layout)
+
+    def _layout(self, width: int) -> list[TextLine]:
+        found = []
+        for line in self._lines:
+            key, tab, words = line.partition("\t")
+            if not tab:
+                title = "title" if line and not line.startswith(" ") and self._title == "Help" else ""
+                found += [TextLine(text, title) for text in wrapped(line, width)]
+                continue
+            left = f"  {key:<16}"
+            first, *more = wrapped(words, width - len(left), hanging="")
+            found.append(TextLine(left + first))
+            found += [TextLine(" " * len(left) + text) for text in more]
+        return found
+
+    def action_close(self) -> None:
+        """Back to what is below."""
+        self.dismiss()
+
+
+def help_lines() -> Iterator[str]:
+    """Every action with its keys, then columns, classes and flags; a tab ends the left part of a line."""
+    for room in Room:
+        yield room.value
+        for action in of_room(room):
+            yield f"{' '.join(map(shown_key, action.keys))}\t{action.help}"
+        yield ""
+    yield "With the mouse"
+    yield "click\ttake a row, a pane, a field; on a column's header: sort; at the foot: press that key"
+    yield "double click\topen a row"
+    yield "wheel\tscroll"
+    yield ""
+    yield "Columns"
+    for column in COLUMNS:
+        yield f"{column.header}\t{column.help}"
+    yield ""
+    yield "Classes"
+    for qos, mark in CLASSES.items():
+        yield f"{mark.letter} {mark.glyph} {qos.value}\t{CLASS_MEANINGS[qos]}"
+    yield ""
+    yield "Flags"
+    for flag, meaning in FLAG_MEANINGS.items():
+        yield f"{flag}\t{meaning}"

@@ -1,0 +1,132 @@
+"""A change as a patch and as a manifest: to be read, copied or saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Footer, Static
+
+from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
+from kubectl_qos.edit.preview import Landing, Preview
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.structured import to_yaml
+from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.live import in_background
+from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.widgets.document import Document, TextScroll, harmless, plain, verbatim
+from kubectl_qos.tui.widgets.title_line import TitleLine
+
+
+class PatchScreen(QosScreen):
+    """The patch at first, the manifest by a key.
+
+    Args:
+        pod: the pod, or the template of a workload, as stored.
+        preview: the change and its effects.
+        saved: called when a text was copied or saved, so that leaving need not ask.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.PATCH)
+    CSS_PATH = "patch.tcss"
+    AUTO_FOCUS = "TextScroll"
+    rooms = (Room.PATCH,)
+
+    class ManifestMade(Message):
+        """The whole object was read; `text` is empty where `error` says why not."""
+
+        def __init__(self, text: str, error: str = "") -> None:
+            super().__init__()
+            self.text = text
+            self.error = error
+
+    def __init__(self, pod: Pod, preview: Preview, saved: Callable[[], None]) -> None:
+        super().__init__()
+        self._pod = pod
+        self._preview = preview
+        self._on_saved = saved
+        self._patch = to_yaml(patch_of(pod, preview.edits))
+        self._manifest: str | None = None
+        self._shows_manifest = False
+
+    def compose(self) -> ComposeResult:
+        """What it is and how it lands, then the text."""
+        yield TitleLine()
+        yield Static(id="what", markup=False)
+        with TextScroll():
+            yield Document(verbatim(""), id="text")
+        yield Footer(show_command_palette=False, compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """The patch; the manifest is fetched meanwhile, a server may take its time."""
+        self.qos.show_title()
+        source, pod, edits = self.qos.source, self._pod, self._preview.edits
+
+        def make() -> Message:
+            try:
+                return self.ManifestMade(to_yaml(manifest_of(source.raw(pod), pod, edits)))
+            except (QosError, KeyError) as error:
+                return self.ManifestMade("", str(error))
+
+        in_background(self, make)
+        self._show()
+
+    def on_patch_screen_manifest_made(self, message: ManifestMade) -> None:
+        """Show it if it is waited for."""
+        self._manifest = message.text
+        if message.error:
+            self._manifest = None
+            self._shows_manifest = False
+            self.qos.tell(f"there is no manifest: {message.error}", wrong=True)
+        self._show()
+
+    def _show(self) -> None:
+        landing = self._preview.landing
+        kind = "manifest" if self._shows_manifest else "patch"
+        name = f"{self._pod.kind.lower()} {self._pod.name}"
+        lines = [f"{kind} of {name}, lands: {landing.value}"]
+        if self._shows_manifest:
+            lines.append("the whole object with the change, without what only a server fills in")
+        elif landing is Landing.RECREATE:
+            lines.append("a server refuses this patch: save the manifest, delete the pod and create it anew")
+        elif landing is not Landing.NEVER:
+            lines.append(kubectl_command(self._pod, in_place=landing is Landing.IN_PLACE))
+        self.query_one("#what", Static).update(Content(harmless("\n".join(lines))))
+        text = self.text
+        shown = verbatim(harmless(text)) if text is not None else plain([f"Asking {self.qos.source.title} …"])
+        self.query_one("#text", Document).show(shown)
+
+    @property
+    def text(self) -> str | None:
+        """What is shown, None while the manifest is on its way."""
+        return self._manifest if self._shows_manifest else self._patch
+
+    def action_other(self) -> None:
+        """The manifest instead of the patch, or the patch again."""
+        self._shows_manifest = not self._shows_manifest
+        self._show()
+
+    def action_copy(self) -> None:
+        """Hand the text to the terminal's clipboard."""
+        if self.text is not None:
+            self.qos.copy(self.text, "the manifest" if self._shows_manifest else "the patch")
+            self._on_saved()
+
+    def action_save(self) -> None:
+        """Ask for a name and write it."""
+        text = self.text
+        if text is None:
+            return
+        kind = "manifest" if self._shows_manifest else "patch"
+        name = f"{self._pod.name or 'pod'}-{kind}.yaml"
+        self.qos.ask_and_save(f"the {kind}", name, lambda _: text, self._on_saved)
+
+    def action_back(self) -> None:
+        """Back to the fields."""
+        self.dismiss()

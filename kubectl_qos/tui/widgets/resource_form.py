@@ -1,0 +1,206 @@
+"""The fields of the edit screen: requests and limits of each container, checked while they are typed.
+
+Not here: what a change does (edit/) and how that is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.validation import ValidationResult, Validator
+from textual.widgets import Input, Label, Static
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, current, parse_quantity
+from kubectl_qos.errors import QuantityError
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.present.amounts import NONE, escape
+from kubectl_qos.qos.ranking import ContainerKind, container_kinds
+
+RESOURCES: Final = (CPU, MEMORY)
+
+
+class _QuantityValidator(Validator):
+    """What the API server would parse, and not negative; nothing at all removes the value."""
+
+    def validate(self, value: str) -> ValidationResult:
+        try:
+            parse_quantity(value)
+        except QuantityError as error:
+            return self.failure(str(error))
+        return self.success()
+
+
+class QuantityField(Input):
+    """One value: `owner` is a container's name, or POD_LEVEL."""
+
+    def __init__(self, owner: str, side: Side, resource: str, stored: Quantity | None) -> None:
+        self.stored_text = "" if stored is None else str(stored)
+        super().__init__(
+            self.stored_text,
+            placeholder=NONE,
+            validators=_QuantityValidator(),
+            validate_on={"changed"},
+            valid_empty=True,
+            compact=True,
+        )
+        self.owner = owner
+        self.side = side
+        self.resource = resource
+
+    @property
+    def name_in_spec(self) -> str:
+        """`requests.memory`."""
+        return f"{self.side.value}.{self.resource}"
+
+    @property
+    def touched(self) -> bool:
+        """Whether something else stands in it than is stored."""
+        return self.value.strip() != self.stored_text
+
+    @property
+    def problem(self) -> str:
+        """Why it is wrong, empty if it is not."""
+        try:
+            parse_quantity(self.value)
+        except QuantityError as error:
+            return str(error)
+        return ""
+
+    @property
+    def edit(self) -> Edit | None:
+        """The edit that it stands for, None where it is wrong or as stored."""
+        if not self.touched or self.problem:
+            return None
+        return Edit(self.owner, self.side, self.resource, parse_quantity(self.value))
+
+
+class OwnerFields(Vertical):
+    """The four fields of a container or of the pod, and what there is to say about them."""
+
+    def __init__(self, title: str, pod: Pod, owner: str) -> None:
+        super().__init__()
+        self._title = title
+        self._owner = owner
+        self.fields = {
+            (side, resource): QuantityField(owner, side, resource, current(pod, owner, side, resource))
+            for side in Side
+            for resource in RESOURCES
+        }
+
+    def compose(self) -> ComposeResult:
+        """A head line, a line for each side, and a line for what is to be said."""
+        yield Static(Content(self._title), classes="owner")
+        for side in Side:
+            with Horizontal(classes="side"):
+                yield Label(side.value)
+                for resource in RESOURCES:
+                    yield self.fields[side, resource]
+        yield Static(markup=False, classes="remarks")
+
+    def on_mount(self) -> None:
+        """Nothing is changed yet."""
+        self.show_remarks()
+
+    @on(Input.Changed)
+    def show_remarks(self) -> None:
+        """What is wrong, and what was there before."""
+        remarks = []
+        for field in self.fields.values():
+            problem = field.problem
+            field.set_class(field.touched and not problem, "-touched")
+            if problem:
+                remarks.append(f"! {field.name_in_spec}: {problem}")
+            elif field.touched:
+                remarks.append(f"* {field.name_in_spec} was {field.stored_text or NONE}")
+        label = self.query_one(".remarks", Static)
+        label.display = bool(remarks)
+        label.update("\n".join(remarks))
+        label.set_class(any(remark.startswith("!") for remark in remarks), "-wrong")
+
+
+class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
+    """All fields of a pod, two in a line."""
+
+    class Changed(Message):
+        """Some field has another value."""
+
+    def __init__(self, pod: Pod, release: Release) -> None:
+        super().__init__()
+        self._owners = [OwnerFields(title, pod, owner) for title, owner in _owners(pod, release)]
+
+    def compose(self) -> ComposeResult:
+        """The head of the columns, then every owner."""
+        with Horizontal(classes="head"):
+            yield Label("")
+            for resource in RESOURCES:
+                yield Label(resource, classes="column")
+        yield from self._owners
+
+    @property
+    def fields(self) -> list[QuantityField]:
+        """Every field, from the top."""
+        return [field for owner in self._owners for field in owner.fields.values()]
+
+    @property
+    def wrong(self) -> list[QuantityField]:
+        """The fields that nothing can be made of."""
+        return [field for field in self.fields if field.problem]
+
+    @property
+    def touched(self) -> list[tuple[str, str]]:
+        """The texts of the fields that are not as stored, to compare with later ones."""
+        return [
+            (f"{field.owner} {field.name_in_spec}", field.value) for field in self.fields if field.touched
+        ]
+
+    @property
+    def edits(self) -> list[Edit]:
+        """What the fields that are right stand for."""
+        return [edit for field in self.fields if (edit := field.edit) is not None]
+
+    def move(self, lines: int) -> None:
+        """The focus so many lines up or down, in the same column."""
+        fields = self.fields
+        focused = next((index for index, field in enumerate(fields) if field.has_focus), None)
+        if focused is None:
+            fields[0].focus()
+            return
+        index = focused + lines * len(RESOURCES)
+        if 0 <= index < len(fields):
+            fields[index].focus()
+
+    def put(self, edits: Iterable[Edit]) -> None:
+        """Fill fields in."""
+        wanted = {edit.target: edit.quantity for edit in edits}
+        for field in self.fields:
+            target = field.owner, field.side, field.resource
+            if target in wanted:
+                quantity = wanted[target]
+                field.value = "" if quantity is None else str(quantity)
+
+    def reset(self) -> None:
+        """Every field as stored."""
+        for field in self.fields:
+            field.value = field.stored_text
+
+    @on(Input.Changed)
+    def _field_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed())
+
+
+def _owners(pod: Pod, release: Release) -> Iterator[tuple[str, str]]:
+    """A title and the name of everything that can hold requests and limits, in the order of the spec."""
+    if pod.spec.resources is not None:
+        yield "pod  spec.resources", POD_LEVEL
+    for container, kind in container_kinds(pod, release):
+        if kind is not ContainerKind.EPHEMERAL:
+            yield f"{kind.value}  {escape(container.name)}", container.name

@@ -1,0 +1,35 @@
+"""The lines below the table that say why the selected pod stands where it stands."""
+
+from __future__ import annotations
+
+from kubectl_qos.present.rows import PodRow, Rows
+from kubectl_qos.present.why import why_lines
+from kubectl_qos.qos.prediction import predict
+from kubectl_qos.tui.widgets.document import Document, TextLayout, TextLine, plain, wrapped
+
+_NOTHING = plain([])
+
+
+class WhyPanel(Document):
+    """The verdict on one pod, the numbers behind it, and what its flags mean."""
+
+    def __init__(self) -> None:
+        super().__init__(_NOTHING)
+
+    def explain(self, row: PodRow | None, rows: Rows | None) -> None:
+        """Another pod, or none."""
+        self.show(_NOTHING if row is None or rows is None else why_layout(row, rows))
+
+
+def why_layout(row: PodRow, rows: Rows) -> TextLayout:
+    """The lines of one pod; those of a next victim stand out."""
+    setup = rows.setups[row.node]
+    prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+    verdict, *others = why_lines(prediction, row, rows)
+    token = "wrong" if row.rank == 1 else "answer"
+
+    def layout(width: int) -> list[TextLine]:
+        lines = [TextLine(line, token) for line in wrapped(verdict, width, hanging="")]
+        return lines + [TextLine(line) for other in others for line in wrapped(other, width, hanging="")]
+
+    return layout

@@ -1,0 +1,103 @@
+"""Pods, nodes and metrics for tests: small made-up ones, and the recorded node with its sixty pods."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+NODE_1 = Path(__file__).parents[1] / "recordings" / "node-1.36"
+
+
+def pod(
+    name: str,
+    *,
+    namespace: str = "shop",
+    node: str = "worker-1",
+    request: str = "",
+    limit: str = "",
+    labels: dict[str, str] | None = None,
+    phase: str = "Running",
+) -> dict[str, Any]:
+    """A pod with one container `app`."""
+    resources: dict[str, Any] = {}
+    if request:
+        resources["requests"] = {"memory": request}
+    if limit:
+        resources["limits"] = {"memory": limit}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-of-{name}",
+            "creationTimestamp": "2026-11-20T08:00:00Z",
+            "labels": labels or {},
+        },
+        "spec": {
+            "containers": [{"name": "app", "resources": resources}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": phase, "qosClass": "Burstable" if resources else "BestEffort"},
+    }
+
+
+def node(name: str = "worker-1", *, memory: str = "16Gi") -> dict[str, Any]:
+    """A node of 1.36."""
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "status": {
+            "capacity": {"cpu": "4", "memory": memory, "pods": "110"},
+            "allocatable": {"cpu": "4", "memory": memory, "pods": "110"},
+            "nodeInfo": {"kubeletVersion": "v1.36.2", "kernelVersion": "6.1.0"},
+        },
+    }
+
+
+def metrics(name: str, memory: str, *, namespace: str = "shop") -> dict[str, Any]:
+    """A sample of the container `app`."""
+    return {
+        "kind": "PodMetrics",
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "metadata": {"name": name, "namespace": namespace},
+        "timestamp": "2026-11-20T12:00:00Z",
+        "window": "15s",
+        "containers": [{"name": "app", "usage": {"cpu": "1n", "memory": memory}}],
+    }
+
+
+@cache
+def recorded_pods() -> tuple[dict[str, Any], ...]:
+    """The pods of a real node as its API server had them."""
+    lines = (NODE_1 / "measured-systemd.jsonl").read_text().splitlines()
+    return tuple({"kind": "Pod", "apiVersion": "v1", **json.loads(line)["pod"]} for line in lines)
+
+
+@cache
+def recorded_node() -> dict[str, Any]:
+    """That node."""
+    found: dict[str, Any] = json.loads((NODE_1 / "node-systemd.json").read_bytes())["node"]
+    return found
+
+
+def recorded_metrics() -> list[dict[str, Any]]:
+    """A sample for each container of the recorded pods; made up, but no two pods alike."""
+    return [
+        {
+            "kind": "PodMetrics",
+            "apiVersion": "metrics.k8s.io/v1beta1",
+            "metadata": {key: found["metadata"][key] for key in ("name", "namespace")},
+            "timestamp": "2026-11-20T21:20:00Z",
+            "window": "15s",
+            "containers": [
+                {"name": container["name"], "usage": {"memory": f"{(number * 7919) % 90000 + 1000}Ki"}}
+                for container in found["spec"]["containers"]
+            ],
+        }
+        for number, found in enumerate(recorded_pods())
+        if found["spec"].get("nodeName")
+    ]

@@ -1,0 +1,36 @@
+"""kubectl itself, where it is installed: the yardstick for words and for what can be reached."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+KUBECTL = shutil.which("kubectl")
+
+_LOG_LINE = re.compile(r"[EIWF]\d{4} ")
+
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+
+def said_by_kubectl(kubeconfig: Path | None, *arguments: str) -> str:
+    """What kubectl writes to stderr, or to stdout if it writes nothing there; its log lines left out.
+
+    Without a kubeconfig it takes what the environment names, as we do.
+    """
+    assert KUBECTL is not None
+    where = ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
+    done = subprocess.run(
+        [KUBECTL, *where, "--cache-dir", os.environ["HOME"], *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return "\n".join(line for line in lines if not _LOG_LINE.match(line))

@@ -1,0 +1,178 @@
+"""A small API server of given objects: lists in pages, selectors, single objects, metrics, and faults."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tests.cluster.https_server import Answer, Request
+
+Object = Mapping[str, Any]
+_ITEM = re.compile(
+    r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>pods|nodes)(?:/(?P<name>[^/]+))?"
+    r"|/apis/metrics\.k8s\.io/v1beta1/(?:namespaces/(?P<of_namespace>[^/]+)/)?(?P<metrics>pods)"
+)
+_KINDS = {"pods": "PodList", "nodes": "NodeList", "metrics": "PodMetricsList"}
+
+
+class ObjectServer:
+    """Answers about objects. `faults` by path come before everything else.
+
+    `forbidden` are paths that the user may not read; `expire_after` is how many pages of a list may be
+    fetched before its continue token is too old.
+    """
+
+    def __init__(
+        self,
+        *,
+        pods: Iterable[Object] = (),
+        nodes: Iterable[Object] = (),
+        metrics: Iterable[Object] | None = None,
+        others: Mapping[str, Object] | None = None,
+        version: str = "v1.36.2",
+    ) -> None:
+        self.pods = sorted(pods, key=_place)
+        self.nodes = sorted(nodes, key=_place)
+        self.metrics = None if metrics is None else sorted(metrics, key=_place)
+        self.others = dict(others or {})
+        self.faults: dict[str, Answer | Callable[[Request], Answer | None]] = {}
+        self.forbidden: set[str] = set()
+        self.expire_after: int | None = None
+        self._version = version
+
+    def __call__(self, request: Request) -> Answer:
+        """What an API server would answer."""
+        fault = self.faults.get(request.path)
+        if callable(fault):
+            fault = fault(request)
+        if fault is not None:
+            return fault
+        if request.token not in {"admin", "viewer"} and not request.user:
+            return status(401, "Unauthorized", "Unauthorized")
+        if request.path in self.forbidden:
+            return forbidden(request)
+        if request.path == "/version":
+            return _json({"major": "1", "minor": "36", "gitVersion": self._version})
+        if request.path in self.others:
+            return _json(self.others[request.path])
+        return self._items(request)
+
+    def _items(self, request: Request) -> Answer:
+        match = _ITEM.fullmatch(request.path)
+        if match is None or (match["metrics"] and self.metrics is None):
+            return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        if match["metrics"]:
+            return self._list("metrics", self.metrics or (), match["of_namespace"], request)
+        objects = self.pods if match["resource"] == "pods" else self.nodes
+        if match["name"]:
+            return _one(match["resource"], objects, match["namespace"], match["name"])
+        return self._list(match["resource"], objects, match["namespace"], request)
+
+    def _list(
+        self, resource: str, objects: Sequence[Object], namespace: str | None, request: Request
+    ) -> Answer:
+        query = request.query
+        chosen = [
+            found
+            for found in objects
+            if (namespace is None or found["metadata"].get("namespace") == namespace)
+            and _has_labels(found, query.get("labelSelector", ""))
+            and _has_fields(found, query.get("fieldSelector", ""))
+        ]
+        start = json.loads(base64.b64decode(query["continue"]))["start"] if "continue" in query else 0
+        limit = int(query.get("limit") or 0) or len(chosen) or 1
+        if self.expire_after is not None and start >= self.expire_after * limit:
+            return status(410, "Expired", "The provided continue parameter is too old")
+        metadata: dict[str, Any] = {"resourceVersion": "7"}
+        if start + limit < len(chosen):
+            token = json.dumps({"rv": 7, "start": start + limit})
+            metadata["continue"] = base64.b64encode(token.encode()).decode()
+            if not query.get("labelSelector") and not query.get("fieldSelector"):
+                metadata["remainingItemCount"] = len(chosen) - start - limit
+        items = [_without_kind(found) for found in chosen[start : start + limit]]
+        return _json({"kind": _KINDS[resource], "apiVersion": "v1", "metadata": metadata, "items": items})
+
+
+def status(code: int, reason: str, message: str) -> Answer:
+    """A refusal as API servers word it."""
+    return _json(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "code": code,
+        },
+        code,
+    )
+
+
+def forbidden(request: Request) -> Answer:
+    """403 for who may not read what is at this path."""
+    match = _ITEM.fullmatch(request.path)
+    assert match is not None
+    resource = match["resource"] or match["metrics"]
+    group = "metrics.k8s.io" if match["metrics"] else ""
+    verb = "get" if match["name"] else "list"
+    namespace = match["namespace"] or match["of_namespace"]
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    name = f' "{match["name"]}"' if match["name"] else ""
+    return status(
+        403,
+        "Forbidden",
+        f'{resource}{name} is forbidden: User "viewer" cannot {verb} resource "{resource}"'
+        f' in API group "{group}" {where}',
+    )
+
+
+def _json(value: Object, code: int = 200) -> Answer:
+    return Answer(code, json.dumps(value, separators=(",", ":")).encode())
+
+
+def _one(resource: str, objects: Iterable[Object], namespace: str | None, name: str) -> Answer:
+    for found in objects:
+        metadata = found["metadata"]
+        if metadata["name"] == name and metadata.get("namespace") == namespace:
+            return _json(found)
+    return status(404, "NotFound", f'{resource} "{name}" not found')
+
+
+def _place(found: Object) -> tuple[str, str]:
+    return found["metadata"].get("namespace", ""), found["metadata"]["name"]
+
+
+def _without_kind(found: Object) -> dict[str, Any]:
+    """Items of a list say neither kind nor apiVersion."""
+    return {name: value for name, value in found.items() if name not in {"kind", "apiVersion"}}
+
+
+def _has_labels(found: Object, selector: str) -> bool:
+    labels = found["metadata"].get("labels", {})
+    return all(_holds(term, labels) for term in re.split(r",(?![^(]*\))", selector) if term)
+
+
+def _holds(term: str, labels: Mapping[str, str]) -> bool:
+    among = re.fullmatch(r"\s*(\S+)\s+(in|notin)\s+\(([^)]*)\)\s*", term)
+    if among is not None:
+        values = [value.strip() for value in among[3].split(",")]
+        return (labels.get(among[1]) in values) is (among[2] == "in")
+    key, operator, value = re.fullmatch(r"\s*(!?[^=!\s]+)\s*(==|=|!=)?\s*(\S*)\s*", term).groups()  # type: ignore[union-attr]
+    if operator is None:
+        return key[1:] not in labels if key.startswith("!") else key in labels
+    return (labels.get(key) == value) is (operator != "!=")
+
+
+def _has_fields(found: Object, selector: str) -> bool:
+    for term in filter(None, selector.split(",")):
+        path, value = term.split("=")
+        held: Any = found
+        for part in path.split("."):
+            held = held.get(part, "") if isinstance(held, Mapping) else ""
+        if held != value:
+            return False
+    return True

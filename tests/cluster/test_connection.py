@@ -1,0 +1,227 @@
+"""Reaching a server: TLS as strict as kubectl's and no stricter, and why a server was not reached."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster import connection
+from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.connection import ConnectionOptions, connect
+from kubectl_qos.errors import QosError, ServerUnreachable
+from tests.cluster.certificates import Authority
+from tests.cluster.cluster_objects import pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer
+from tests.cluster.kubeconfigs import inline, kubeconfig, write
+from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.object_server import ObjectServer
+from tests.cluster.serving import Serve
+
+ONE_POD = [pod("web")]
+
+
+def unused_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+def failure(reach: Callable[[], Any]) -> str:
+    with pytest.raises(ServerUnreachable) as caught:
+        reach()
+    return str(caught.value)
+
+
+def test_the_ca_of_these_tests_is_one_that_strict_checking_refuses(
+    serve: Serve, authority: Authority
+) -> None:
+    """Otherwise the tests below would prove nothing on Python >= 3.13."""
+    server = serve(ObjectServer())
+    strict = ssl.create_default_context(cadata=authority.certificate.decode())
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=5) as plain,
+        pytest.raises(ssl.SSLCertVerificationError),
+    ):
+        strict.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+def test_a_ca_without_key_usage_and_key_identifiers_is_good_enough(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
+    assert len(Api(connect_to(serve(ObjectServer(pods=ONE_POD)))).pods()) == 1
+
+
+def test_a_ca_in_a_file_beside_the_kubeconfig(serve: Serve, tmp_path: Path) -> None:
+    server = serve(ObjectServer(pods=ONE_POD))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "ca.crt").write_bytes(server.authority.certificate)
+    config = kubeconfig(server, cluster={"certificate-authority": "ca.crt"})
+    path = write(tmp_path / "config" / "kubeconfig", config)
+    assert len(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods()) == 1
+
+
+def test_an_intermediate_ca_is_an_anchor_too(serve: Serve, connect_to: ConnectTo) -> None:
+    """Go takes whatever the kubeconfig names as an anchor; the root need not be there."""
+    intermediate = Authority("intermediate", signed_by=Authority("root"))
+    server = serve(ObjectServer(pods=ONE_POD), authority=intermediate)
+    assert len(Api(connect_to(server)).pods()) == 1
+
+
+@pytest.mark.parametrize("cluster", [{}, {"certificate-authority-data": inline(Authority().certificate)}])
+def test_a_certificate_of_another_ca_is_refused(
+    serve: Serve, connect_to: ConnectTo, cluster: dict[str, Any]
+) -> None:
+    server = serve(ObjectServer(pods=ONE_POD))
+    reach = Api(connect_to(server, cluster=cluster)).pods
+    assert failure(reach).startswith("Unable to connect to the server: tls: failed to verify certificate: ")
+    assert server.requests == []
+
+
+def test_a_certificate_for_another_host_is_refused(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
+    assert "failed to verify certificate: IP address mismatch" in failure(Api(connect_to(server)).pods)
+
+
+def test_tls_server_name_says_whose_certificate_to_expect(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
+    ca = {"certificate-authority-data": inline(server.authority.certificate)}
+    named = connect_to(server, cluster={**ca, "tls-server-name": "kube.example.com"})
+    assert len(Api(named).pods()) == 1
+    other = connect_to(server, cluster={**ca, "tls-server-name": "other.example.com"})
+    assert "Hostname mismatch" in failure(Api(other).pods)
+
+
+def test_insecure_skip_tls_verify_takes_any_certificate(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
+    found = connect_to(server, cluster={"insecure-skip-tls-verify": True})
+    assert len(Api(found).pods()) == 1
+
+
+def test_insecure_skip_tls_verify_false_verifies(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(pods=ONE_POD))
+    assert "certificate" in failure(Api(connect_to(server, cluster={"insecure-skip-tls-verify": False})).pods)
+
+
+def test_a_refused_connection_reads_as_in_kubectl(connect_to: ConnectTo) -> None:
+    port = unused_port()
+    assert failure(Api(connect_to(f"https://127.0.0.1:{port}")).pods) == (
+        f"The connection to the server 127.0.0.1:{port} was refused - did you specify the right host or port?"
+    )
+
+
+@needs_kubectl
+def test_kubectl_says_the_same_of_a_refused_connection(tmp_path: Path) -> None:
+    port = unused_port()
+    path = write(tmp_path / "kubeconfig", kubeconfig(f"https://127.0.0.1:{port}"))
+    ours = failure(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
+    assert ours == said_by_kubectl(path, "get", "--raw", "/api")
+
+
+@needs_kubectl
+def test_kubectl_takes_this_server_too(serve: Serve, tmp_path: Path) -> None:
+    server = serve(ObjectServer(version="v1.36.7"))
+    path = write(tmp_path / "kubeconfig", kubeconfig(server))
+    assert '"gitVersion":"v1.36.7"' in said_by_kubectl(path, "get", "--raw", "/version")
+
+
+def test_an_unknown_host(connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    assert failure(Api(connect_to("https://kube.invalid:6443")).pods) == (
+        "Unable to connect to the server: dial tcp: lookup kube.invalid: no such host"
+    )
+
+
+def test_a_server_that_does_not_answer(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
+    server = serve(lambda _: Answer(delay_seconds=1.0))
+    assert "no answer from 127.0.0.1" in failure(Api(connect_to(server)).pods)
+
+
+def test_a_server_that_hangs_up(connect_to: ConnectTo) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            found, _ = listener.accept()
+            with found:
+                found.recv(1000)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert failure(Api(connect_to(url)).pods) == "Unable to connect to the server: unexpected EOF"
+
+
+def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_plainly() -> None:
+            found, _ = listener.accept()
+            with found:
+                found.recv(1000)
+                found.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer_plainly, daemon=True).start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        assert failure(Api(connect_to(url)).pods).startswith("Unable to connect to the server: tls: ")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "url"),
+    [
+        ({}, "http://h:1"),
+        ({"insecure-skip-tls-verify": True}, "https://h:1"),
+        ({"certificate-authority-data": inline(Authority().certificate)}, "https://h:1"),
+    ],
+)
+def test_a_server_without_a_scheme(
+    connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any], url: str
+) -> None:
+    found = connect_to("h:1", cluster=cluster)
+    asked: list[str] = []
+
+    def request(_: str, where: str, **__: object) -> None:
+        asked.append(where)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(found._pool, "request", request)
+    failure(lambda: found.request("GET", "/version"))
+    assert asked == [f"{url}/version"]
+
+
+def test_a_server_is_named_as_kubectl_names_it(connect_to: ConnectTo) -> None:
+    assert connect_to("https://[::1]:6443").server == "[::1]:6443"
+    assert connect_to("https://kube.example.com").server == "kube.example.com"
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ("!!", "certificate-authority-data is not base64"),
+        (inline(b"nonsense"), "certificate-authority holds no PEM certificate"),
+        (inline("schlüssel".encode()), "certificate-authority holds no PEM certificate"),
+    ],
+)
+def test_a_ca_that_is_none(connect_to: ConnectTo, data: str, sentence: str) -> None:
+    with pytest.raises(QosError, match=sentence):
+        connect_to("https://127.0.0.1:1", cluster={"certificate-authority-data": data})
+
+
+def test_a_missing_ca_file_is_named(connect_to: ConnectTo, tmp_path: Path) -> None:
+    with pytest.raises(QosError) as caught:
+        connect_to("https://127.0.0.1:1", cluster={"certificate-authority": "gone.crt"})
+    assert str(caught.value) == (
+        f"unable to read certificate-authority: open {tmp_path}/gone.crt: no such file or directory"
+    )

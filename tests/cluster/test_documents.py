@@ -1,0 +1,338 @@
+"""Manifests and dumps: everything that kubectl takes is read, and what is bad is named beside the good."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
+from kubectl_qos.cluster.files import FileSource, pod_from_yaml, read
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Scope
+from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, recorded_node, recorded_pods
+
+GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
+
+
+def found_in(text: str | bytes) -> Found:
+    found = Found()
+    read_documents(text.encode() if isinstance(text, str) else text, "x.yaml", found)
+    return found
+
+
+def names(found: Found) -> list[str]:
+    return [one.name for one in found.pods]
+
+
+def problems(text: str | bytes) -> list[str]:
+    return [str(problem) for problem in found_in(text).problems]
+
+
+def a_list(*items: Any, kind: str = "List") -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": "v1", "metadata": {}, "items": list(items)}
+
+
+def test_json_and_yaml_hold_the_same() -> None:
+    objects = a_list(*recorded_pods(), recorded_node(), *recorded_metrics())
+    from_json = found_in(json.dumps(objects))
+    from_yaml = found_in(yaml.safe_dump(objects))
+    assert from_json.problems == from_yaml.problems == []
+    assert from_json.pods == from_yaml.pods
+    assert len(from_json.pods) == 60
+    assert from_json.nodes == from_yaml.nodes
+    assert from_json.usage == from_yaml.usage
+    assert len(from_json.usage) == 59
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"---\n{GOOD}",
+        f"# a comment\n---\n{GOOD}...\n",
+        f"---\n---\n{GOOD}---\n",
+        GOOD.replace("\n", "\r\n"),
+        f"\ufeff{GOOD}",
+        json.dumps(yaml.safe_load(GOOD)),
+        json.dumps(yaml.safe_load(GOOD), indent=4),
+        json.dumps(a_list(yaml.safe_load(GOOD))),
+        json.dumps(a_list({"metadata": {"name": "good"}, "spec": {"containers": [{}]}}, kind="PodList")),
+        "\n\n  " + json.dumps(yaml.safe_load(GOOD)),
+    ],
+)
+def test_every_form_of_one_pod(text: str) -> None:
+    found = found_in(text)
+    assert (names(found), found.problems) == (["good"], [])
+    assert found.pods[0].kind == "Pod"
+
+
+def test_documents_with_windows_line_ends_are_told_apart() -> None:
+    text = f"{GOOD}---\n{GOOD.replace('good', 'second')}".replace("\n", "\r\n")
+    assert names(found_in(text)) == ["good", "second"]
+
+
+def test_two_json_dumps_in_one_stream() -> None:
+    text = json.dumps(a_list(pod("a"), pod("b"))) + "\n" + json.dumps(a_list(node("n")))
+    found = found_in(text)
+    assert (names(found), list(found.nodes), found.problems) == (["a", "b"], ["n"], [])
+    assert [one["metadata"]["name"] for one in plain_objects(text.encode(), "x")] == ["a", "b", "n"]
+
+
+def test_a_stream_whose_second_dump_is_cut_off_keeps_the_first() -> None:
+    text = json.dumps(a_list(pod("a"))) + '\n{"kind": "List", "items": ['
+    assert names(found_in(text)) == ["a"]
+    assert problems(text) == ["x.yaml: document 2 (line 2): not valid JSON: Input data was truncated"]
+
+
+def test_an_unquoted_time_is_text_as_in_kubernetes() -> None:
+    text = GOOD.replace("{name: good}", "{name: good, creationTimestamp: 2026-11-20T12:00:00Z}")
+    assert found_in(text).pods[0].metadata.creation_timestamp == "2026-11-20T12:00:00Z"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"])
+def test_a_workload_is_read_as_its_pod(kind: str) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a"}]}}
+    raw = {"kind": kind, "metadata": {"name": "w", "namespace": "shop"}, "spec": {"template": template}}
+    (found,) = found_in(json.dumps(raw)).pods
+    assert (found.kind, found.name, found.namespace) == (kind, "w", "shop")
+    assert found.metadata.labels == {"app": "web"}
+
+
+def test_a_cron_job_is_read_as_the_pod_of_its_jobs() -> None:
+    template = {"spec": {"containers": [{"name": "a"}]}}
+    spec = {"jobTemplate": {"spec": {"template": template}}}
+    (found,) = found_in(json.dumps({"kind": "CronJob", "metadata": {"name": "c"}, "spec": spec})).pods
+    assert (found.kind, found.name, found.containers[0].name) == ("CronJob", "c", "a")
+
+
+def test_other_objects_are_counted_and_left_alone() -> None:
+    found = found_in(json.dumps(a_list(pod("a"), {"kind": "Service", "spec": 7}, {"kind": "ConfigMap"})))
+    assert (names(found), found.others, found.problems) == (["a"], 2, [])
+
+
+BAD = [
+    ("kind: Pod\nmetadata: [a\n", "line 3, column 1: did not find expected ',' or ']'"),
+    ("a: b: c\n", "line 1, column 5: mapping values are not allowed in this context"),
+    ("spec: {}\n", "Object 'Kind' is missing"),
+    ("- a\n- b\n", "an object was expected, not a list"),
+    ("just words\n", "an object was expected, not a text"),
+    ("7\n", "an object was expected, not 7"),
+    ("kind: Pod\nmetadata: {name: p}\nspec: {}\n", "pod/p: spec.containers: Required value"),
+    ("kind: Pod\nmetadata: {name: p}\n", "pod/p: spec.containers: Required value"),
+    (
+        "kind: Deployment\nmetadata: {name: d}\n",
+        "deployment/d: spec.template.spec.containers: Required value",
+    ),
+    ("kind: Deployment\nspec: words\n", "Deployment: spec: Expected `object`, got `str`"),
+    (
+        "kind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {containers: 7}}}}}\n",
+        "CronJob: spec.jobTemplate.spec.template.spec.containers: Expected `array`, got `int`",
+    ),
+    ("kind: Job\nmetadata: {name: 7}\n", "job/7: metadata.name: Expected `str`, got `int`"),
+    (
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {limits: {memory: 1Gx}}}]}\n",
+        (
+            "pod/p: spec.containers[0].resources.limits.memory: Invalid value: '1Gx': quantities must match"
+            " the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        ),
+    ),
+    (
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {requests: {cpu: true}}}]}\n",
+        "pod/p: spec.containers[0].resources.requests.cpu: Invalid value: True: quantities must match",
+    ),
+    (
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: {name: a}}\n",
+        "pod/p: spec.containers: Expected `array`, got `object`",
+    ),
+    ("kind: Pod\nmetadata: {name: 7}\nspec: {}\n", "pod/7: metadata.name: Expected `str`, got `int`"),
+    (
+        "kind: Pod\nmetadata: {name: p, labels: {app: 1}}\nspec: {containers: [{}]}\n",
+        "pod/p: metadata.labels: Expected `str`, got `int`",
+    ),
+    (
+        "kind: Node\nmetadata: {name: n}\nstatus: {capacity: 5}\n",
+        "node/n: status.capacity: Expected `object`",
+    ),
+    ("kind: Pod\nmetadata: 5\n", "Pod: metadata: Expected `object`, got `int`"),
+    ("kind: [a]\n", "Object 'Kind' is missing"),
+    ("a: &x [*x]\nkind: !!python/name:os.system\n", "could not determine a constructor for the tag"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_a_bad_document_is_named(text: str, sentence: str) -> None:
+    (problem,) = problems(text)
+    assert problem.startswith("x.yaml: ")
+    assert sentence in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_a_bad_document_does_not_take_the_good_ones_with_it(text: str, sentence: str) -> None:
+    found = found_in(f"{GOOD}---\n{text}---\n{GOOD.replace('good', 'last')}")
+    assert names(found) == ["good", "last"]
+    (problem,) = [str(problem) for problem in found.problems]
+    assert "document 2" in problem
+    assert sentence.rpartition("line ")[0] in problem
+
+
+def test_the_line_is_that_of_the_file() -> None:
+    (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{a: b: c}}\n---\n{GOOD}")
+    assert problem.startswith("x.yaml: document 2, line 6, column ")
+    (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{name: p}}\n")
+    assert problem == "x.yaml: document 2 (line 4): pod/p: spec.containers: Required value"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            '{"kind": "Pod",\n "spec": }',
+            "x.yaml: line 2: not valid JSON: JSON is malformed: invalid character",
+        ),
+        ('{"kind": "List", "items": [', "x.yaml: not valid JSON: Input data was truncated"),
+        (b'{"kind": "\xff"}', "x.yaml: not valid JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b"\xff\xfekind: Pod", "x.yaml: not a text file (byte 0)"),
+        ("", "x.yaml: empty"),
+        (" \n\t\n", "x.yaml: empty"),
+    ],
+)
+def test_a_file_that_is_no_document(text: str | bytes, sentence: str) -> None:
+    (problem,) = problems(text)
+    assert problem.startswith(sentence)
+
+
+def test_a_bad_item_of_a_dump_is_named_by_its_place() -> None:
+    bad = pod("bad", request="1Gx")
+    found = found_in(json.dumps(a_list(pod("a"), bad, 7, {"kind": 5}, pod("z"))))
+    assert names(found) == ["a", "z"]
+    assert [str(one).partition(": Invalid value")[0] for one in found.problems] == [
+        "x.yaml: items[1]: pod/bad: spec.containers[0].resources.requests.memory",
+        "x.yaml: items[2]: an object was expected, not 7",
+        "x.yaml: items[3]: Object 'Kind' is missing",
+    ]
+
+
+def test_a_deep_document_is_no_crash() -> None:
+    (problem,) = problems("kind: Pod\nspec: " + "[" * 5000)
+    assert problem.startswith("x.yaml: ")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_whatsoever_raise(content: bytes) -> None:
+    read_documents(content, "x", Found())
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["kind", "items", "metadata", "spec", "containers", "resources", "limits", "name"]
+                ),
+                inner | st.sampled_from(["Pod", "List", "Node", "Deployment"]),
+                max_size=4,
+            )
+        ),
+        max_leaves=20,
+    )
+)
+def test_no_values_whatsoever_raise(value: Any) -> None:
+    content = json.dumps(value).encode()
+    as_json, as_yaml = Found(), Found()
+    read_documents(content, "x", as_json)
+    read_documents(b"---\n" + content, "x", as_yaml)
+    assert as_json.pods == as_yaml.pods
+    assert len(as_json.problems) == len(as_yaml.problems)
+    list(plain_objects(content, "x"))
+
+
+def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.json", "ignored.txt"):
+        (tmp_path / name).write_text(json.dumps(pod(name.replace(".", "-"))))
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "d.yaml").write_text(GOOD)
+    assert names(read([str(tmp_path)])) == ["a-yml", "b-yaml", "c-json"]
+    assert names(read([str(tmp_path)], recursive=True)) == ["a-yml", "b-yaml", "good", "c-json"]
+
+
+def refusal(*paths: Path | str) -> InputError:
+    with pytest.raises(InputError) as caught:
+        read([str(path) for path in paths])
+    return caught.value
+
+
+def test_what_is_not_there_is_named_as_kubectl_does(tmp_path: Path) -> None:
+    assert str(refusal(tmp_path / "none")) == f'the path "{tmp_path}/none" does not exist'
+
+
+def test_a_folder_without_manifests(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+    assert str(error) == f'the folder "{tmp_path}" holds no .json, .yaml, .yml files'
+    assert error.hint == "-R looks into the folders below it too"
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD)
+
+    def denied(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    assert str(refusal(path)) == f"{path}: Permission denied"
+
+
+def test_files_without_any_pod(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("kind: Service\n---\nkind: Secret\n")
+    assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 2 other objects"
+
+
+def test_of_several_problems_and_no_pod_all_are_told(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
+    error = refusal(tmp_path / "x.yaml")
+    assert "document 1" in str(error)
+    assert [note.partition(" (")[0] for note in error.__notes__] == [f"{tmp_path}/x.yaml: document 2"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
+    source = FileSource(["-"])
+    assert source.title == "standard input"
+    (found,) = source.snapshot(Scope()).pods
+    with pytest.raises(InputError, match="cannot be read twice"):
+        source.raw(found)
+
+
+def test_the_whole_object_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(
+        json.dumps(a_list(pod("a"), pod("a", namespace="other") | {"extra": 7}, metrics("a", "1Mi")))
+    )
+    source = FileSource([str(path)])
+    second = source.snapshot(Scope()).pods[1]
+    assert source.raw(second)["extra"] == 7
+    path.write_text(GOOD)
+    with pytest.raises(InputError, match="pod a is no longer in"):
+        source.raw(second)
+
+
+def test_a_text_as_a_pod() -> None:
+    assert pod_from_yaml("spec: {containers: [{name: a}]}").containers[0].name == "a"
+    with pytest.raises(InputError, match="Required value"):
+        pod_from_yaml("kind: Pod")
+    with pytest.raises(InputError, match="the text holds no pod"):
+        pod_from_yaml("kind: Service")

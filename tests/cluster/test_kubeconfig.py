@@ -1,0 +1,262 @@
+"""Kubeconfig files: found and merged as kubectl does, and each that cannot be used named in one sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_qos.cluster import kubeconfig as kubeconfig_module
+from kubectl_qos.cluster.kubeconfig import Target, target
+from kubectl_qos.errors import QosError
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+
+SERVER = "https://kube.example.com:6443"
+
+
+def refused(path: Path | None = None, context: str | None = None) -> QosError:
+    with pytest.raises(QosError) as caught:
+        target(None if path is None else str(path), context)
+    return caught.value
+
+
+def with_text(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_the_current_context_decides(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER, namespace="shop"))
+    assert target(str(path), None) == Target("test", "shop", {"server": SERVER}, {"token": "admin"})
+
+
+def test_a_context_without_a_namespace_means_default(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER))
+    assert target(str(path), None).namespace == "default"
+
+
+def test_an_asked_for_context_wins(tmp_path: Path) -> None:
+    config = kubeconfig(SERVER, context="a")
+    other = kubeconfig("https://b:1", context="b")
+    for name in ("clusters", "users", "contexts"):
+        config[name] += other[name]
+    path = write(tmp_path / "config", config)
+    assert target(str(path), "b").cluster["server"] == "https://b:1"
+    assert target(str(path), None).cluster["server"] == SERVER
+
+
+def test_the_default_file_is_read_without_any_flag() -> None:
+    write(Path(os.environ["HOME"]) / ".kube" / "config", kubeconfig(SERVER))
+    assert target(None, None).context == "test"
+
+
+def test_the_environment_names_files_and_missing_ones_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER))
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(["/nowhere", "", str(path)]))
+    assert target(None, None).context == "test"
+
+
+def test_of_two_files_the_first_to_name_a_thing_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kubeconfig("https://first:1", context="a")
+    del first["users"]
+    second = kubeconfig("https://second:1", context="a", user={"token": "of second"})
+    second["current-context"] = "b"
+    second["contexts"].append({"name": "b", "context": {"cluster": "a-cluster", "user": "a-user"}})
+    paths = [write(tmp_path / "1", first), write(tmp_path / "2", second)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    found = target(None, None)
+    assert (found.context, found.cluster["server"]) == ("a", "https://first:1")
+    assert found.user == {"token": "of second"}
+    assert target(None, "b").cluster["server"] == "https://first:1"
+
+
+def test_a_first_file_without_a_current_context_leaves_it_to_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kubeconfig("https://first:1", context="a")
+    first["current-context"] = ""
+    second = kubeconfig("https://second:1", context="b")
+    paths = [write(tmp_path / "1", first), write(tmp_path / "2", second)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    assert target(None, None).context == "b"
+
+
+@needs_kubectl
+def test_kubectl_merges_two_files_the_same_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = kubeconfig("https://first:1", context="a"), kubeconfig("https://second:1", context="b")
+    second["clusters"][0]["name"] = "a-cluster"
+    second["contexts"][0]["context"]["cluster"] = "a-cluster"
+    paths = [write(tmp_path / "1", first), write(tmp_path / "2", second)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    theirs = yaml.safe_load(said_by_kubectl(None, "config", "view", "--minify", "--raw"))
+    found = target(None, None)
+    assert theirs["current-context"] == found.context
+    assert theirs["clusters"][0]["cluster"]["server"] == found.cluster["server"]
+    with_b = yaml.safe_load(said_by_kubectl(None, "config", "view", "--minify", "--context", "b"))
+    assert with_b["clusters"][0]["cluster"]["server"] == target(None, "b").cluster["server"]
+
+
+def test_paths_are_beside_the_file_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kubeconfig(SERVER, cluster={"certificate-authority": "ca.crt"}, user={})
+    del first["users"]
+    user = {"client-certificate": "pki/me.crt", "client-key": "/abs/me.key", "tokenFile": "token"}
+    second = kubeconfig(SERVER, user=user)
+    paths = [write(tmp_path / "one" / "1", first), write(tmp_path / "two" / "2", second)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    found = target(None, None)
+    assert found.cluster["certificate-authority"] == str(tmp_path / "one" / "ca.crt")
+    assert found.user == {
+        "client-certificate": str(tmp_path / "two" / "pki" / "me.crt"),
+        "client-key": "/abs/me.key",
+        "tokenFile": str(tmp_path / "two" / "token"),
+    }
+
+
+@needs_kubectl
+@pytest.mark.parametrize(
+    "text",
+    ["a: b: c\n", "a: [\n", "\tkind: Config\n", "{", "[]\n", "just text\n"],
+    ids=["colon", "bracket", "tab", "brace", "list", "text"],
+)
+def test_a_broken_file_is_named_as_kubectl_names_it(tmp_path: Path, text: str) -> None:
+    path = with_text(tmp_path / "config", text)
+    start = f'error loading config file "{path}": '
+    assert str(refused(path)).startswith(start)
+    assert said_by_kubectl(path, "get", "--raw", "/x").startswith(f"error: {start}")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("current-context: a\ncontexts:\n- name: [a\n", "yaml: line 4: "),
+        ("clusters: {a: b}\n", "it is not a kubeconfig"),
+        ("users:\n- token: abc\n", "an entry of users is not a name with a user"),
+        ("users:\n- name: a\n  user: abc\n", "an entry of users is not a name with a user"),
+        ("contexts: [7]\n", "an entry of contexts is not a name with a context"),
+        ("a: !!python/object:os.system {}\n", "could not determine a constructor"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, reason: str) -> None:
+    path = with_text(tmp_path / "config", text)
+    assert reason in str(refused(path))
+    assert "\n" not in str(refused(path))
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"\xff\xfe\x00\x01")
+    assert str(refused(path)).startswith(f'error loading config file "{path}": ')
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    assert (
+        str(refused(tmp_path)) == f'error loading config file "{tmp_path}": open {tmp_path}: is a directory'
+    )
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER))
+
+    def denied(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    assert str(refused(path)) == f'error loading config file "{path}": open {path}: permission denied'
+
+
+@needs_kubectl
+def test_a_missing_file_reads_as_in_kubectl(tmp_path: Path) -> None:
+    path = tmp_path / "none"
+    error = refused(path)
+    assert f"error: {error}" == said_by_kubectl(path, "get", "--raw", "/x")
+    assert "--demo" in error.hint
+
+
+@needs_kubectl
+def test_an_unknown_context_reads_as_in_kubectl(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", kubeconfig(SERVER))
+    error = refused(path, "other")
+    assert f"error: {error}" == said_by_kubectl(path, "--context", "other", "get", "--raw", "/x")
+    assert error.hint == "--context takes one of: test"
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "apiVersion: v1\nkind: Config\n"])
+def test_an_empty_file_defines_no_contexts(tmp_path: Path, text: str) -> None:
+    path = with_text(tmp_path / "config", text)
+    assert str(refused(path)) == f"kubeconfig {path} defines no contexts"
+
+
+def test_without_any_file() -> None:
+    assert str(refused()) == "no kubeconfig found and this is not a pod"
+
+
+def test_files_of_the_environment_that_are_all_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    assert str(refused()) == "no kubeconfig found at /nowhere"
+
+
+def change(config: dict[str, Any], what: str) -> None:
+    if what == "no current-context":
+        del config["current-context"]
+    elif what == "no cluster":
+        config["clusters"] = []
+    elif what == "no user":
+        config["users"] = None
+    elif what == "no server":
+        config["clusters"][0]["cluster"] = {}
+    else:
+        config["contexts"][0]["context"] = None
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("no current-context", "kubeconfig has no current-context"),
+        ("no cluster", 'context "test": cluster "test-cluster" does not exist in the kubeconfig'),
+        ("no user", 'context "test": user "test-user" does not exist in the kubeconfig'),
+        ("no server", 'context "test": cluster "test-cluster" has no server'),
+        ("empty context", 'context "test": cluster "" does not exist in the kubeconfig'),
+    ],
+)
+def test_a_context_that_leads_nowhere(tmp_path: Path, what: str, sentence: str) -> None:
+    config = kubeconfig(SERVER)
+    change(config, what)
+    assert str(refused(write(tmp_path / "config", config))) == sentence
+
+
+def test_a_context_without_a_user_is_anonymous(tmp_path: Path) -> None:
+    config = kubeconfig(SERVER)
+    del config["contexts"][0]["context"]["user"]
+    assert target(str(write(tmp_path / "config", config)), None).user == {}
+
+
+def test_a_pod_uses_its_own_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in {"token": "secret\n", "ca.crt": "ca", "namespace": "shop\n"}.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(kubeconfig_module, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    found = target(None, None)
+    assert (found.context, found.namespace) == ("in-cluster", "shop")
+    assert found.cluster["server"] == "https://10.0.0.1:6443"
+    assert found.user == {"tokenFile": str(tmp_path / "token")}
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert target(None, None).cluster["server"] == "https://[fd00::1]:6443"
+
+
+def test_a_kubeconfig_comes_before_the_account_of_the_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("secret")
+    monkeypatch.setattr(kubeconfig_module, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    path = write(tmp_path / "config", kubeconfig(SERVER))
+    assert target(str(path), None).context == "test"

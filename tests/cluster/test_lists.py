@@ -1,0 +1,231 @@
+"""Lists: all pages and only them, selectors, compression, and lists that a server cannot finish."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.api import PAGE_SIZE, Api, _continue_token
+from kubectl_qos.errors import ApiError, QosError
+from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer
+from tests.cluster.kubeconfigs import inline
+from tests.cluster.object_server import ObjectServer
+from tests.cluster.replay import Replay, recorded
+from tests.cluster.serving import Serve
+
+PODS = "/api/v1/pods"
+REC = "/api/v1/namespaces/rec/pods"
+
+
+def names(found: list[Any]) -> list[str]:
+    return [one.metadata.name for one in found]
+
+
+def recorded_names(name: str) -> list[str]:
+    return [item["metadata"]["name"] for item in recorded(name)["response"]["body"]["items"]]
+
+
+def test_a_recorded_list_is_decoded_whole(serve: Serve, connect_to: ConnectTo) -> None:
+    api = Api(connect_to(serve(Replay())))
+    found = api.pods(namespace="rec")
+    assert names(found) == recorded_names("pods-list-ns")
+    assert len(found) == 8
+
+
+def test_pages_give_the_same_as_one_list(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer(pods=[pod(f"p{number:02}") for number in range(25)])
+    server = serve(objects)
+    connection = connect_to(server)
+    paged = Api(connection, page_size=4).pods()
+    assert names(paged) == [f"p{number:02}" for number in range(25)]
+    assert paged == Api(connection).pods()
+    queries = [request.query for request in server.requests]
+    assert [query["limit"] for query in queries] == ["4"] * 7 + [str(PAGE_SIZE)]
+    assert len({query.get("continue") for query in queries[:7]}) == 7
+
+
+def test_the_recorded_first_pages_are_continued_by_their_token(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(Replay())
+    with pytest.raises(ApiError, match="nothing was recorded"):
+        Api(connect_to(server), page_size=3).pods(namespace="rec")
+    tokens = [request.query.get("continue") for request in server.requests]
+    first, second = (
+        recorded(name)["response"]["body"]["metadata"]["continue"]
+        for name in ("pods-list-limit-page1", "pods-list-limit-page2")
+    )
+    assert tokens == [None, first, second]
+
+
+def test_a_list_that_expires_is_asked_for_again_in_one_piece(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(Replay(without={"pods-list-limit-page2"}))
+    found = Api(connect_to(server), page_size=3).pods(namespace="rec")
+    assert names(found) == recorded_names("pods-list-ns")
+    assert [sorted(request.query) for request in server.requests] == [["limit"], ["continue", "limit"], []]
+
+
+def test_an_expired_list_leaves_nothing_of_its_first_pages_behind(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
+    objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
+    objects.expire_after = 2
+    found = Api(connect_to(serve(objects)), page_size=2).pods()
+    assert names(found) == [f"p{number}" for number in range(9)]
+
+
+def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer()
+    objects.faults[PODS] = Answer(410, b"{}")
+    server = serve(objects)
+    with pytest.raises(ApiError) as caught:
+        Api(connect_to(server)).pods()
+    assert caught.value.status == 410
+    assert len(server.requests) == 2
+
+
+def test_progress_counts_what_arrived_and_what_is_to_come(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer(pods=[pod(f"p{number}") for number in range(5)])
+    seen: list[tuple[int, int | None]] = []
+    Api(connect_to(serve(objects)), page_size=2).pods(progress=lambda *counts: seen.append(counts))
+    assert seen == [(2, 5), (4, 5), (5, None)]
+
+
+def test_a_recorded_label_selector(serve: Serve, connect_to: ConnectTo) -> None:
+    found = Api(connect_to(serve(Replay()))).pods(namespace="rec", label_selector="app=guaranteed")
+    assert names(found) == ["guaranteed"]
+
+
+def test_selectors_arrive_as_they_were_written(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer(
+        pods=[
+            pod("a", labels={"app": "web", "tier": "front"}),
+            pod("b", labels={"app": "api", "tier": "back"}, node="worker-2"),
+            pod("c", labels={"tier": "x y"}, node="worker-2"),
+        ]
+    )
+    api = Api(connect_to(serve(objects)))
+    assert names(api.pods(label_selector="app in (web,api),tier!=back")) == ["a"]
+    assert names(api.pods(label_selector="!app")) == ["c"]
+    assert names(api.pods(field_selector="spec.nodeName=worker-2,metadata.name=b")) == ["b"]
+
+
+def test_a_namespace_stays_one_segment_of_the_path(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer())
+    assert Api(connect_to(server)).pods(namespace="../nodes?x") == []
+    assert server.paths() == ["/api/v1/namespaces/..%2Fnodes%3Fx/pods"]
+
+
+def test_all_pages_come_over_one_connection(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(pods=[pod(f"p{number}") for number in range(9)]))
+    Api(connect_to(server), page_size=1).pods()
+    assert len(server.requests) == 9
+    assert server.connections == 1
+
+
+def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
+    padded = [pod(f"p{number}") | {"padding": "x" * 1000} for number in range(200)]
+    server = serve(ObjectServer(pods=padded))
+    assert len(Api(connect_to(server)).pods()) == 200
+    assert server.requests[-1].headers["accept-encoding"] == "gzip"
+    plain = {
+        "certificate-authority-data": inline(server.authority.certificate),
+        "disable-compression": True,
+    }
+    assert len(Api(connect_to(server, cluster=plain)).pods()) == 200
+    assert server.requests[-1].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (
+            Answer(200, b'{"items": [', content_type="application/json"),
+            "cannot be read: Input data was truncated",
+        ),
+        (Answer(200, b"<html>sign in</html>", "text/html"), "cannot be read: JSON is malformed"),
+        (Answer(200, b""), "cannot be read"),
+        (
+            Answer(200, b'{"items": [{"metadata": {"name": 7}}]}'),
+            r"Expected `str`, got `int`.*metadata\.name",
+        ),
+        (
+            Answer(200, b'{"items": [{"spec": {"containers": [{"resources": {"limits": {"cpu": "x"}}}]}}]}'),
+            "quantities must match",
+        ),
+    ],
+    ids=["cut off", "html", "empty", "wrong type", "wrong quantity"],
+)
+def test_an_answer_that_is_no_list_is_named(
+    serve: Serve, connect_to: ConnectTo, answer: Answer, sentence: str
+) -> None:
+    objects = ObjectServer()
+    objects.faults[PODS] = answer
+    with pytest.raises(QosError, match=sentence) as caught:
+        Api(connect_to(serve(objects))).pods()
+    assert "the server's answer for /api/v1/pods" in str(caught.value)
+    assert "proxy" in caught.value.hint
+
+
+def test_a_connection_that_breaks_off_is_no_short_list(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer()
+    objects.faults[PODS] = Answer(200, b'{"items": []}', promised_bytes=100)
+    with pytest.raises(QosError, match=r"^Unable to connect to the server: unexpected EOF$"):
+        Api(connect_to(serve(objects))).pods()
+
+
+def test_a_failure_on_a_later_page_is_not_a_shorter_list(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
+    objects.faults[PODS] = lambda request: Answer(500, b"{}") if "continue" in request.query else None
+    with pytest.raises(ApiError):
+        Api(connect_to(serve(objects)), page_size=2).pods()
+
+
+def test_the_next_page_is_found_wherever_the_metadata_is(serve: Serve, connect_to: ConnectTo) -> None:
+    last = json.dumps({"metadata": {}, "items": [pod("b")]}).encode()
+    odd = json.dumps({"items": [pod("a")], "metadata": {"continue": 'quote " and \\ slash'}}).encode()
+    objects = ObjectServer()
+    objects.faults[PODS] = lambda request: Answer(body=last if "continue" in request.query else odd)
+    server = serve(objects)
+    assert names(Api(connect_to(server)).pods()) == ["a", "b"]
+    assert server.requests[1].query["continue"] == 'quote " and \\ slash'
+
+
+def test_the_next_page_is_known_before_this_one_is_decoded() -> None:
+    assert _continue_token(b'{"kind":"PodList","metadata":{"continue":"t"},"items":[ not decoded yet') == "t"
+
+
+def test_a_server_that_never_gets_on_does_not_keep_us_for_ever(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer()
+    objects.faults[PODS] = Answer(200, b'{"metadata": {"continue": "again"}, "items": []}')
+    server = serve(objects)
+    with pytest.raises(QosError, match="repeats its continue token"):
+        Api(connect_to(server)).pods()
+    assert len(server.requests) == 2
+
+
+def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo) -> None:
+    objects = ObjectServer(
+        nodes=[node(f"n{number}") for number in range(3)],
+        metrics=[metrics("a", "2048Ki"), metrics("b", "5M", namespace="other"), metrics("c", "1.5Gi")],
+    )
+    api = Api(connect_to(serve(objects)), page_size=2)
+    assert names(api.nodes()) == ["n0", "n1", "n2"]
+    assert {key: usage.memory_bytes for key, usage in api.pod_metrics().items()} == {
+        ("shop", "a"): 2 << 20,
+        ("other", "b"): 5_000_000,
+        ("shop", "c"): 3 << 29,
+    }
+    assert list(api.pod_metrics("other")) == [("other", "b")]
+
+
+def test_the_recorded_version_and_node(serve: Serve, connect_to: ConnectTo) -> None:
+    api = Api(connect_to(serve(Replay())))
+    assert api.server_version() == recorded("version")["response"]["body"]["gitVersion"]
+    capacity = api.node("node-00001").status.capacity
+    assert capacity is not None
+    assert str(capacity["memory"]) == recorded("node-get")["response"]["body"]["status"]["capacity"]["memory"]

@@ -1,0 +1,327 @@
+"""A live cluster as a source: what is ranked against what, what is missing, and what is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.live import NODES_ONE_BY_ONE, LiveSource
+from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.rows import Rows, missing_sentence, rows_of
+from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, HttpsServer
+from tests.cluster.object_server import ObjectServer
+from tests.cluster.replay import Replay
+from tests.cluster.serving import Serve
+
+PODS = "/api/v1/pods"
+SHOP_PODS = "/api/v1/namespaces/shop/pods"
+METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
+SHOP_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
+
+
+class Cluster:
+    """Objects, the server of them, and sources on it."""
+
+    def __init__(self, serve: Serve, connect_to: ConnectTo, objects: ObjectServer) -> None:
+        self.objects = objects
+        self.server: HttpsServer = serve(objects)
+        self._connect_to = connect_to
+
+    def source(self, **options: Any) -> LiveSource:
+        return LiveSource(self._connect_to(self.server, namespace="shop"), **options)
+
+    def rows(self, scope: Scope, **options: Any) -> Rows:
+        return rows_of(self.source(**options).snapshot(scope), scope)
+
+    def asked(self) -> Counter[str]:
+        """Each request once it has been made, path and query that matters."""
+        return Counter(
+            request.path + (f"?{fields}" if (fields := request.query.get("fieldSelector")) else "")
+            for request in self.server.requests
+        )
+
+
+@pytest.fixture
+def cluster(serve: Serve, connect_to: ConnectTo) -> Cluster:
+    """Two nodes, two namespaces; the pod of the other namespace is the first to die on worker-1."""
+    objects = ObjectServer(
+        pods=[
+            pod("web", request="1Gi"),
+            pod("db", request="4Gi", limit="4Gi"),
+            pod("hog", namespace="other"),
+            pod("far", namespace="other", node="worker-2"),
+            pod("waiting", node="", phase="Pending"),
+        ],
+        nodes=[node("worker-1"), node("worker-2", memory="8Gi")],
+        metrics=[metrics("web", "2097152Ki"), metrics("hog", "1Mi", namespace="other")],
+    )
+    return Cluster(serve, connect_to, objects)
+
+
+def ranks(rows: Rows) -> dict[str, int | None]:
+    return {row.name: row.rank for row in rows.rows}
+
+
+def said(snapshot: Snapshot) -> list[str]:
+    return [missing_sentence(one) for one in snapshot.missing]
+
+
+def test_the_whole_cluster_is_asked_for_once(cluster: Cluster) -> None:
+    snapshot = cluster.source().snapshot(Scope())
+    assert len(snapshot.pods) == 5
+    assert sorted(snapshot.nodes) == ["worker-1", "worker-2"]
+    assert set(snapshot.usage) == {("shop", "web"), ("other", "hog")}
+    assert snapshot.missing == ()
+    assert cluster.asked() == {PODS: 1, METRICS: 1, "/api/v1/nodes/worker-1": 1, "/api/v1/nodes/worker-2": 1}
+
+
+def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:
+    """hog uses next to nothing and requests nothing; web uses 2Gi and requests 1Gi of 16Gi."""
+    alone = ranks(cluster.rows(Scope(namespace="shop")))
+    assert alone == {"web": 1, "db": 3, "waiting": None}
+    assert cluster.asked() == {
+        SHOP_PODS: 1,
+        f"{PODS}?spec.nodeName=worker-1": 1,
+        METRICS: 1,
+        "/api/v1/nodes/worker-1": 1,
+    }
+
+
+def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectTo) -> None:
+    names = [f"n{number}" for number in range(NODES_ONE_BY_ONE + 1)]
+    objects = ObjectServer(
+        pods=[
+            *[pod(f"p-{name}", node=name) for name in names],
+            pod("neighbour", namespace="other", node="n0"),
+            pod("stranger", namespace="other", node="elsewhere"),
+        ],
+        nodes=[node(name) for name in [*names, "elsewhere"]],
+        metrics=[],
+    )
+    cluster = Cluster(serve, connect_to, objects)
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    assert {found.name for found in snapshot.pods} == {*[f"p-{name}" for name in names], "neighbour"}
+    assert cluster.asked() == {SHOP_PODS: 1, PODS: 1, METRICS: 1, "/api/v1/nodes": 1}
+
+
+def test_a_node_is_asked_for_alone(cluster: Cluster) -> None:
+    snapshot = cluster.source().snapshot(Scope(node="worker-1"))
+    assert {found.name for found in snapshot.pods} == {"web", "db", "hog"}
+    assert cluster.asked() == {f"{PODS}?spec.nodeName=worker-1": 1, METRICS: 1, "/api/v1/nodes/worker-1": 1}
+
+
+def test_a_node_and_a_namespace_still_rank_among_all(cluster: Cluster) -> None:
+    rows = cluster.rows(Scope(node="worker-1", namespace="shop"))
+    assert ranks(rows) == {"web": 1, "db": 3}
+
+
+def test_a_selector_is_left_to_the_server(cluster: Cluster) -> None:
+    cluster.objects.pods = [pod("hog", namespace="other", labels={"app": "x"}), pod("web")]
+    scope = Scope(selector=Selector.parse("app=x"), selector_text="app=x")
+    assert ranks(cluster.rows(scope)) == {"hog": 2}
+    lists = [request for request in cluster.server.requests if request.path == PODS]
+    assert [request.query.get("labelSelector") for request in lists] == ["app=x", None]
+
+
+def test_one_name_is_asked_for_by_name(cluster: Cluster) -> None:
+    scope = Scope(namespace="shop", names=frozenset({"web"}))
+    assert ranks(cluster.rows(scope)) == {"web": 1}
+    assert cluster.asked()[f"{SHOP_PODS}?metadata.name=web"] == 1
+    assert cluster.asked()[SHOP_PODS] == 0
+
+
+def test_without_usage_nobody_asks_for_it(cluster: Cluster) -> None:
+    rows = cluster.rows(Scope(), with_usage=False)
+    assert METRICS not in cluster.asked()
+    assert rows.notes == ("RANK is by oom_score_adj alone: no memory usage is known",)
+
+
+def test_an_empty_namespace_is_one_request_and_the_version(cluster: Cluster) -> None:
+    snapshot = cluster.source(with_usage=False).snapshot(Scope(namespace="none"))
+    assert (snapshot.pods, snapshot.missing) == ((), ())
+    assert cluster.asked() == {"/api/v1/namespaces/none/pods": 1, "/version": 1}
+
+
+def test_who_may_not_list_the_cluster_is_told_so(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {PODS}
+    with pytest.raises(ApiError) as caught:
+        cluster.source().snapshot(Scope())
+    assert caught.value.status == 403
+    assert caught.value.hint == "name a namespace that you may read with -n"
+
+
+@pytest.mark.parametrize("scope", [Scope(namespace="shop"), Scope(namespace="shop", node="worker-1")])
+def test_without_the_neighbours_the_rank_is_among_those_seen(cluster: Cluster, scope: Scope) -> None:
+    cluster.objects.forbidden = {PODS}
+    source = cluster.source()
+    snapshot = source.snapshot(scope)
+    shown = ranks(rows_of(snapshot, scope))
+    assert (shown["web"], shown["db"]) == (1, 2)
+    (sentence,) = said(snapshot)
+    assert sentence == (
+        "the other pods of these nodes is missing: Error from server (Forbidden): pods is forbidden:"
+        ' User "viewer" cannot list resource "pods" in API group "" at the cluster scope'
+        " (grant list on pods in all namespaces; until then ranks are among the pods shown)"
+    )
+
+
+def test_without_the_nodes_nothing_is_invented(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {"/api/v1/nodes/worker-1", "/api/v1/nodes/worker-2"}
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    assert snapshot.nodes == {}
+    assert snapshot.server_version == "v1.36.2"
+    (sentence,) = said(snapshot)
+    assert sentence.startswith("the nodes' memory capacity is missing: Error from server (Forbidden)")
+    assert "(grant get and list on nodes; or give --node-memory 16Gi)" in sentence
+    assert set(ranks(rows_of(snapshot, Scope(namespace="shop"))).values()) == {None}
+
+
+def test_a_given_memory_stands_in_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {"/api/v1/nodes/worker-1"}
+    rows = cluster.rows(Scope(namespace="shop"), memory_bytes=16 << 30)
+    assert ranks(rows)["web"] == 1
+
+
+def test_a_node_that_is_gone_does_not_hide_the_others(cluster: Cluster) -> None:
+    del cluster.objects.nodes[1]
+    snapshot = cluster.source().snapshot(Scope())
+    assert list(snapshot.nodes) == ["worker-1"]
+    assert snapshot.missing == ()
+    assert ranks(rows_of(snapshot, Scope()))["web"] == 1
+
+
+UNAVAILABLE = (
+    "memory usage is missing: Metrics API not available"
+    " (install metrics-server; without it the order is by oom_score_adj alone)"
+)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Answer(404, b"404 page not found\n", "text/plain"),
+        Answer(503, b"service unavailable\n", "text/plain"),
+    ],
+    ids=["404", "503"],
+)
+def test_without_the_metrics_api_the_order_is_by_adj(cluster: Cluster, fault: Answer) -> None:
+    cluster.objects.faults[METRICS] = fault
+    rows = cluster.rows(Scope(namespace="shop"))
+    assert ranks(rows) == {"web": 2, "db": 3, "waiting": None}
+    assert rows.notes[0] == UNAVAILABLE
+
+
+@pytest.mark.parametrize("without", ["metrics-absent-404", "metrics-unavailable-503"])
+def test_the_recorded_answers_without_metrics(serve: Serve, connect_to: ConnectTo, without: str) -> None:
+    source = LiveSource(connect_to(serve(Replay(without={without})), namespace="rec"))
+    assert said(source.snapshot(Scope(namespace="rec"))) == [UNAVAILABLE]
+
+
+def test_metrics_of_the_own_namespace_are_better_than_none(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {METRICS}
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    assert set(snapshot.usage) == {("shop", "web")}
+    (sentence,) = said(snapshot)
+    assert sentence.startswith(
+        "the memory usage of other namespaces is missing: Error from server (Forbidden)"
+    )
+    assert "(grant list on pods in the API group metrics.k8s.io in all namespaces)" in sentence
+
+
+def test_metrics_that_may_not_be_read_at_all(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {METRICS, SHOP_METRICS}
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    assert snapshot.usage == {}
+    (sentence,) = said(snapshot)
+    assert sentence.startswith("memory usage is missing: Error from server (Forbidden)")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Answer(200, b"garbage"), Answer(200, b'{"items": []}', promised_bytes=99), Answer(500, b"")],
+    ids=["garbage", "cut off", "500"],
+)
+def test_metrics_that_cannot_be_read_do_not_end_the_answer(cluster: Cluster, fault: Answer) -> None:
+    cluster.objects.faults[METRICS] = fault
+    snapshot = cluster.source().snapshot(Scope())
+    assert len(snapshot.pods) == 5
+    assert len(snapshot.missing) == 1
+
+
+def everything_denied(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {PODS, METRICS, "/api/v1/nodes/worker-1"}
+
+
+def nothing_but_pods(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {METRICS, SHOP_METRICS, "/api/v1/nodes/worker-1", "/version"}
+
+
+@pytest.mark.parametrize("deny", [everything_denied, nothing_but_pods])
+def test_several_missing_things_are_said_in_one_order(
+    cluster: Cluster, deny: Callable[[Cluster], None]
+) -> None:
+    deny(cluster)
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    whats = [one.what for one in snapshot.missing]
+    order = ["the other pods", "the nodes", "memory usage", "the memory usage"]
+    places = [next(place for place, word in enumerate(order) if what.startswith(word)) for what in whats]
+    assert places == sorted(places)
+    assert len(places) >= 2
+    assert {found.name for found in snapshot.pods} >= {"web", "db", "waiting"}
+
+
+def test_a_pod_that_vanishes_between_two_lists_is_still_shown_once(cluster: Cluster) -> None:
+    def all_but_web(request: Any) -> Answer | None:
+        without = ObjectServer(pods=[one for one in cluster.objects.pods if one["metadata"]["name"] != "web"])
+        return without(request)
+
+    cluster.objects.faults[PODS] = all_but_web
+    snapshot = cluster.source().snapshot(Scope(namespace="shop"))
+    assert Counter(found.name for found in snapshot.pods) == {"web": 1, "db": 1, "hog": 1, "waiting": 1}
+
+
+def test_a_pod_that_is_gone_when_its_whole_object_is_asked_for(cluster: Cluster) -> None:
+    source = cluster.source()
+    found = next(one for one in source.snapshot(Scope(namespace="shop")).pods if one.name == "web")
+    assert source.raw(found)["metadata"]["uid"] == "uid-of-web"
+    cluster.objects.pods = [one for one in cluster.objects.pods if one["metadata"]["name"] != "web"]
+    with pytest.raises(ApiError, match='pods "web" not found'):
+        source.raw(found)
+
+
+def test_a_workload_is_its_template(cluster: Cluster) -> None:
+    template = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]}}
+    path = "/apis/apps/v1/namespaces/shop/deployments/web"
+    cluster.objects.others[path] = {
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"template": template},
+    }
+    source = cluster.source()
+    found = source.workload("Deployment", "shop", "web")
+    assert (found.kind, found.name, str(found.containers[0].requests["memory"])) == (
+        "Deployment",
+        "web",
+        "1Gi",
+    )
+    assert source.raw(found)["kind"] == "Deployment"
+    with pytest.raises(InputError, match="Service has no pod template"):
+        source.workload("Service", "shop", "web")
+
+
+def test_a_server_that_is_gone_is_no_empty_cluster(connect_to: ConnectTo) -> None:
+    source = LiveSource(connect_to("https://127.0.0.1:1"))
+    with pytest.raises(ServerUnreachable):
+        source.snapshot(Scope())
+
+
+def test_a_source_says_what_it_is(cluster: Cluster) -> None:
+    source = cluster.source()
+    assert (source.title, source.is_live, source.default_namespace) == ("test", True, "shop")
+    assert source.now().tzinfo is not None

@@ -1,0 +1,119 @@
+"""Work in a thread meanwhile: order, errors, and no thread that outlives its reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kubectl_qos.cluster.prefetch import Later, ahead
+
+PATIENCE_SECONDS = 5.0
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()
+
+
+def test_items_come_in_order() -> None:
+    assert list(ahead(range(100))) == list(range(100))
+    assert list(ahead([])) == []
+
+
+def test_the_next_item_is_made_while_one_is_worked_on() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    reader = ahead(items())
+    assert next(reader) == 0
+    assert wait_until(lambda: len(made) > 1)
+    time.sleep(0.05)
+    assert len(made) <= 3, "no more than one waits while one is made"
+    assert list(reader) == list(range(1, 10))
+
+
+def test_an_error_comes_after_the_items_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("broken")
+
+    reader = ahead(items())
+    assert next(reader) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(reader)
+
+
+def test_a_reader_that_stops_early_leaves_no_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def items() -> Iterator[int]:
+        threads.append(threading.current_thread())
+        yield from range(10)
+
+    reader = ahead(items())
+    assert next(reader) == 0
+    reader.close()  # type: ignore[attr-defined]
+    assert wait_until(lambda: not threads[0].is_alive())
+
+
+def test_a_reader_that_fails_leaves_no_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def items() -> Iterator[int]:
+        threads.append(threading.current_thread())
+        yield from range(10)
+
+    def read() -> None:
+        for _ in ahead(items()):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read()
+    assert wait_until(lambda: not threads[0].is_alive())
+
+
+def test_stopping_does_not_wait_for_the_item_on_its_way() -> None:
+    may_end = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        may_end.wait(PATIENCE_SECONDS)
+        yield 2
+
+    reader = ahead(items())
+    next(reader)
+    started = time.monotonic()
+    reader.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - started < 1
+    may_end.set()
+
+
+def test_a_later_value_is_waited_for() -> None:
+    may_end = threading.Event()
+
+    def compute() -> int:
+        may_end.wait(PATIENCE_SECONDS)
+        return 7
+
+    later = Later(compute)
+    may_end.set()
+    assert later.result() == 7
+    assert later.result() == 7
+
+
+def test_a_later_error_is_raised_where_the_value_is_asked_for() -> None:
+    def compute() -> int:
+        raise ValueError("broken")
+
+    later = Later(compute)
+    with pytest.raises(ValueError, match="broken"):
+        later.result()

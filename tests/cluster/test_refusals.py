@@ -1,0 +1,169 @@
+"""What a server refuses, in kubectl's words, and what is worth another try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_qos.cli import streams
+from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.refusals import refusal, retry_after
+from kubectl_qos.errors import ApiError
+from kubectl_qos.present.amounts import escape
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, Request
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.object_server import ObjectServer, status
+from tests.cluster.replay import Replay, answer_of, exchanges, recorded
+from tests.cluster.serving import Serve
+
+PODS = "/api/v1/pods"
+REFUSED = [
+    exchange["name"]
+    for exchange in exchanges()
+    if exchange["response"]["status"] >= 400 and exchange["response"]["status"] != 422
+]
+UNSAID = {
+    "plain 404": Answer(404, b"404 page not found\n", "text/plain"),
+    "plain 503": Answer(503, b"service unavailable\n", "text/plain"),
+    "plain 500": Answer(500, b'etcd "said" no\n', "text/plain"),
+    "plain 403": Answer(403, b"forbidden by a proxy\n", "text/plain"),
+    "empty 502": Answer(502, b""),
+    "empty 504": Answer(504, b""),
+    "empty 429": Answer(429, b""),
+    "empty 409": Answer(409, b""),
+    "html 400": Answer(400, b"<html>bad</html>", "text/html"),
+    "json 500": Answer(500, b'{"error": "other"}'),
+    "teapot": Answer(418, b"", "text/plain"),
+    "status without reason": status(500, "", "no preferred addresses found"),
+    "status 401": status(401, "Unauthorized", "Unauthorized"),
+}
+
+
+def spoken(error: ApiError, capsys: pytest.CaptureFixture[str]) -> str:
+    """The first line that a person sees of it."""
+    streams.error(error)
+    return capsys.readouterr().err.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "sentence"),
+    [
+        (
+            "anonymous-403",
+            "",
+            (
+                'Error from server (Forbidden): pods is forbidden: User "system:anonymous" cannot list'
+                ' resource "pods" in API group "" in the namespace "rec"'
+            ),
+        ),
+        ("bad-token-401", "nope", "error: You must be logged in to the server (Unauthorized)"),
+    ],
+)
+def test_recorded_refusals_of_a_list(
+    serve: Serve,
+    connect_to: ConnectTo,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    token: str,
+    sentence: str,
+) -> None:
+    server = serve(Replay())
+    with pytest.raises(ApiError) as caught:
+        Api(connect_to(server, user={"token": token} if token else {})).pods(namespace="rec")
+    assert caught.value.status == recorded(name)["response"]["status"]
+    assert spoken(caught.value, capsys) == sentence
+    assert len(server.requests) == 1
+
+
+def test_a_recorded_pod_that_is_not_there(
+    serve: Serve, connect_to: ConnectTo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        Api(connect_to(serve(Replay()))).pod("rec", "nope")
+    assert caught.value.reason == "NotFound"
+    assert spoken(caught.value, capsys) == 'Error from server (NotFound): pods "nope" not found'
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", REFUSED)
+def test_recorded_refusals_read_as_in_kubectl(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    answer = answer_of(recorded(name))
+    server = serve(lambda _: answer)
+    said = said_by_kubectl(write(tmp_path / "kubeconfig", kubeconfig(server)), "get", "--raw", "/x")
+    assert spoken(refusal(answer.status, answer.body, answer.content_type), capsys) == escape(said)
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", UNSAID)
+def test_answers_that_are_no_status_read_as_in_kubectl(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    answer = UNSAID[name]
+    server = serve(lambda _: answer)
+    said = said_by_kubectl(write(tmp_path / "kubeconfig", kubeconfig(server)), "get", "--raw", "/x")
+    assert spoken(refusal(answer.status, answer.body, answer.content_type), capsys) == escape(said)
+
+
+def test_a_refusal_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = status(403, "Forbidden", "red \x1b[31m\nerror: a second line \x9b2J")
+    assert (
+        spoken(refusal(answer.status, answer.body), capsys)
+        == "Error from server (Forbidden): red \\x1b[31m\\nerror: a second line \\x9b2J"
+    )
+
+
+def test_a_long_page_of_a_proxy_is_cut() -> None:
+    error = refusal(403, b"<p>sorry</p>\n" * 1000, "text/html")
+    assert str(error).startswith("Error from server (Forbidden): <p>sorry</p> <p>")
+    assert len(str(error)) < 300
+
+
+def test_a_redirect_is_not_followed(serve: Serve, connect_to: ConnectTo) -> None:
+    """A token must not be carried to wherever a proxy points."""
+    objects = ObjectServer()
+    objects.faults[PODS] = Answer(302, headers={"Location": "/elsewhere"})
+    server = serve(objects)
+    with pytest.raises(ApiError, match="status code 302"):
+        Api(connect_to(server)).pods()
+    assert server.paths() == [PODS]
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_busy_server_is_asked_again_when_it_says_so(serve: Serve, connect_to: ConnectTo, code: int) -> None:
+    objects = ObjectServer()
+    busy = iter([Answer(code, headers={"Retry-After": "0"})] * 2)
+    objects.faults[PODS] = lambda _: next(busy, None)
+    server = serve(objects)
+    assert Api(connect_to(server)).pods() == []
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_busy_is_given_up(serve: Serve, connect_to: ConnectTo) -> None:
+    def busy(_: Request) -> Answer:
+        return Answer(429, headers={"Retry-After": "0"})
+
+    server = serve(busy)
+    with pytest.raises(ApiError, match="too many requests"):
+        Api(connect_to(server)).pods()
+    assert len(server.requests) == 11
+
+
+@pytest.mark.parametrize(
+    ("code", "header", "seconds"),
+    [
+        (429, "1", 1.0),
+        (503, "0", 0.0),
+        (429, "", None),
+        (429, "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        (503, "3600", None),
+        (404, "1", None),
+        (200, "1", None),
+    ],
+)
+def test_when_to_ask_again(code: int, header: str, seconds: float | None) -> None:
+    assert retry_after(code, {"Retry-After": header} if header else {}) == seconds

@@ -1,0 +1,52 @@
+"""What a person sees of the demo cluster, to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.end_to_end.command import Run
+from tests.end_to_end.golden_text import assert_as_kept
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("top", []),
+        ("top-wide", ["-o", "wide"]),
+        ("top-one-node", ["--node", "worker-2"]),
+        ("top-one-namespace", ["-n", "shop"]),
+        ("top-containers", ["-n", "shop", "--containers"]),
+        ("top-eviction", ["--node", "worker-2", "--sort-by", "eviction"]),
+        ("top-csv", ["-n", "data", "-o", "csv"]),
+        ("top-name", ["-n", "data", "-o", "name"]),
+        ("top-json", ["-n", "team-a", "-o", "json"]),
+        ("top-yaml", ["-n", "team-a", "-o", "yaml"]),
+    ],
+)
+def test_top(run: Run, name: str, arguments: list[str]) -> None:
+    done = run("top", "--demo", *arguments)
+    assert (done.code, done.err) == (0, "")
+    assert_as_kept(name, done.out)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod"),
+    [
+        ("shop", "api-7d9c5b6f8-x2mzq"),
+        ("data", "db-0"),
+        ("batch", "crunch-x2k9f"),
+        ("kube-system", "kube-apiserver-control-1"),
+        ("sandboxed", "vm-runner-0"),
+        ("ml", "huge-0"),
+    ],
+)
+def test_explain(run: Run, namespace: str, pod: str) -> None:
+    done = run("explain", f"pod/{pod}", "-n", namespace, "--demo")
+    assert (done.code, done.err) == (0, "")
+    assert_as_kept(f"explain-{pod}", done.out)
+
+
+def test_explain_as_values(run: Run) -> None:
+    done = run("explain", "pod/db-0", "-n", "data", "--demo", "-o", "yaml")
+    assert (done.code, done.err) == (0, "")
+    assert_as_kept("explain-db-0-yaml", done.out)

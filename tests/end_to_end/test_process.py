@@ -1,0 +1,161 @@
+"""The command as a process: its streams, its end, and what it loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_qos import __version__
+from tests.cluster.cluster_objects import pod
+from tests.cluster.https_server import Answer
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.object_server import ObjectServer
+from tests.cluster.serving import Serve
+from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment
+
+NEVER = {"textual", "rich", "kubernetes", "urllib3"}
+LOADED = """
+import sys
+from kubectl_qos.__main__ import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+print(*sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def started(home: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=home,
+        env=environment(home),
+    )
+
+
+def with_modules(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it in an interpreter that says at its end, on stderr, what it has loaded."""
+    return subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+        cwd=home,
+        env=environment(home),
+    )
+
+
+def test_the_version(run: Run) -> None:
+    for arguments in (["version"], ["--version"], ["version", "--client"]):
+        assert run(*arguments) == (0, f"kubectl-qos {__version__}\n", "")
+
+
+def test_the_help_is_data(run: Run) -> None:
+    for arguments in (["--help"], ["top", "--help"], ["explain", "-h"]):
+        done = run(*arguments)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith("usage: kubectl")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["top", "--demo"], ["top", "--demo", "-o", "json"], ["explain", "pod/db-0", "-n", "data", "--demo"]],
+)
+def test_a_reader_that_went_away_is_no_error(tmp_path: Path, arguments: list[str]) -> None:
+    process = started(tmp_path, *arguments)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(TIMEOUT_SECONDS), said) == (0, b"")
+
+
+def test_a_reader_that_reads_one_line_of_many(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"kind": "List", "items": [pod(f"p{number}") for number in range(5000)]}))
+    process = started(tmp_path, "top", "-f", path)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"RANK")
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(TIMEOUT_SECONDS) == 0
+    assert "Broken" not in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command("top", "--demo"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+            env=environment(tmp_path),
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"error: standard output cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
+    objects = ObjectServer()
+    objects.faults["/api/v1/namespaces/default/pods"] = Answer(delay_seconds=20)
+    server = serve(objects)
+    path = write(tmp_path / "config", kubeconfig(server))
+    process = started(tmp_path, "top", "--kubeconfig", path)
+    while not server.requests and process.poll() is None:
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=10)
+    assert (process.returncode, out, said) == (130, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        (["version"], ["yaml", "msgspec", "ssl"]),
+        (["--help"], ["yaml", "msgspec", "ssl"]),
+        (["top", "--help"], ["yaml", "msgspec", "ssl"]),
+        (["top", "--demo"], ["yaml", "ssl"]),
+        (["explain", "pod/db-0", "-n", "data", "--demo"], ["yaml", "ssl"]),
+        (["top", "-f", "x.json"], ["yaml", "ssl"]),
+        (["explain", "-f", "x.json"], ["yaml", "ssl"]),
+        (["top", "-f", "x.yaml"], ["ssl"]),
+        (["explain", "-f", "x.yaml", "-o", "yaml"], ["ssl"]),
+    ],
+    ids=" ".join,
+)
+def test_nothing_slow_is_loaded_until_it_is_needed(
+    tmp_path: Path, arguments: list[str], more: list[str]
+) -> None:
+    for name in ("x.json", "x.yaml"):
+        prefix = "" if name.endswith("json") else "---\n"
+        (tmp_path / name).write_text(prefix + json.dumps(pod("web")))
+    done = with_modules(tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "kubectl_qos.cli.run" in loaded
+    assert loaded & {*NEVER, *more} == set()
+
+
+def test_a_cluster_is_reached_without_the_kubernetes_package(serve: Serve, tmp_path: Path) -> None:
+    """It is 180 ms and 20 MB, and only credential plugins need it."""
+    path = write(tmp_path / "config", kubeconfig(serve(ObjectServer(metrics=[]))))
+    done = with_modules(tmp_path, "top", "--kubeconfig", str(path))
+    assert "No resources found in default namespace." in done.stderr
+    assert set(done.stderr.splitlines()[-1].split()) & {"textual", "rich", "kubernetes"} == set()

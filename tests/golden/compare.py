@@ -1,0 +1,232 @@
+"""Compare predictions with golden vectors made by running real Kubernetes code.
+
+    python tests/golden/compare.py --cases CASES.jsonl.gz RESULTS.jsonl.gz...
+    python tests/golden/compare.py quantity-dev.jsonl.gz
+
+Prints, per field, the values checked and the mismatches, the first few of them in full, and as its last line
+`N values checked, M mismatches`. The release is read from a results file's name (`v1.36-...`). Cases that a
+real cluster refuses, or in which the real code panicked or changed its input, are counted apart and fail the
+run only with --strict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.golden import oracle
+
+LEFT_OUT: Mapping[str, str] = {
+    "mutated": "names the sections in which the real code changed its own input; sorts the cases here",
+}
+"""Fields of the result files that are not compared, each with the reason."""
+
+REFUSALS = ("validation", "kubeletConfigErrors")
+"""Lists of sentences: compared in refused cases as strictly as elsewhere, and sorted, because the real code
+takes the resources of a container in the random order of a Go map."""
+
+SHOWN_MISMATCHES = 5
+STABLE_SORT_MOST = 12
+_REFUSAL_PATHS = tuple(f"{kind}.{key}" for kind in ("pod", "qos", "node") for key in REFUSALS)
+_VERSION = re.compile(r"^v(?P<version>1\.\d+)-")
+
+
+@dataclass
+class Tally:
+    """What was checked so far; `examples` are the first mismatches in full."""
+
+    checked: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+    refused_checked: int = 0
+    refused_wrong: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    refused_examples: list[str] = field(default_factory=list)
+
+    def add(self, where: str, leaf: Leaf, *, refused: bool) -> None:
+        """Count one compared value."""
+        self.checked[leaf.field] += 1
+        self.refused_checked += refused
+        if leaf.equal:
+            return
+        (self.refused_wrong if refused else self.wrong)[leaf.field] += 1
+        examples = self.refused_examples if refused else self.examples
+        if len(examples) < SHOWN_MISMATCHES:
+            examples.append(
+                f"{where} {leaf.path}\n    real:      {leaf.real!r}\n    predicted: {leaf.predicted!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value of the real result beside ours; `field` is the path without indices and keys of maps."""
+
+    path: str
+    field: str
+    real: Any
+    predicted: Any
+    equal: bool
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "(absent)"
+
+
+ABSENT = _Absent()
+
+
+def leaves(real: Any, predicted: Any, path: str = "", field_: str = "") -> Iterator[Leaf]:
+    """Every scalar (and empty collection) that either side has."""
+    if isinstance(real, dict) and isinstance(predicted, dict) and (real or predicted):
+        for key in sorted({*real, *predicted}):
+            name = "*" if path.endswith(_KEYED) else key
+            yield from leaves(
+                real.get(key, ABSENT), predicted.get(key, ABSENT), f"{path}.{key}", f"{field_}.{name}"
+            )
+    elif isinstance(real, list) and isinstance(predicted, list) and (real or predicted):
+        for index in range(max(len(real), len(predicted))):
+            yield from leaves(
+                real[index] if index < len(real) else ABSENT,
+                predicted[index] if index < len(predicted) else ABSENT,
+                f"{path}[{index}]",
+                f"{field_}[]",
+            )
+    else:
+        equal = type(real) is type(predicted) and real == predicted
+        yield Leaf(path.lstrip("."), field_.lstrip("."), real, predicted, equal)
+
+
+_KEYED = (
+    "requests",
+    "limits",
+    "overhead",
+    "files",
+    "unified",
+    "hugePageLimit",
+    "gates",
+    "evictionRequest",
+    "capacity",
+    "reservation",
+    "allocatableAbsolute",
+    "AllocatableAbsolute",
+)
+
+
+def is_refused(real: Mapping[str, Any]) -> bool:
+    """Whether a real cluster would never act on the case."""
+    return bool(
+        real.get("validation")
+        or real.get("kubeletConfigErrors")
+        or real.get("mutated")
+        or '"panic"' in json.dumps(real)
+    )
+
+
+def _sorted_within_ties(order: list[int], position: Mapping[int, int]) -> list[int]:
+    """The order with neighbours that compare equal put in ascending order.
+
+    Go's sort is unstable for more than twelve pods. Which pods are equal is the prediction's claim, so a
+    wrong claim still shows as a wrong order or a wrong `ties`.
+    """
+    result: list[int] = []
+    run: list[int] = []
+    for index in order:
+        if run and position[run[0]] != position[index]:
+            result += sorted(run)
+            run = []
+        run.append(index)
+    return result + sorted(run)
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file, compressed or not."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def compare_results(cases: Path, results: Path, version: str, tally: Tally) -> None:
+    """Every case against one release's results."""
+    known = {case["id"]: case for case in read(cases)}
+    for real in read(results):
+        case = known[real["id"]]
+        predicted = oracle.run(case, version)
+        if case["kind"] == "eviction" and len(case["pods"]) > STABLE_SORT_MOST:
+            for signal in ("memory", "pid", "disk"):
+                position = oracle.eviction_positions(case, signal, version)
+                for side in (real, predicted):
+                    order = _sorted_within_ties(side[signal]["order"], position)
+                    side[signal] = {**side[signal], "order": order}
+        _compare(f"{version} {real['id']}", real, predicted, tally)
+
+
+def _compare(where: str, real: dict[str, Any], predicted: dict[str, Any], tally: Tally) -> None:
+    refused = is_refused(real)
+    kind = real["kind"]
+    real = {key: value for key, value in real.items() if key not in LEFT_OUT}
+    for key in REFUSALS:
+        if key in real:
+            real[key] = sorted(real[key])
+    for leaf in leaves(real, predicted, kind, kind):
+        tally.add(where, leaf, refused=refused and not leaf.path.startswith(_REFUSAL_PATHS))
+
+
+def report(tally: Tally) -> None:
+    """The table by field, the examples, and the last line."""
+    width = max((len(name) for name in tally.checked), default=0)
+    for name in sorted(tally.checked):
+        wrong = tally.wrong[name]
+        refused = tally.refused_wrong[name]
+        note = f"   ({refused} more in refused cases)" if refused else ""
+        print(f"{name:<{width}}  {tally.checked[name]:>8} checked  {wrong:>6} mismatches{note}")
+    for name, reason in LEFT_OUT.items():
+        print(f"{name:<{width}}  not compared: {reason}")
+    for example in (*tally.examples, *tally.refused_examples):
+        print(example)
+    refused = sum(tally.refused_wrong.values())
+    total = sum(tally.wrong.values()) + refused
+    if tally.refused_checked:
+        print(
+            f"of these {refused} in refused cases ({tally.refused_checked} values of refused cases checked)"
+        )
+    print(f"{sum(tally.checked.values())} values checked, {total} mismatches")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 1 if anything differs (in refused cases: only with --strict)."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("results", nargs="+", type=Path, help="result or quantity files")
+    parser.add_argument("--cases", type=Path, help="the inputs of the result files")
+    parser.add_argument("--release", help="instead of the one in the file's name, such as 1.36")
+    parser.add_argument("--strict", action="store_true", help="refused cases fail the run too")
+    options = parser.parse_args(arguments)
+    tally = Tally()
+    for path in options.results:
+        if path.name.startswith("quantity"):
+            for real in read(path):
+                _compare(real["id"], real, oracle.quantity(real), tally)
+            continue
+        named = _VERSION.match(path.name)
+        version = options.release or (named["version"] if named else None)
+        if version is None:
+            parser.error(f"{path.name}: no release in the name (v1.36-...); give --release")
+        if options.cases is None:
+            parser.error(f"{path.name} needs --cases CASES.jsonl.gz")
+        compare_results(options.cases, path, version, tally)
+    report(tally)
+    failed = sum(tally.wrong.values()) + (sum(tally.refused_wrong.values()) if options.strict else 0)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,114 @@
+"""The predictions against vectors made by running real Kubernetes code, release by release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import compare
+
+DATA = Path(__file__).with_name("data")
+CASES = DATA / "cases-dev.jsonl.gz"
+RELEASES = sorted(DATA.glob("v*-dev.jsonl.gz"))
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("results", RELEASES, ids=lambda path: path.name.removesuffix("-dev.jsonl.gz"))
+def test_every_predicted_value_is_what_real_code_computed(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare.main(["--cases", str(CASES), str(results)]) == 0
+    assert int(last_line(capsys).split()[0]) > 350_000
+
+
+def test_there_are_nine_releases() -> None:
+    assert len(RELEASES) == 9
+
+
+def test_every_quantity_is_parsed_and_printed_as_real_code_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert compare.main([str(DATA / "quantity-dev.jsonl.gz"), "--strict"]) == 0
+    assert last_line(capsys) == "28001 values checked, 0 mismatches"
+
+
+def test_values_differ_in_refused_cases_only_by_the_aliasing_of_the_real_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Upstream adds a pod's overhead again on each call; the vectors hold the second call."""
+    assert compare.main(["--cases", str(CASES), str(DATA / "v1.36-dev.jsonl.gz"), "--strict"]) == 1
+    output = capsys.readouterr().out
+    differing = [line for line in output.splitlines() if "more in refused cases" in line]
+    assert {line.split()[0] for line in differing} == {
+        "qos.update[].files.*",
+        "qos.update[].libcontainer.resources.unified.*",
+        "qos.update[].resourceConfig.unified.*",
+    }
+
+
+def changed(tmp_path: Path, kind: str, change: Any) -> list[str]:
+    """A results file with one value of its first case of a kind changed, and its cases."""
+    rows = list(compare.read(DATA / "v1.36-dev.jsonl.gz"))
+    row = next(row for row in rows if row["kind"] == kind and not compare.is_refused(row))
+    change(row)
+    results = tmp_path / "v1.36-changed.jsonl"
+    results.write_text("\n".join(map(json.dumps, rows)))
+    return ["--cases", str(CASES), str(results)]
+
+
+def _bump_adj(row: Any) -> None:
+    row["containers"][0]["oomScoreAdj"] += 1
+
+
+def _drop_file(row: Any) -> None:
+    row["podCgroup"]["files"].popitem()
+
+
+def _add_file(row: Any) -> None:
+    row["podCgroup"]["files"]["memory.high"] = "1"
+
+
+def _swap_order(row: Any) -> None:
+    row["memory"]["order"][0], row["memory"]["order"][-1] = (
+        row["memory"]["order"][-1],
+        row["memory"]["order"][0],
+    )
+
+
+def _bump_weight(row: Any) -> None:
+    row["values"][0]["libcontainerSharesToWeight"] += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("pod", _bump_adj),
+        ("pod", _drop_file),
+        ("pod", _add_file),
+        ("eviction", _swap_order),
+        ("conv", _bump_weight),
+    ],
+)
+def test_one_changed_value_in_a_file_is_noticed(
+    tmp_path: Path, kind: str, change: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare.main(changed(tmp_path, kind, change)) == 1
+    assert " 0 mismatches" not in last_line(capsys)
+
+
+def test_a_results_file_without_a_release_in_its_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text("")
+    with pytest.raises(SystemExit):
+        compare.main(["--cases", str(CASES), str(path)])
+    assert compare.main(["--cases", str(CASES), str(path), "--release", "1.36"]) == 0
+
+
+def test_everything_left_out_has_a_reason() -> None:
+    assert all(reason for reason in compare.LEFT_OUT.values())

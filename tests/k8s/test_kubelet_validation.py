@@ -1,0 +1,56 @@
+"""What a kubelet refuses: the sentences that the golden cases do not reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.k8s.kubelet import Kubelet
+from kubectl_qos.k8s.kubelet_validation import go_duration, kubelet_refusals
+from kubectl_qos.k8s.releases import Release
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "release", "sentence"),
+    [
+        (Kubelet(memory_throttling_factor=1.5), "1.36", "memoryThrottlingFactor 1.5 must be greater than 0"),
+        (Kubelet(enforce_node_allocatable=("pods", "pods")), "1.36", 'duplicated enforcements "pods"'),
+        (Kubelet(enforce_node_allocatable=("none", "pods")), "1.36", "may not contain additional"),
+        (Kubelet(enforce_node_allocatable=("kube-reserved",)), "1.31", 'when "kube-reserved" contained'),
+        (
+            Kubelet(enforce_node_allocatable=("kube-reserved-compressible",)),
+            "1.36",
+            'kubeReservedCgroup (--kube-reserved-cgroup) must be specified when "kube-reserved" or',
+        ),
+        (
+            Kubelet(
+                enforce_node_allocatable=("kube-reserved", "kube-reserved-compressible"),
+                kube_reserved_cgroup="/podruntime",
+            ),
+            "1.36",
+            "cannot be specified together",
+        ),
+    ],
+)
+def test_a_configuration_is_refused(kubelet: Kubelet, release: str, sentence: str) -> None:
+    found = kubelet_refusals(kubelet, Release.of(release))
+    assert any(sentence in one for one in found), found
+
+
+def test_a_period_out_of_range_is_refused_once_the_gate_allows_any() -> None:
+    found = kubelet_refusals(Kubelet(cpu_cfs_quota_period_us=2_000_000), Release.of("1.36"))
+    named = "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period)"
+    assert found == [f"{named} {{2s}} must be between 1ms and 1sec, inclusive"]
+
+
+@pytest.mark.parametrize("minor", range(25, 38))
+def test_the_defaults_of_every_release_are_accepted(minor: int) -> None:
+    release = Release.of(f"1.{minor}")
+    assert kubelet_refusals(Kubelet.defaults(release), release) == []
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "text"),
+    [(0, "0s"), (50, "50µs"), (1000, "1ms"), (123_456, "123.456ms"), (100_000, "100ms"), (1_500_000, "1.5s")],
+)
+def test_durations_are_printed_as_go_does(duration_us: int, text: str) -> None:
+    assert go_duration(duration_us) == text

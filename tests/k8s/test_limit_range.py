@@ -1,0 +1,127 @@
+"""LimitRange: the rows of the rules' table, and what a real server defaulted and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.limit_range import limit_range_refusals, stored, with_limit_ranges
+from kubectl_qos.k8s.objects import LimitRange, LimitRangeItem, Pod, convert
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.qos_class import QosClass
+from tests.qos.corner import file_of, on, one, spec
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
+R136 = Release.of("1.36")
+
+
+def limits(**item: Any) -> LimitRange:
+    return convert({"spec": {"limits": [{"type": "Container", **item}]}}, LimitRange)
+
+
+def admitted(pod: Pod, *ranges: LimitRange) -> Pod:
+    return with_limit_ranges(default_pod(pod, R136), ranges)
+
+
+def recorded(name: str) -> Any:
+    return json.loads((RECORDINGS / f"{name}.json").read_text())
+
+
+def test_row_020_a_maximum_alone_becomes_default_and_request() -> None:
+    found = on(admitted(one(""), limits(max={"cpu": "1"})))
+    assert found.qos_class is QosClass.BURSTABLE
+    assert found.container("c1").asked.cpu_shares == 1024
+    assert file_of(found, "c1", "cpu.max") == "100000 100000"
+
+
+def test_row_021_equal_defaults_make_guaranteed() -> None:
+    same = {"cpu": "500m", "memory": "256Mi"}
+    assert on(admitted(one(""), limits(default=same, defaultRequest=same))).qos_class is QosClass.GUARANTEED
+
+
+def test_row_022_a_default_limit_below_the_request_is_refused() -> None:
+    pod = admitted(one("requests: {cpu: 1}"), limits(default={"cpu": "500m"}))
+    assert [refusal.message for refusal in pod_refusals(pod, R136)] == [
+        'Invalid value: "1": must be less than or equal to cpu limit of 500m'
+    ]
+
+
+def test_row_023_the_apis_own_defaulting_runs_first() -> None:
+    pod = admitted(one("limits: {cpu: 2}"), limits(defaultRequest={"cpu": "100m"}, default={"cpu": "1"}))
+    assert str(pod.containers[0].requests["cpu"]) == "2"
+
+
+def test_the_first_limit_range_wins_and_explicit_zero_is_kept() -> None:
+    first, second = limits(default={"memory": "1Gi"}), limits(default={"memory": "2Gi"})
+    assert str(admitted(one(""), first, second).containers[0].limits["memory"]) == "1Gi"
+    kept = admitted(one("requests: {memory: 0}"), first).containers[0]
+    assert kept.requests["memory"].is_zero
+
+
+def test_ephemeral_containers_are_left_alone() -> None:
+    pod = spec("containers: [{name: c1}], ephemeralContainers: [{name: e1}]")
+    assert admitted(pod, limits(default={"memory": "1Gi"})).ephemeral_containers == pod.ephemeral_containers
+
+
+def test_what_a_real_server_stored_and_defaulted() -> None:
+    created = recorded("074-limitrange-create")
+    item = created["request"]["body"]["spec"]["limits"][0]
+    answer = created["response"]["body"]["spec"]["limits"][0]
+    completed = stored(convert(item, LimitRangeItem))
+    assert completed.default == convert(answer, LimitRangeItem).default
+    assert completed.default_request == convert(answer, LimitRangeItem).default_request
+    exchange = recorded("075-pod-create-limitrange-defaulted")
+    pod = admitted(
+        convert(exchange["request"]["body"], Pod), convert(created["response"]["body"], LimitRange)
+    )
+    expected = convert(exchange["response"]["body"], Pod)
+    assert pod.containers[0].resources == expected.containers[0].resources
+
+
+def test_what_a_real_server_refused() -> None:
+    ranges = [convert(recorded("074-limitrange-create")["response"]["body"], LimitRange)]
+    exchange = recorded("076-pod-create-limitrange-max-403")
+    pod = admitted(convert(exchange["request"]["body"], Pod), *ranges)
+    message = exchange["response"]["body"]["message"]
+    assert message.endswith(f" is forbidden: {', '.join(limit_range_refusals(pod, ranges, R136))}")
+
+
+@pytest.mark.parametrize(
+    ("item", "resources", "sentence"),
+    [
+        (
+            {"min": {"cpu": "1"}},
+            "requests: {cpu: 1m}",
+            "minimum cpu usage per Container is 1, but request is 1m",
+        ),
+        (
+            {"max": {"cpu": "1"}},
+            "limits: {cpu: 1001m}",
+            "maximum cpu usage per Container is 1, but limit is 1001m",
+        ),
+        (
+            {"maxLimitRequestRatio": {"cpu": "2"}},
+            "requests: {cpu: 1}, limits: {cpu: 3}",
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+        ),
+    ],
+)
+def test_bounds(item: dict[str, Any], resources: str, sentence: str) -> None:
+    ranges = [limits(**item)]
+    assert limit_range_refusals(default_pod(one(resources), R136), ranges, R136) == [sentence]
+
+
+def test_a_bound_for_pods_looks_at_their_sum() -> None:
+    bound = convert({"spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}}, LimitRange)
+    pod = spec(
+        "containers: [{name: a, resources: {limits: {memory: 600Mi}}},"
+        " {name: b, resources: {limits: {memory: 600Mi}}}]"
+    )
+    assert limit_range_refusals(default_pod(pod, R136), [bound], R136) == [
+        "maximum memory usage per Pod is 1Gi, but limit is 1200Mi"
+    ]

@@ -1,0 +1,50 @@
+"""Samples of the metrics API: bytes, however they are written."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_qos.errors import QuantityError
+from kubectl_qos.k8s.metrics import MemoryBytes, PodMetrics
+from kubectl_qos.k8s.objects import decoder_of
+from kubectl_qos.k8s.quantity import Quantity
+
+
+@given(st.integers(0, 2**50), st.sampled_from(["Ki", "Mi", "", "k", "m", "e3"]))
+def test_the_short_way_gives_what_a_quantity_gives(number: int, suffix: str) -> None:
+    assert MemoryBytes.from_json(f"{number}{suffix}") == Quantity.parse(f"{number}{suffix}").value()
+
+
+@pytest.mark.parametrize("text", ["Ki", "-5Ki", "+5Ki", "1.5Ki", " 5Ki"])
+def test_odd_spellings_go_the_long_way(text: str) -> None:
+    try:
+        expected = Quantity.from_json(text).value()
+    except QuantityError:
+        with pytest.raises(QuantityError):
+            MemoryBytes.from_json(text)
+    else:
+        assert MemoryBytes.from_json(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "\u0665Ki", "lots", True, None])
+def test_what_is_no_quantity_is_refused(text: object) -> None:
+    with pytest.raises(QuantityError):
+        MemoryBytes.from_json(text)
+
+
+def test_a_sample() -> None:
+    raw = {
+        "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+        "timestamp": "2026-11-20T12:00:00Z",
+        "window": "15s",
+        "containers": [
+            {"name": "a", "usage": {"cpu": "1n", "memory": "2Ki"}},
+            {"name": "b", "usage": {"cpu": "1"}},
+        ],
+    }
+    found = decoder_of(PodMetrics).decode(msgspec.json.encode(raw))
+    assert (found.metadata.namespace, found.metadata.name) == ("shop", "web")
+    assert [(one.name, one.usage.memory) for one in found.containers] == [("a", 2048), ("b", None)]

@@ -1,0 +1,45 @@
+"""Label selectors as kubectl and servers take them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.selectors import Selector
+
+LABELS = {"app": "web", "tier": "front", "build": "42", "example.com/team": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "selected"),
+    [
+        ("", True),
+        ("app=web", True),
+        ("app==web,tier!=db", True),
+        ("app=other", False),
+        ("app in (web, api)", True),
+        ("app notin (web,api)", False),
+        ("missing notin (x)", True),
+        ("missing!=x", True),
+        ("app", True),
+        ("!app", False),
+        ("!canary, example.com/team = a", True),
+        ("build>41", True),
+        ("build<42", False),
+        ("app>1", False),
+        ("app=", False),
+    ],
+)
+def test_what_is_selected(text: str, selected: bool) -> None:
+    assert Selector.parse(text).matches(LABELS) is selected
+
+
+@pytest.mark.parametrize("text", ["app in web", "=web", "app=a=b", "build>x", "a b", "app in (a"])
+def test_what_a_server_would_refuse(text: str) -> None:
+    with pytest.raises(InputError, match="unable to parse label selector"):
+        Selector.parse(text)
+
+
+def test_an_object_without_labels() -> None:
+    assert Selector.parse("!app").matches(None)
+    assert not Selector.parse("app").matches(None)

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.edit.change import Edit, Side, parse_quantity
+from kubectl_qos.edit.preview import Preview, preview
+from kubectl_qos.k8s.objects import Pod, ResizePolicy
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.diff import Change, Part, preview_parts
+
+API = "api-7d9c5b6f8-x2mzq"
+
+
+def previewed(name: str, *edits: tuple[str, str, str], **changes: Any) -> Preview:
+    """A pod of the demo with edits (`requests`, `memory`, `1Gi`) of its first container."""
+    snapshot = DemoSource().snapshot(Scope())
+    pod = next(pod for pod in snapshot.pods if pod.name.startswith(name))
+    neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name and one is not pod]
+    if changes:
+        pod = msgspec.structs.replace(pod, **changes)
+    made = [
+        Edit(pod.containers[0].name, Side(side), resource, parse_quantity(text))
+        for side, resource, text in edits
+    ]
+    return preview(pod, made, snapshot.setup(pod.node_name), neighbours, snapshot.usage)
+
+
+def part(found: Preview, title: str) -> Part:
+    return next(one for one in preview_parts(found) if one.title == title)
+
+
+def test_nothing_changed_is_said_part_by_part() -> None:
+    found = previewed(API)
+    parts = preview_parts(found)
+    assert [one.title for one in parts] == [
+        "Class",
+        "OOM",
+        "Kill rank on worker-2",
+        "cgroup",
+        "Room on worker-2",
+        "Server",
+        "How it lands",
+    ]
+    assert not any(one.changed or one.warns for one in parts)
+    assert part(found, "cgroup").answer == "no file changes"
+    assert part(found, "How it lands").answer == "nothing is changed yet"
+
+
+def test_scores_have_before_after_and_difference() -> None:
+    found = previewed(API, ("requests", "memory", "1Gi"))
+    change = found.containers[0]
+    assert part(found, "OOM").changes == (
+        Change("c oom_score_adj", "969", "938", "-31"),
+        Change("c oom_score", str(change.score_before), str(change.score_after), "-20"),
+    )
+    assert part(found, "OOM").changed
+
+
+def test_the_rank_names_those_who_are_passed() -> None:
+    found = part(previewed(API, ("requests", "memory", "1Gi")), "Kill rank on worker-2")
+    assert found.answer == "1 → 3 of 17"
+    assert found.sentences == ("now killed before it: batch/crunch-x2k9f, ml/notebook-0",)
+    many = part(previewed(API, ("requests", "memory", "2Gi")), "Kill rank on worker-2")
+    assert many.sentences[0].endswith(" more")
+    worse = part(previewed("front-58d6c7d4f-abcde", ("requests", "memory", "1Mi")), "Kill rank on worker-2")
+    assert worse.sentences[0].startswith("now killed after it: ")
+
+
+def test_every_file_that_changes_is_there_under_its_owner() -> None:
+    found = previewed(API, ("limits", "memory", "3Gi"), ("limits", "cpu", "1"))
+    shown = {
+        (one.title, change.label, change.before, change.after)
+        for one in preview_parts(found)
+        if one.title.startswith("cgroup of")
+        for change in one.changes
+    }
+    assert shown == {
+        (
+            f"cgroup of {f'container {file.container}' if file.container else 'pod'}",
+            file.name,
+            file.before or "not written",
+            file.after or "not written",
+        )
+        for file in found.files
+    }
+    assert ("cgroup of container c", "memory.max", str(2 << 30), str(3 << 30)) in shown
+    assert ("cgroup of pod", "memory.max", str(2 << 30), str(3 << 30)) in shown
+
+
+def test_another_class_is_another_place_in_the_tree() -> None:
+    found = previewed(API, ("requests", "memory", "2Gi"), ("requests", "cpu", "2"))
+    assert part(found, "Class") == Part("Class", "Burstable → Guaranteed", changed=True)
+    moved = part(found, "cgroup")
+    assert "kubepods-burstable.slice" in moved.sentences[0]
+    assert "burstable" not in moved.sentences[1]
+    landing = part(found, "How it lands")
+    assert landing.answer == "the pod has to be created anew"
+    assert "a resize in place may not change the class" in landing.sentences
+
+
+def test_no_room_and_a_refusal_are_warnings() -> None:
+    found = previewed(API, ("requests", "memory", "3Gi"))
+    room = part(found, "Room on worker-2")
+    assert room.warns
+    assert room.sentences[1].endswith("does not fit")
+    assert room.sentences[0].endswith("fits")
+    server = part(found, "Server")
+    assert server.warns
+    assert server.sentences == tuple(str(refusal) for refusal in found.refusals)
+    assert part(found, "How it lands") == Part(
+        "How it lands", "not at all, while a server refuses it", warns=True
+    )
+
+
+def test_in_place_says_who_restarts_and_what_stays() -> None:
+    pod = next(pod for pod in DemoSource().snapshot(Scope()).pods if pod.name.startswith(API))
+    policy = (ResizePolicy(resource_name="memory", restart_policy="RestartContainer"),)
+    containers = tuple(msgspec.structs.replace(one, resize_policy=policy) for one in pod.containers)
+    spec = msgspec.structs.replace(pod.spec, containers=containers)
+    memory = part(previewed(API, ("requests", "memory", "1Gi"), spec=spec), "How it lands")
+    assert memory.answer == "in place"
+    assert memory.sentences[0] == "c restarts: its resizePolicy for memory says so"
+    assert "a running container keeps its oom_score_adj until it restarts" in memory.sentences
+    assert "ReplicaSet api-7d9c5b6f8" in memory.sentences[-1]
+    cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How it lands")
+    assert not any("restarts:" in sentence for sentence in cpu.sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "answer", "sentence"),
+    [
+        (API, "Deployment", "new pods from the template", "running pods keep their values"),
+        (API, "Job", "not at all", "the pod template of a Job cannot be changed"),
+        ("kube-scheduler-", "Pod", "not at all", "a static pod comes from a file on its node"),
+    ],
+)
+def test_other_ways_to_land(name: str, kind: str, answer: str, sentence: str) -> None:
+    found = part(previewed(name, ("requests", "memory", "1Gi"), kind=kind), "How it lands")
+    assert found.answer == answer
+    assert found.sentences[0].startswith(sentence)
+    assert found.warns is (answer == "not at all")
+
+
+def test_what_is_not_known_is_unknown() -> None:
+    found = previewed("huge-0", ("requests", "memory", "1Gi"))
+    assert part(found, "OOM").changes[0] == Change("c oom_score_adj", "<unknown>", "<unknown>")
+    assert part(found, "Kill rank").answer == "<unknown>"
+    assert not [one for one in preview_parts(found) if one.title.startswith("Room")]
+
+
+def test_names_of_a_server_are_only_text() -> None:
+    def nasty(pod: Pod) -> Any:
+        containers = tuple(msgspec.structs.replace(one, name="a\x1b[2J") for one in pod.containers)
+        return msgspec.structs.replace(pod.spec, containers=containers)
+
+    pod = next(pod for pod in DemoSource().snapshot(Scope()).pods if pod.name.startswith(API))
+    found = previewed(API, ("limits", "memory", "3Gi"), spec=nasty(pod))
+    parts = preview_parts(found)
+    texts = [one.title for one in parts]
+    texts += [change.label for one in parts for change in one.changes]
+    assert len([text for text in texts if "a\\x1b[2J" in text]) == 3
+    assert not [text for text in texts if "\x1b" in text]

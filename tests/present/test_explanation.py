@@ -1,0 +1,125 @@
+"""Explanations: the sentence and the number come from the same reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.present.words import formula, sentence
+from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.reason import SOURCES, Reason, Rule
+from tests.qos.corner import MACHINE, on, one, spec
+
+DEMO = DemoSource().snapshot(Scope())
+
+
+def explained(name: str, snapshot: Snapshot = DEMO) -> str:
+    pod = next(pod for pod in snapshot.pods if pod.name == name)
+    return "\n".join(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ("requests: {memory: 1Gi}", "1000 - 1000 × 1Gi / 16Gi = 938"),
+        (
+            "requests: {cpu: 1}",
+            "1000 - 1000 × 0 / 16Gi = 1000, lowered to 999, to stay below BestEffort's 1000",
+        ),
+        (
+            "requests: {memory: 17Gi}",
+            "1000 - 1000 × 17Gi / 16Gi = -62, raised to 3, the least of a Burstable container",
+        ),
+        ("", "BestEffort pods get 1000"),
+        ("limits: {cpu: 1, memory: 1Gi}", "Guaranteed pods get -997"),
+    ],
+)
+def test_the_formula_with_this_containers_numbers(resources: str, expected: str) -> None:
+    reason = on(one(resources)).containers[0].oom_score_adj_reason
+    assert reason is not None
+    assert formula(reason) == expected
+
+
+def test_the_formula_of_a_sidecar_and_of_pod_level_requests() -> None:
+    sidecar = spec(
+        "containers: [{name: c1, resources: {requests: {memory: 1Gi}}}],"
+        " initContainers: [{name: s, restartPolicy: Always}]"
+    )
+    reason = on(sidecar).container("s").oom_score_adj_reason
+    assert reason is not None
+    assert formula(reason).endswith("= 1000, as a sidecar no higher than the app containers: 938")
+    shared = spec("containers: [{name: a}, {name: b}], resources: {requests: {memory: 2Gi}}")
+    reason = on(shared).container("a").oom_score_adj_reason
+    assert reason is not None
+    assert formula(reason) == "1000 - 1000 × (0 + 1Gi of the pod's request) / 16Gi = 938"
+
+
+def test_every_rule_has_a_source() -> None:
+    assert set(SOURCES) == set(Rule)
+
+
+def test_every_reason_of_every_demo_pod_can_be_said() -> None:
+    said = set()
+
+    def say(reason: Reason) -> None:
+        assert sentence(reason)
+        said.add(reason.rule)
+        for child in reason.children:
+            say(child)
+
+    for pod in DEMO.pods:
+        setup = DEMO.setup(pod.node_name)
+        found = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        say(found.class_reason)
+        for container in found.containers:
+            if container.oom_score_adj_reason is not None:
+                say(container.oom_score_adj_reason)
+            for reason in container.cgroup.reasons.values():
+                say(reason)
+        for reason in found.cgroup.reasons.values():
+            say(reason)
+    assert len(said) > 18
+
+
+@pytest.mark.parametrize("pod", DEMO.pods, ids=lambda pod: pod.name)
+def test_every_demo_pod_is_explained_in_text_json_and_yaml(pod: object) -> None:
+    name = getattr(pod, "name")  # noqa: B009 - the parameter is untyped
+    text = explained(name)
+    assert "Class" in text
+    assert "None" not in text
+    assert max(map(len, text.splitlines())) <= 140
+    found = next(one for one in DEMO.pods if one.name == name)
+    values = as_values(explain_pod(found, DEMO, DEMO_TIME))
+    assert json.loads(to_json(values))["name"] == name
+    assert to_yaml(values).startswith("kind: PodExplanation")
+
+
+def test_the_next_victim_is_called_so() -> None:
+    assert "the next victim of this node" in explained("api-7d9c5b6f8-x2mzq")
+
+
+def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
+    text = explained("search-0")
+    assert "last ended Error, exit code 137" in text
+    assert "the reason alone does not say" in text
+    assert "killed for memory" in explained("crunch-x2k9f")
+
+
+def test_a_critical_pod_is_spared_by_eviction() -> None:
+    assert "spared: critical pods are never evicted" in explained("kube-proxy-7hc2x")
+
+
+def test_what_was_assumed_is_listed_once() -> None:
+    text = explained("db-0")
+    assert text.count("not measured, assumed: ") == 1
+    assert "cgroup v2" in text
+
+
+def test_predict_is_what_the_documentation_shows() -> None:
+    found = predict(one("requests: {memory: 1Gi}"), MACHINE, release="1.36")
+    assert (found.qos_class.value, found.containers[0].oom_score_adj) == ("Burstable", 938)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.why import why_lines
+from kubectl_qos.qos.prediction import predict
+
+
+def why(name: str, snapshot: Snapshot | None = None) -> list[str]:
+    snapshot = snapshot or DemoSource().snapshot(Scope())
+    rows = rows_of(snapshot, Scope())
+    row = next(row for row in rows.rows if row.name.startswith(name))
+    setup = snapshot.setup(row.node)
+    prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+    return list(why_lines(prediction, row, rows))
+
+
+def test_the_next_victim() -> None:
+    verdict, numbers, flags = why("api-7d9c5b6f8-x2mzq")
+    assert verdict == (
+        "shop/api-7d9c5b6f8-x2mzq is Burstable, the next victim of worker-2: rank 1 of 17, oom_score 1390"
+    )
+    assert numbers == "c: oom_score_adj = 1000 - 1000 × 512Mi / 16Gi = 969; the pod uses 1.9Gi of 2Gi"
+    assert flags.split("; ") == [
+        "PRIORITY: dies before a pod of lower priority",
+        "NEAR-LIMIT: a container is at 90% of its limit or above",
+        "OVER-REQUEST: uses more than it requests",
+    ]
+
+
+def test_one_further_down_without_flags() -> None:
+    assert why("crunch-") == [
+        "batch/crunch-x2k9f is BestEffort, rank 2 of 17 on worker-2, oom_score 1383",
+        "c: oom_score_adj 1000 (BestEffort pods get 1000); the pod uses 1.2Gi",
+    ]
+
+
+def test_a_shared_rank_says_so() -> None:
+    bare = replace(DemoSource().snapshot(Scope()), usage={})
+    assert ", one of the next victims of worker-2: rank 1 of 17, " in why("crunch-", bare)[0]
+    assert ", rank 4 (shared) of 17 on worker-2, " in why("notebook-0", bare)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("huge-0", ", without a rank: it is on no node"),
+        ("etl-", ", without a rank: it has no processes on a node"),
+    ],
+)
+def test_pods_without_a_rank_say_why(name: str, verdict: str) -> None:
+    assert why(name)[0].endswith(verdict)
+
+
+def test_unknown_capacity_and_usage() -> None:
+    bare = replace(DemoSource().snapshot(Scope()), nodes={}, usage={})
+    first, second = why("api-7d9c5b6f8-x2mzq", bare)[:2]
+    assert first.endswith(", rank unknown: the node's memory capacity is not known")
+    assert second == "c: oom_score_adj 3..999; usage unknown"
+
+
+def test_the_container_that_decides_is_named() -> None:
+    rows = rows_of(DemoSource().snapshot(Scope()), Scope())
+    for row in rows.rows:
+        ranked = next(one for one in rows.rankings[row.node].pods if one.pod.metadata == row.pod.metadata)
+        if ranked.worst is not None:
+            assert why(row.name)[1].startswith(f"{ranked.worst.name}: ")

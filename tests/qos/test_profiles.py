@@ -1,0 +1,58 @@
+"""What a pod's spec means on a node is computed once for pods that share it, and never for others."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import Node
+from kubectl_qos.k8s.objects import Annotations, Pod, decoder_of
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.qos.ranking import Profiles, rank_node
+from tests.cluster.cluster_objects import recorded_pods
+
+CAPACITY = 4 << 30
+NODE = Node(name="node1", memory_capacity_bytes=CAPACITY)
+
+
+def decoded(raw: object) -> Pod:
+    return decoder_of(Pod).decode(msgspec.json.encode(raw))
+
+
+@pytest.mark.parametrize("version", ["1.20", "1.28", "1.30", "1.33", "1.36"])
+def test_sharing_changes_no_ranking(version: str) -> None:
+    release = Release.of(version)
+    sharing, profiles = Sharing(), Profiles(CAPACITY, release)
+    plain = [default_pod(decoded(raw), release) for raw in recorded_pods()]
+    shared = [default_pod(sharing.pod(decoded(raw)), release) for raw in recorded_pods() * 2][60:]
+    rank_node(shared, NODE, release, profiles=profiles)
+    assert rank_node(shared, NODE, release, profiles=profiles) == rank_node(plain, NODE, release)
+
+
+def test_what_changes_a_profile_is_part_of_it() -> None:
+    release = Release.of("1.36")
+    profiles = Profiles(CAPACITY, release)
+    pod = decoded({"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "priority": 0}})
+
+    def adj(found: Pod) -> int | None:
+        return profiles.of(found).containers[0].adj
+
+    assert adj(pod) == 750
+    replace = msgspec.structs.replace
+    critical = replace(pod.spec, priority=2_000_001_000, priority_class_name="system-node-critical")
+    assert adj(replace(pod, spec=critical)) == -997
+    assert adj(replace(pod, status=replace(pod.status, qos_class="BestEffort"))) == 1000
+    static = replace(pod.metadata, annotations=Annotations(config_source="file"))
+    named = replace(pod.spec, priority_class_name="system-node-critical")
+    assert adj(replace(pod, spec=named)) == 750
+    assert adj(replace(pod, spec=named, metadata=static)) == -997
+
+
+def test_the_same_spec_is_computed_once() -> None:
+    release = Release.of("1.36")
+    sharing, profiles = Sharing(), Profiles(CAPACITY, release)
+    raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}]}}
+    first, second = (profiles.of(sharing.pod(decoded(raw))) for _ in range(2))
+    assert first is second

@@ -1,0 +1,227 @@
+"""In-place resizes: what a real server refused and a real kubelet answered, then each release."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.edit.change import Edit, Side, apply
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.qos.resize import Answer, outcome, resize_refusals, restarting
+from tests.qos.corner import one, spec
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+R136 = Release.of("1.36")
+
+
+def edits_of(body: dict[str, Any]) -> Iterator[Edit]:
+    """The resources that a recorded patch sets or removes."""
+    owners = [("", body.get("resources", {}))]
+    for kind in ("containers", "initContainers"):
+        owners += [(one["name"], one.get("resources", {})) for one in body.get(kind, ())]
+    for owner, resources in owners:
+        for side, values in resources.items():
+            for name, text in values.items():
+                yield Edit(owner, Side(side), name, None if text is None else Quantity.parse(text))
+
+
+def changed(old: Pod, body: dict[str, Any]) -> Pod:
+    return default_pod(apply(old, edits_of(body)), R136)
+
+
+def exchanges() -> Iterator[Any]:
+    """Every recorded resize of resources on the real node: name, the pod before, the patch, the answer."""
+    rounds = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
+    for part in rounds[:3]:
+        for number, exchange in enumerate(part["exchanges"]):
+            path, body = exchange["request"]["path"], exchange["request"]["body"]["spec"]
+            if not path.endswith("/resize") or not list(_known_edits(body)):
+                continue
+            name = path.split("/")[-2]
+            if name not in part["before"]:
+                continue
+            before = part["before"][name]["pod"]
+            yield pytest.param(
+                before, body, exchange["response"], id=f"{part['round']}-{number}-{name}-{_short(body)}"
+            )
+
+
+def _known_edits(body: dict[str, Any]) -> Iterator[Edit]:
+    if all(one["name"] != "nope" for one in body.get("containers", ())):
+        yield from edits_of(body)
+
+
+def _short(body: dict[str, Any]) -> str:
+    return re.sub(r"\W+", "-", json.dumps(body))[-40:].strip("-")
+
+
+def said(answer: dict[str, Any]) -> str | None:
+    """The server's sentence without the name of the object, None where it agreed."""
+    if answer["status"] == 200:
+        return None
+    return re.sub(r'^(Pod|pods) "[^"]+" is (invalid|forbidden): ', "", answer["body"]["message"])
+
+
+def real_node() -> NodeObject:
+    found = json.loads((RECORDINGS / "node-1.36/node-systemd.json").read_text())["node"]
+    return convert(found, NodeObject)
+
+
+@pytest.mark.parametrize(("before", "body", "answer"), exchanges())
+def test_a_real_server_said_the_same(before: dict[str, Any], body: dict[str, Any], answer: Any) -> None:
+    old = convert(before, Pod)
+    allocatable = real_node().status.allocatable
+    assert allocatable is not None
+    found = resize_refusals(old, changed(old, body), R136, allocatable)
+    assert (", ".join(map(str, found)) or None) == said(answer)
+
+
+@pytest.mark.parametrize(
+    "name", ["063-resize-qos-change", "065-resize-limit-below-request", "068-resize-ephemeral"]
+)
+def test_another_real_server_said_the_same(name: str) -> None:
+    folder = RECORDINGS / "apiserver-1.36"
+    exchange = json.loads(next(folder.glob(f"{name}*.json")).read_text())
+    old = convert(json.loads((folder / "062-resize-ok.json").read_text())["response"]["body"], Pod)
+    found = resize_refusals(old, changed(old, exchange["request"]["body"]["spec"]), R136)
+    assert [str(refusal) for refusal in found] == [said(exchange["response"])]
+
+
+# -- what the kubelet then does ----------------------------------------------------------------------
+
+
+def recorded(round_: int, name: str) -> tuple[Pod, Pod]:
+    """A pod of a recorded round before, and as it was accepted."""
+    part = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())[round_]
+    before = convert(part["before"][name]["pod"], Pod)
+    return before, convert(part["after"][name]["pod"], Pod)
+
+
+def setup(**kubelet: Any) -> NodeSetup:
+    configured = Kubelet(**kubelet)
+    return NodeSetup.of(node_of(real_node(), configured), configured, "1.36")
+
+
+def test_a_pod_that_restarts_says_so() -> None:
+    assert restarting(*recorded(1, "rz-restart")) == ["c"]
+    assert restarting(*recorded(2, "rz-restart")) == [], "its CPU may change without a restart"
+    assert restarting(*recorded(1, "rz-bu")) == []
+
+
+def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
+    old, new = recorded(1, "rz-hog")
+    usage = PodUsage({"c": ContainerUsage(105504768)})
+    answer, message = outcome(old, new, setup(), usage=usage)
+    assert answer is Answer.ERROR
+    assert message.startswith(
+        "cannot decrease memory limits: [attempting to set pod memory limit (67108864) below current usage"
+        ' (105504768), attempting to set container "c" memory limit (671'
+    )
+
+
+def test_what_does_not_fit_now_is_deferred_in_the_kubelets_words() -> None:
+    old, new = recorded(1, "rz-defer")
+    blocker = one("requests: {cpu: 1438m}")
+    assert outcome(old, new, setup(), [blocker]) == (
+        Answer.DEFERRED,
+        "Node didn't have enough resource: cpu, requested: 1500, used: 1438, capacity: 1800",
+    )
+    assert outcome(old, new, setup()).answer is Answer.ACTUATED
+
+
+def test_exclusive_cpus_and_swap_make_it_infeasible() -> None:
+    old, new = recorded(1, "rz-gu")
+    assert outcome(old, new, setup(cpu_manager_policy="static")).answer is Answer.INFEASIBLE
+    old, new = recorded(1, "rz-bu")
+    swapping = setup(memory_swap_behavior="LimitedSwap")
+    swapping = replace(swapping, node=replace(swapping.node, swap_capacity_bytes=1 << 30))
+    assert outcome(old, new, swapping).message == "In-place resize of containers with swap is not supported."
+
+
+# -- releases ----------------------------------------------------------------------------------------
+
+
+RUNNING = "{qosClass: Burstable, containerStatuses: [{name: c1, state: {running: {}}, resources: {}}]}"
+
+
+def pod(resources: str, more: str = "", status: str = RUNNING) -> Pod:
+    return spec(f"containers: [{{name: c1, resources: {{{resources}}}}}]{more}", status=status)
+
+
+def sentences(old: Pod, new: Pod, release: str, **gates: bool) -> list[str]:
+    return [str(refusal) for refusal in resize_refusals(old, new, Release.of(release, gates))]
+
+
+SMALL, LARGE = pod("requests: {memory: 1Gi}"), pod("requests: {memory: 2Gi}")
+
+
+def test_the_subresource_came_with_1_32_and_its_gate_with_1_33() -> None:
+    assert sentences(SMALL, LARGE, "1.31") == [
+        "Kubernetes 1.31 has no resize subresource (it came with 1.32)"
+    ]
+    assert sentences(SMALL, LARGE, "1.32") == ["the server could not find the requested resource"]
+    assert sentences(SMALL, LARGE, "1.32", InPlacePodVerticalScaling=True) == []
+    assert sentences(SMALL, LARGE, "1.33") == []
+
+
+def test_a_memory_limit_only_grew_in_1_33() -> None:
+    old, less = pod("limits: {memory: 2Gi}, requests: {memory: 1Gi}"), pod("limits: {memory: 1Gi}")
+    unless = "unless resizePolicy is RestartContainer"
+    path = "spec.containers[0].resources.limits: Forbidden: memory limits cannot be"
+    assert sentences(old, default_pod(less, R136), "1.33") == [f"{path} decreased {unless}"]
+    assert sentences(SMALL, default_pod(old, R136), "1.33") == [f"{path} added {unless}"]
+    assert sentences(old, default_pod(less, R136), "1.34") == []
+
+
+def test_pod_level_resources_became_resizable() -> None:
+    old = pod("", ", resources: {requests: {memory: 1Gi}}")
+    new = pod("", ", resources: {requests: {memory: 2Gi}}")
+    assert sentences(old, new, "1.34") == ["Forbidden: pods with pod-level resources cannot be resized"]
+    assert "feature gate is disabled" in sentences(old, new, "1.35")[0]
+    assert sentences(old, new, "1.36") == []
+    removed = pod("requests: {memory: 1Gi}")
+    assert "spec.resources: Forbidden: pod-level resources cannot be removed" in sentences(
+        old, removed, "1.36"
+    )
+
+
+def test_init_containers_became_resizable() -> None:
+    def with_init(memory: str, more: str = "") -> Pod:
+        init = f"[{{name: i, resources: {{requests: {{memory: {memory}}}}}{more}}}]"
+        return pod("requests: {memory: 1Gi}", f", initContainers: {init}")
+
+    refused = "spec: Forbidden: resources for non-sidecar init containers are immutable"
+    assert sentences(with_init("1Gi"), with_init("2Gi"), "1.35") == [refused]
+    assert sentences(with_init("1Gi"), with_init("2Gi"), "1.36") == []
+    sidecar = ", restartPolicy: Always"
+    assert sentences(with_init("1Gi", sidecar), with_init("2Gi", sidecar), "1.33") == []
+
+
+def test_static_pods_and_old_nodes_are_refused() -> None:
+    static = spec(
+        "containers: [{name: c1}]", annotations="{kubernetes.io/config.mirror: abc}", status=RUNNING
+    )
+    assert sentences(static, static, "1.36") == ["Forbidden: static pods cannot be resized"]
+    old_node = pod(
+        "requests: {memory: 1Gi}", status="{containerStatuses: [{name: c1, state: {running: {}}}]}"
+    )
+    assert sentences(old_node, LARGE, "1.36") == [
+        "spec: Forbidden: Pod running on node without support for resize"
+    ]
+
+
+@pytest.mark.parametrize(("release", "answer"), [("1.33", Answer.INFEASIBLE), ("1.36", Answer.DEFERRED)])
+def test_more_than_the_node_has_is_infeasible_or_deferred(release: str, answer: Answer) -> None:
+    node = Node(memory_capacity_bytes=2 << 30, status_allocatable=resource_list({"memory": "1500Mi"}))
+    assert outcome(SMALL, LARGE, NodeSetup.of(node, Kubelet(), release)).answer is answer

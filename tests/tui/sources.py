@@ -1,0 +1,170 @@
+"""Sources and helpers for tests of the UI: a cluster that says what a test tells it to, and patience."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from textual.pilot import Pilot
+
+from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.main import MainScreen
+
+Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
+
+
+class ScriptedSource:
+    """A live source that gives one answer after the other, the last one for ever.
+
+    `asked` holds the scopes of the questions; with `hold` cleared, answers wait until it is set.
+    """
+
+    is_live = True
+
+    def __init__(self, *answers: Answer, default_namespace: str | None = None) -> None:
+        self.title = "scripted"
+        self.default_namespace = default_namespace
+        self.answers = list(answers)
+        self.asked: list[Scope] = []
+        self.moment = DEMO_TIME
+        self.hold = threading.Event()
+        self.hold.set()
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        """The moment that the test says."""
+        return self.moment
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """The next answer."""
+        with self._lock:
+            self.asked.append(scope)
+            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        assert self.hold.wait(10)
+        if isinstance(answer, QosError):
+            raise answer
+        return answer if isinstance(answer, Snapshot) else answer(scope)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """The object as the demo has it."""
+        return DemoSource().raw(pod)
+
+    def later(self, seconds: int) -> None:
+        """Time passes."""
+        self.moment += timedelta(seconds=seconds)
+
+
+def demo() -> Snapshot:
+    """The whole demo cluster."""
+    return DemoSource().snapshot(Scope())
+
+
+def pod_named(snapshot: Snapshot, name: str) -> Pod:
+    """The pod whose name begins so."""
+    return next(pod for pod in snapshot.pods if pod.name.startswith(name))
+
+
+def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:
+    """The snapshot in which the first container of a pod uses so much."""
+    pod = pod_named(snapshot, name)
+    usage = PodUsage({pod.containers[0].name: ContainerUsage(memory_bytes)}, timestamp="2026-11-20T11:59:48Z")
+    return replace(snapshot, usage={**snapshot.usage, (pod.namespace, pod.name): usage})
+
+
+def without(snapshot: Snapshot, name: str) -> Snapshot:
+    """The snapshot without a pod."""
+    gone = pod_named(snapshot, name)
+    return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod is not gone))
+
+
+def renamed(snapshot: Snapshot, name: str, new: str) -> Snapshot:
+    """The snapshot in which a pod has another name."""
+    old = pod_named(snapshot, name)
+    metadata = msgspec.structs.replace(old.metadata, name=new)
+    pods = tuple(
+        msgspec.structs.replace(pod, metadata=metadata) if pod is old else pod for pod in snapshot.pods
+    )
+    return replace(snapshot, pods=pods)
+
+
+def app_of(pilot: Pilot[Any]) -> QosApp:
+    """The app, by its own type."""
+    assert isinstance(pilot.app, QosApp)
+    return pilot.app
+
+
+def main_of(pilot: Pilot[Any]) -> MainScreen:
+    """The main screen, whatever is open above it."""
+    screen = pilot.app.screen_stack[0]
+    assert isinstance(screen, MainScreen)
+    return screen
+
+
+async def settled(pilot: Pilot[Any]) -> None:
+    """Wait until no question is under way and everything is painted."""
+    app = app_of(pilot)
+    await pilot.pause()
+    for _ in range(500):
+        if not app.status.asking:
+            break
+        await pilot.pause(0.01)
+    assert not app.status.asking
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(500):
+        if condition():
+            break
+        await pilot.pause(0.01)
+    assert condition()
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys one after the other, then wait for what they did."""
+    await pilot.press(*keys)
+    await pilot.pause()
+
+
+async def type_text(pilot: Pilot[Any], text: str) -> None:
+    """Type a text."""
+    names = {
+        "/": "slash",
+        ":": "colon",
+        "!": "exclamation_mark",
+        " ": "space",
+        "-": "minus",
+        "=": "equals_sign",
+    }
+    names |= {".": "full_stop", "_": "underscore"}
+    await press(pilot, *(names.get(character, character) for character in text))
+
+
+def names(pilot: Pilot[Any]) -> list[str]:
+    """The names of the pods that are shown, from the top."""
+    return [row.name for row in main_of(pilot).pods.rows]
+
+
+def screen_text(pilot: Pilot[Any]) -> str:
+    """Everything that stands on the screen, as text."""
+    width, height = pilot.app.size
+    del width
+    compositor = pilot.app.screen._compositor
+    strips = compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips[:height])
+
+
+def words(pilot: Pilot[Any]) -> str:
+    """The same without regard to where lines are broken, or to the frames of dialogs."""
+    return " ".join(screen_text(pilot).replace("│", " ").split())

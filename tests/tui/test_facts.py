@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Condition
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.tui.facts import Facts, PodGroup, facts_of, namespaces_on, oldest_usage
+from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.live import Status
+from kubectl_qos.tui.view import View, crumbs, empty_sentence, freshness, title_words
+from tests.tui.sources import demo
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return facts_of(demo(), Scope(), DEMO_TIME)
+
+
+def group(facts: Facts, key: str | None) -> PodGroup:
+    return next(one for one in facts.nodes if one.key == key)
+
+
+def test_a_node_counts_its_pods_and_what_they_use(facts: Facts) -> None:
+    snapshot = facts.snapshot
+    pods = [pod for pod in snapshot.pods if pod.node_name == "worker-2"]
+    used = sum(
+        snapshot.usage[pod.namespace, pod.name].memory_bytes
+        for pod in pods
+        if (pod.namespace, pod.name) in snapshot.usage
+    )
+    found = group(facts, "worker-2")
+    assert found.pods == len(pods) == found.guaranteed + found.burstable + found.best_effort
+    assert found.used == used
+    assert found.capacity == snapshot.setup("worker-2").node.memory_capacity_bytes
+    assert found.percent == 100 * used // 2**34
+    assert found.troubles == ("memory",)
+
+
+def test_all_nodes_come_first_then_the_fullest_then_no_node(facts: Facts) -> None:
+    keys = [one.key for one in facts.nodes]
+    assert keys[0] is None
+    assert keys[-1] == ""
+    percents = [one.percent for one in facts.nodes[1:-1]]
+    assert percents == sorted(percents, reverse=True, key=lambda percent: percent or 0)
+    assert group(facts, None).pods == 60
+    assert group(facts, None).capacity == sum(one.capacity or 0 for one in facts.nodes[1:])
+
+
+def test_a_node_that_is_not_ready_says_so() -> None:
+    snapshot = demo()
+    node = snapshot.nodes["worker-1"]
+    conditions = (Condition(type="Ready", status="Unknown"), Condition(type="DiskPressure", status="True"))
+    status = msgspec.structs.replace(node.status, conditions=conditions)
+    ill = msgspec.structs.replace(node, status=status)
+    found = facts_of(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
+    assert group(found, "worker-1").troubles == ("not ready", "disk")
+
+
+def test_usage_of_a_node_counts_pods_that_were_not_asked_for(facts: Facts) -> None:
+    some = facts_of(demo(), Scope(namespace="shop"), DEMO_TIME)
+    assert group(some, "worker-2").pods < group(facts, "worker-2").pods
+    assert group(some, "worker-2").used == group(facts, "worker-2").used
+
+
+def test_unknown_capacity_and_usage_are_unknown_not_zero() -> None:
+    bare = replace(demo(), nodes={}, usage={})
+    found = facts_of(bare, Scope(), DEMO_TIME)
+    for one in found.nodes:
+        assert one.used is None
+        assert one.percent is None
+
+
+def test_namespaces_are_all_there_on_every_node(facts: Facts) -> None:
+    everywhere = namespaces_on(facts, None)
+    here = namespaces_on(facts, "control-1")
+    assert [one.key for one in everywhere] == [one.key for one in here]
+    assert [one.pods for one in here] == [6, 0, 0, 5, 0, 1, 0, 0, 0]
+    assert everywhere[0].pods == 60
+
+
+@pytest.mark.parametrize("node", [None, "worker-2", "", "nope"])
+@pytest.mark.parametrize("namespace", [None, "shop", "nope"])
+def test_a_view_selects_what_a_scope_would(facts: Facts, node: str | None, namespace: str | None) -> None:
+    scoped = rows_of(facts.snapshot, Scope(node=node, namespace=namespace)).rows
+    assert View(node, namespace).rows(facts) == list(scoped)
+
+
+def test_a_filter_and_risk_narrow_a_view(facts: Facts) -> None:
+    view = View(filter=RowFilter.parse("db-"), at_risk=True)
+    shown = view.rows(facts)
+    assert shown
+    assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
+
+
+def test_a_row_leads_to_the_pod_as_it_is_stored(facts: Facts) -> None:
+    for row in facts.rows.rows:
+        stored = facts.pod_of(row)
+        assert stored in facts.snapshot.pods
+        assert stored.metadata == row.pod.metadata
+
+
+def test_the_age_of_usage_is_that_of_the_oldest_sample(facts: Facts) -> None:
+    stamps = {usage.timestamp for usage in facts.snapshot.usage.values()}
+    oldest = oldest_usage(facts)
+    assert oldest is not None
+    assert oldest.isoformat().replace("+00:00", "Z") == min(stamps)
+    assert oldest_usage(facts_of(replace(facts.snapshot, usage={}), Scope(), DEMO_TIME)) is None
+
+
+def test_crumbs() -> None:
+    assert crumbs(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  by RANK"
+    view = View("worker-2", "shop", RowFilter.parse("!api"), at_risk=True)
+    assert (
+        crumbs(view, 1, 3, "MEMORY turned")
+        == "worker-2 / shop  1 of 3 pods  filter !api  only at risk  by MEMORY turned"
+    )
+    assert crumbs(View("", ""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
+
+
+@pytest.mark.parametrize(
+    ("view", "sentence"),
+    [
+        (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all 60 again."),
+        (View("worker-3", "nope"), "There are no pods of nope on worker-3."),
+        (View("", None, at_risk=True), "No pod here is at risk. z shows all 1."),
+    ],
+)
+def test_an_empty_table_says_what_shows_more(facts: Facts, view: View, sentence: str) -> None:
+    assert view.rows(facts) == []
+    assert empty_sentence(view, facts, "demo") == sentence
+
+
+def test_an_empty_cluster_says_so() -> None:
+    nothing = facts_of(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
+    assert empty_sentence(View(), nothing, "prod") == "There are no pods in prod."
+
+
+def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:
+    assert title_words("demo", facts, DEMO_TIME) == [
+        "kubectl qos",
+        "demo",
+        "v1.34 to v1.36",
+        "4 nodes",
+        "60 pods",
+        "usage 12s old",
+    ]
+    bare = facts_of(replace(facts.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME)
+    assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "60 pods", "no usage"]
+    one = {"worker-1": facts.snapshot.nodes["worker-1"]}
+    same = facts_of(replace(facts.snapshot, nodes=one), Scope(), DEMO_TIME)
+    assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "1 node"]
+
+
+def test_freshness(facts: Facts) -> None:
+    assert freshness(None, Status(is_live=True, asking=True)) == "asking …"
+    assert freshness(facts, Status(is_live=True)) == "live"
+    assert freshness(facts, Status(is_live=True, paused=True)) == "paused"
+    assert freshness(facts, Status(is_live=False)) == "not live"
+    assert freshness(facts, Status(is_live=True, error=QosError("x"))) == "! stale since 12:00:00 UTC"
+    assert freshness(None, Status(is_live=True, error=QosError("x"))) == "! no answer"

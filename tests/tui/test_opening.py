@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kubectl_qos.__main__ import main
+from kubectl_qos.cluster.demo import DEMO_FILE, DemoSource
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.tui import start as start_module
+from kubectl_qos.tui.app import QosApp
+
+
+class Opened:
+    """What the UI was opened with."""
+
+    def __init__(self) -> None:
+        self.source: Any = None
+        self.scope = Scope()
+        self.find: Any = None
+        self.notes: Sequence[str] = ()
+
+    def __call__(self, source: Any, scope: Scope, *, find: Any = None, notes: Sequence[str] = ()) -> int:
+        self.source, self.scope, self.find, self.notes = source, scope, find, notes
+        return 0
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    found = Opened()
+    monkeypatch.setattr(start_module, "start", found)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    return found
+
+
+def test_no_command_opens_the_ui_on_everything(opened: Opened) -> None:
+    assert main(["--demo"]) == 0
+    assert isinstance(opened.source, DemoSource)
+    assert opened.scope.namespace is None
+    assert opened.find is None
+
+
+def test_flags_narrow_what_is_asked_for(opened: Opened) -> None:
+    assert main(["--demo", "-n", "shop", "--node", "worker-2", "-l", "app=x"]) == 0
+    assert (opened.scope.namespace, opened.scope.node) == ("shop", "worker-2")
+    assert opened.scope.selector_text == "app=x"
+
+
+def test_documents_that_cannot_be_read_are_noted(opened: Opened, tmp_path: Any) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("kind: Pod\nspec: {containers: []}\n")
+    assert main(["-f", str(DEMO_FILE), "-f", str(bad)]) == 0
+    assert len(opened.notes) == 1
+    assert "spec.containers: Required value" in opened.notes[0]
+
+
+def test_edit_finds_its_pod_in_the_first_snapshot(opened: Opened) -> None:
+    assert main(["edit", "pod/db-0", "--demo"]) == 0
+    snapshot = DemoSource().snapshot(Scope())
+    assert opened.find(snapshot).name == "db-0"
+    assert main(["edit", "pod/nope", "--demo"]) == 0
+    with pytest.raises(InputError, match="not found"):
+        opened.find(snapshot)
+
+
+def test_edit_takes_one_target(opened: Opened, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["edit", "pod", "a", "b", "--demo"]) == 2
+    assert "one pod or workload can be edited at a time" in capsys.readouterr().err
+    assert opened.source is None
+
+
+def test_edit_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["edit", "pod/db-0", "--demo"]) == 2
+    assert "standard output is no terminal" in capsys.readouterr().err
+
+
+def test_without_a_terminal_the_ranking_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--demo", "--node", "worker-2"]) == 0
+    assert "api-7d9c5b6f8-x2mzq" in capsys.readouterr().out
+
+
+def test_a_pod_that_is_not_there_is_the_error_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = InputError('pods "x" not found in demo')
+    monkeypatch.setattr(start_module, "_take_keys_from_the_terminal", lambda: None)
+    monkeypatch.setattr(QosApp, "run", lambda _: error)
+    with pytest.raises(InputError, match="not found in demo"):
+        start_module.start(DemoSource(), Scope())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["top", "--demo"], ["explain", "pod/db-0", "--demo"], ["version"], ["--help"], ["edit", "--help"]],
+    ids=" ".join,
+)
+def test_commands_never_import_textual(words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from kubectl_qos.__main__ import main\n"
+        "try:\n"
+        f"    main({words!r})\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "assert not loaded & {'textual', 'rich'}, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.tui.exports import exported
+from kubectl_qos.tui.saving import path_of, save
+from tests.tui.sources import demo
+
+KEYS = ("rank", "namespace", "pod", "memory")
+
+
+def test_a_new_file_is_written(tmp_path: Path) -> None:
+    save(tmp_path / "a.yaml", "a: 1\n")
+    assert (tmp_path / "a.yaml").read_bytes() == b"a: 1\n"
+
+
+def test_a_file_that_is_there_is_kept_unless_it_is_said_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("old")
+    with pytest.raises(FileExistsError):
+        save(path, "new")
+    assert path.read_text() == "old"
+    save(path, "new", overwrite=True)
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["missing/a.yaml", ".", "nul\0byte"])
+def test_what_cannot_be_written_is_named_with_the_reason(tmp_path: Path, name: str) -> None:
+    with pytest.raises((InputError, FileExistsError)) as caught:
+        save(tmp_path / name, "x", overwrite=True)
+    assert isinstance(caught.value, InputError)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_names_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert path_of(" a.yaml ") == tmp_path / "a.yaml"
+    assert path_of("~/a.yaml") == tmp_path / "home" / "a.yaml"
+    assert path_of("/x/a.yaml") == Path("/x/a.yaml")
+    with pytest.raises(InputError, match="a file name is needed"):
+        path_of("  ")
+
+
+def test_the_extension_chooses_the_format() -> None:
+    rows = rows_of(demo(), Scope(node="worker-2"))
+    assert exported(Path("a.csv"), rows, KEYS).splitlines()[0] == "rank,namespace,pod,memory"
+    for text in (exported(Path("a.json"), rows, KEYS), exported(Path("a.yml"), rows, KEYS)):
+        items = yaml.safe_load(text)["items"]
+        assert [item["pod"] for item in items] == [row.name for row in rows.rows]
+        assert items[0]["memory"] == rows.rows[0].memory
+    assert json.loads(exported(Path("a.json"), rows, KEYS))["kind"] == "PodRanking"
+    with pytest.raises(InputError, match="the extension chooses the format"):
+        exported(Path("a.txt"), rows, KEYS)
