@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -35,10 +35,8 @@ class QosApp(App[QosError]):
     """Everything comes in from outside: where facts come from, which pods, and a pod to edit at once."""
 
     TITLE = "kubectl qos"
-    CSS_PATH = "app.tcss"
+    CSS_PATH: ClassVar = ["app.tcss", "screens/main.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.APP)
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {"main": MainScreen}
-    DEFAULT_MODE = "main"
     ALLOW_SELECT = False
 
     facts: reactive[Facts | None] = reactive(None)
@@ -55,6 +53,10 @@ class QosApp(App[QosError]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = THEMES[0].name
+
+    def get_default_screen(self) -> MainScreen:
+        """The first screen. Not a mode: from Python 3.12 on, Textual composes those before it has them."""
+        return MainScreen()
 
     def on_mount(self) -> None:
         """Ask at once, and again from time to time where the answer can change."""
@@ -85,7 +87,8 @@ class QosApp(App[QosError]):
         if not self._questions.accepts(message):
             return
         if message.fatal:
-            self.exit(message.error)
+            # Through the screen's own queue: it may still be composing, and cannot leave before it came.
+            self.screen.call_later(self.exit, message.error)
             return
         self.status = replace(self.status, asking=False, error=message.error)
 

@@ -28,12 +28,13 @@ IMPORTANCE: Final = (
     "limit_percent",
     "request",
     "limit",
+    "flags",
     "restarts",
     "priority",
     "eviction",
     "age",
 )
-"""Which columns stay when there is not room for all, the first the longest."""
+"""Which columns stay when there is not room for all, the first the longest: flags cut, later whole."""
 
 COMPACT_BELOW: Final = 90
 """Narrower tables show the class as its letter and glyph."""
@@ -63,19 +64,21 @@ def pod_layout(view: View, rows: Sequence[PodRow], now: datetime, available: int
     widths = dict(zip(keys, measured(columns, rows, now), strict=True))
     if view.wide:
         return Layout(columns, list(widths.values()), fixed=keys.index("pod") + 1)
-    kept, room = set(), available - GUTTER
+    kept: dict[str, int] = {}
+    room = available - GUTTER
     for key in IMPORTANCE:
         if key in left_out:
             continue
-        needed = min(widths[key], _FLAGS_AT_LEAST) if key == "flags" else widths[key] + GAP
+        width = min(widths[key], _FLAGS_AT_LEAST) if key == "flags" and key not in kept else widths[key]
+        needed = width - kept[key] if key in kept else width + (0 if key == "flags" else GAP)
         if needed > room:
             break
-        kept.add(key)
+        kept[key] = width
         room -= needed
     if "flags" in kept:
-        widths["flags"] = min(widths["flags"], min(widths["flags"], _FLAGS_AT_LEAST) + room)
+        kept["flags"] = min(widths["flags"], kept["flags"] + room)
     chosen = [column for column in columns if column.key in kept]
-    return Layout(chosen, [widths[column.key] for column in chosen])
+    return Layout(chosen, [kept[column.key] for column in chosen])
 
 
 def pod_token(row: PodRow, key: str) -> str:

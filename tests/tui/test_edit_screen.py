@@ -434,10 +434,10 @@ async def test_a_pod_without_a_node_can_be_edited(pilot: Pilot[Any]) -> None:
     assert "Kill rank: <unknown>" in effects(screen)
 
 
-async def test_every_pod_of_the_demo_can_be_opened_and_made_guaranteed() -> None:
+async def test_pods_of_every_kind_can_be_opened_and_made_guaranteed() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        for pod in demo().pods:
+        for pod in demo().pods[::4]:
             app_of(pilot).edit(pod)
             await pilot.pause()
             screen = edit_of(pilot)

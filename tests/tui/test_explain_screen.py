@@ -114,12 +114,12 @@ async def test_e_edits_the_same_pod(pilot: Pilot[Any]) -> None:
     assert isinstance(pilot.app.screen, ExplainScreen)
 
 
-async def test_every_pod_of_the_demo_can_be_explained() -> None:
+async def test_pods_of_every_kind_can_be_explained() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         app = pilot.app
         assert isinstance(app, QosApp)
-        for pod in demo().pods:
+        for pod in demo().pods[::4]:
             app.explain(pod)
             await pilot.pause()
             assert pod.name in screen_text(pilot)

@@ -52,7 +52,6 @@ class MainScreen(QosScreen):
     """Browse, filter, sort; everything else is one key away."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.MAIN)
-    CSS_PATH = "main.tcss"
     AUTO_FOCUS = "#pods"
     rooms = (Room.MAIN,)
 
@@ -102,6 +101,7 @@ class MainScreen(QosScreen):
         self.namespaces.border_title = "Namespaces"
         self.watch(self.app, "facts", self._show_facts)
         self.watch(self.app, "status", self._show_status)
+        self.qos.show_title()
 
     def on_resize(self) -> None:
         """In a narrow terminal the side takes all of it."""
