@@ -6,6 +6,7 @@ Not here: connections (connection.py), what a refusal is called (refusals.py), w
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -181,11 +182,28 @@ class Api:
     def _answer(self, path: str, query: Mapping[str, str]) -> tuple[BaseHTTPResponse, bytes]:
         response = self._connection.request("GET", path, query)
         try:
-            return response, response.read(decode_content=True)
+            body = response.read(decode_content=False)
         except Exception as error:
             raise unreachable(error, self._connection.server) from error
         finally:
             response.release_conn()
+        return response, _unzipped(body, path) if response.headers.get("Content-Encoding") == "gzip" else body
+
+
+def _unzipped(body: bytes, what: str) -> bytes:
+    """What a gzip body holds, in one piece of memory: its last four bytes say how long that is.
+
+    A length that deflate cannot reach is not believed.
+    """
+    length = min(int.from_bytes(body[-4:], "little"), len(body) * _MOST_DEFLATED)
+    try:
+        return zlib.decompress(body, zlib.MAX_WBITS | 16, bufsize=max(length, 1))
+    except zlib.error as error:
+        raise _unreadable(what, error) from None
+
+
+_MOST_DEFLATED: Final = 1032
+"""How many bytes one byte of a deflated text stands for at most."""
 
 
 def _as_it_is(item: T) -> T:
@@ -203,10 +221,14 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, what: str) -> T:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, QuantityError) as error:
-        raise QosError(
-            f"the server's answer for {what} cannot be read: {error}",
-            hint="a proxy between here and the API server may have answered in its place",
-        ) from None
+        raise _unreadable(what, error) from None
+
+
+def _unreadable(what: str, error: Exception) -> QosError:
+    return QosError(
+        f"the server's answer for {what} cannot be read: {error}",
+        hint="a proxy between here and the API server may have answered in its place",
+    )
 
 
 def _continue_token(body: bytes) -> str:

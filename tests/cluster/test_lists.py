@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kubectl_qos.cluster.api import PAGE_SIZE, Api, _continue_token
+from kubectl_qos.cluster.api import PAGE_SIZE, Api, _continue_token, _unzipped
 from kubectl_qos.errors import ApiError, QosError
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
@@ -140,6 +143,16 @@ def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
     assert server.requests[-1].headers["accept-encoding"] == "identity"
 
 
+@given(st.binary(max_size=2000), st.integers(0, 2**32 - 1))
+def test_a_zipped_text_is_read_whole_whatever_length_it_claims(text: bytes, claimed: int) -> None:
+    zipped = gzip.compress(text)
+    assert _unzipped(zipped, "x") == text
+    lying = zipped[:-4] + claimed.to_bytes(4, "little")
+    if claimed != len(text):
+        with pytest.raises(QosError, match="incorrect length check"):
+            _unzipped(lying, "x")
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -149,6 +162,8 @@ def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
         ),
         (Answer(200, b"<html>sign in</html>", "text/html"), "cannot be read: JSON is malformed"),
         (Answer(200, b""), "cannot be read"),
+        (Answer(200, gzip.compress(b"{}")[:-9], headers={"Content-Encoding": "gzip"}), "incomplete"),
+        (Answer(200, b"{}", headers={"Content-Encoding": "gzip"}), "incorrect header check"),
         (
             Answer(200, b'{"items": [{"metadata": {"name": 7}}]}'),
             r"Expected `str`, got `int`.*metadata\.name",
@@ -158,7 +173,7 @@ def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
             "quantities must match",
         ),
     ],
-    ids=["cut off", "html", "empty", "wrong type", "wrong quantity"],
+    ids=["cut off", "html", "empty", "zip cut off", "no zip", "wrong type", "wrong quantity"],
 )
 def test_an_answer_that_is_no_list_is_named(
     serve: Serve, connect_to: ConnectTo, answer: Answer, sentence: str
