@@ -1,16 +1,19 @@
 """Work that goes on in a thread meanwhile: the next page of a list, or another list altogether.
 
-The threads are daemons: whoever stops waiting for them, for an error or for ctrl-c, is not held up.
+The threads are daemons: whoever stops waiting for them, for an error or for ctrl-c, is not held up. Waits are
+cut into pieces, because a signal that comes just before a wait begins does not end it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from queue import SimpleQueue
-from typing import Generic, NoReturn, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+
+_WAIT_SECONDS: Final = 0.5
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
@@ -35,7 +38,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
     threading.Thread(target=make, daemon=True).start()
     try:
-        while (found := queue.get()) is not None:
+        while (found := _next(queue)) is not None:
             room.release()
             yield found()
     finally:
@@ -60,8 +63,17 @@ class Later(Generic[T]):
 
     def result(self) -> T:
         """The value, waited for. Raises what computing it raised."""
-        self._thread.join()
+        while self._thread.is_alive():
+            self._thread.join(_WAIT_SECONDS)
         return self._outcome()
+
+
+def _next(queue: SimpleQueue[T]) -> T:
+    while True:
+        try:
+            return queue.get(timeout=_WAIT_SECONDS)
+        except Empty:
+            continue
 
 
 def _value(value: T) -> Callable[[], T]:
