@@ -80,7 +80,12 @@ def _live(options: argparse.Namespace, memory: int | None) -> Source:
             namespace=getattr(options, "namespace", None),
         )
     )
-    return LiveSource(connection, with_usage=not getattr(options, "no_usage", False), memory_bytes=memory)
+    return LiveSource(
+        connection,
+        with_usage=not getattr(options, "no_usage", False),
+        with_configuration=options.command != "top",
+        memory_bytes=memory,
+    )
 
 
 def _node_memory(text: str | None) -> int | None:

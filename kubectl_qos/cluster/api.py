@@ -104,6 +104,11 @@ class Api:
         """One node."""
         return _decoded(_node, self._get(f"/api/v1/nodes/{segment(name)}", {}), f"node {name}")
 
+    def configz(self, node: str) -> dict[str, Any]:
+        """The configuration that a node's kubelet runs with, through the node proxy."""
+        path = f"/api/v1/nodes/{segment(node)}/proxy/configz"
+        return _decoded(_object, self._get(path, {}), f"the configuration of {node}'s kubelet")
+
     def pod_metrics(self, namespace: str | None = None) -> dict[PodKey, PodUsage]:
         """Usage as the metrics API has it; it knows no pages."""
         base = "/apis/metrics.k8s.io/v1beta1"

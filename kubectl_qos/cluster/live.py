@@ -13,15 +13,21 @@ from typing import Any, Final
 
 from kubectl_qos.cluster.api import Api, Progress
 from kubectl_qos.cluster.connection import Connection
+from kubectl_qos.cluster.kubelets import KubeletConfigurations
 from kubectl_qos.cluster.prefetch import Later
 from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
+from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 NODES_ONE_BY_ONE: Final = 8
 """Up to so many nodes, their pods are listed node by node instead of all pods of the cluster."""
+
+
+CONFIGURATION_SECONDS: Final = 2.0
+"""So long kubelets are waited for; what they are configured with is then assumed."""
 
 
 class LiveSource:
@@ -34,12 +40,14 @@ class LiveSource:
         connection: Connection,
         *,
         with_usage: bool = True,
+        with_configuration: bool = False,
         memory_bytes: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._connection = connection
         self._api = Api(connection)
         self._with_usage = with_usage
+        self._configurations = KubeletConfigurations(self._api) if with_configuration else None
         self._memory_bytes = memory_bytes
         self._progress = progress
 
@@ -67,6 +75,7 @@ class LiveSource:
         later = Later(lambda: self._usage(scope)) if self._with_usage else None
         pods = self._pods(scope, missing)
         nodes = self._nodes({pod.node_name for pod in pods if pod.node_name}, missing)
+        kubelets = self._kubelets(nodes)
         usage, unknown_usage = later.result() if later is not None and pods else ({}, None)
         if unknown_usage is not None:
             missing.append(unknown_usage)
@@ -74,6 +83,7 @@ class LiveSource:
             pods=tuple(pods),
             nodes=nodes,
             usage=usage,
+            kubelets=kubelets,
             missing=tuple(missing),
             assumed_memory_bytes=self._memory_bytes,
             server_version="" if nodes else self._server_version(),
@@ -161,6 +171,14 @@ class LiveSource:
                 )
             )
             return {}
+
+    def _kubelets(self, nodes: Mapping[str, NodeObject]) -> Mapping[str, Kubelet]:
+        """The configurations that can be read soon: that of a node in trouble may never come."""
+        configurations = self._configurations
+        if configurations is None:
+            return {}
+        Later(lambda: configurations.read(nodes)).wait(CONFIGURATION_SECONDS)
+        return configurations.found
 
     def _node(self, name: str) -> NodeObject | None:
         try:

@@ -61,6 +61,10 @@ class Later(Generic[T]):
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
 
+    def wait(self, seconds: float) -> None:
+        """Wait for the value, but no longer than this."""
+        self._thread.join(seconds)
+
     def result(self) -> T:
         """The value, waited for. Raises what computing it raised."""
         while self._thread.is_alive():
