@@ -19,6 +19,7 @@ examples:
   kubectl qos top -A                         every pod, the next victims first
   kubectl qos top --node worker-2            the kill order of one node
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
+  kubectl qos tree node/worker-2             its cgroups and what is written there
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
 """
@@ -58,6 +59,7 @@ def build() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_top(commands, shared)
     _add_explain(commands, shared)
+    _add_tree(commands, shared)
     _add_edit(commands, shared)
     version = commands.add_parser(
         "version",
@@ -101,6 +103,29 @@ def _add_explain(commands: argparse._SubParsersAction[_Parser], shared: _Parser)
     explain.add_argument(
         "-o", "--output", choices=("json", "yaml"), metavar="json|yaml", help="output format"
     )
+
+
+def _add_tree(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    tree = commands.add_parser(
+        "tree",
+        help="the cgroup tree of a node, with the values that are written there",
+        description="Kubepods, the classes, pods and containers, with what kubelet and runtime write there.",
+        parents=[shared],
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    tree.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        default=[],
+        help="node/worker-1, or pod/web-0 for the way to that pod; every node without it",
+    )
+    tree.add_argument(
+        "--cgroup-version", type=int, choices=(1, 2), help="as if the nodes had this cgroup version"
+    )
+    tree.add_argument("--files", action="store_true", help="one line for each file, with its whole path")
+    tree.add_argument("-o", "--output", choices=("json", "yaml"), metavar="json|yaml", help="output format")
 
 
 def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:

@@ -11,7 +11,11 @@ from kubectl_qos import __version__
 from kubectl_qos.cli import streams
 from kubectl_qos.errors import EXIT_ERROR, EXIT_INTERRUPTED, QosError
 
-_COMMANDS = {"top": "kubectl_qos.cli.top", "explain": "kubectl_qos.cli.explain"}
+_COMMANDS = {
+    "top": "kubectl_qos.cli.top",
+    "explain": "kubectl_qos.cli.explain",
+    "tree": "kubectl_qos.cli.tree",
+}
 
 
 def run(options: argparse.Namespace) -> int:

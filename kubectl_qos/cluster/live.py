@@ -19,7 +19,7 @@ from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 NODES_ONE_BY_ONE: Final = 8
@@ -216,7 +216,7 @@ class LiveSource:
 
 def _no_neighbours(error: ApiError) -> Missing:
     return Missing(
-        "the other pods of these nodes",
+        OTHER_PODS,
         str(error),
         "grant list on pods in all namespaces; until then ranks are among the pods shown",
     )

@@ -13,12 +13,12 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.ranking import RankedPod, Ranking, rank_node
+from kubectl_qos.qos.resize import Answer, Outcome, outcome, resize_refusals, restarting
 
 
 class Landing(StrEnum):
@@ -74,7 +74,9 @@ class Preview:
     """A change and its effects.
 
     `rank_*` are kill ranks on the node, None without one; `overtaken_by` were killed after this pod and now
-    before it, `overtakes` the other way round. `refusals` are what a server would answer.
+    before it, `overtakes` the other way round. `refusals` are what a server would answer to the pod,
+    `resize_refusals` what to the change in place of a running one; `restarts` and `outcome` are what the
+    kubelet makes of the latter.
     """
 
     before: Prediction
@@ -89,6 +91,9 @@ class Preview:
     files: tuple[FileChange, ...]
     room: tuple[Room, ...]
     refusals: tuple[Refusal, ...]
+    resize_refusals: tuple[Refusal, ...]
+    restarts: tuple[str, ...]
+    outcome: Outcome
     landing: Landing
 
     @property
@@ -127,6 +132,8 @@ def preview(
     ranking_after = rank_node([after.pod, *others], setup.node, setup.release, usage)
     mine_before = _mine(ranking_before, before.pod)
     mine_after = _mine(ranking_after, after.pod)
+    refused = resize_refusals(before.pod, after.pod, setup.release, setup.node.status_allocatable)
+    in_place = landing(pod, before, refused) is Landing.IN_PLACE
     return Preview(
         before=before,
         after=after,
@@ -140,23 +147,25 @@ def preview(
         files=tuple(_files(before, after)),
         room=tuple(_room(after.pod, others, setup)),
         refusals=tuple(pod_refusals(after.pod, setup.release)),
-        landing=landing(pod, before, after),
+        resize_refusals=tuple(refused),
+        restarts=tuple(restarting(before.pod, after.pod)) if in_place else (),
+        outcome=outcome(before.pod, after.pod, setup, others, (usage or {}).get(key)) if in_place else _DONE,
+        landing=landing(pod, before, refused),
     )
 
 
-def landing(pod: Pod, before: Prediction, after: Prediction) -> Landing:
-    """How the change can take effect; a resize may not change the class (KEP-1287)."""
+_DONE = Outcome(Answer.ACTUATED)
+
+
+def landing(pod: Pod, before: Prediction, refused: Sequence[Refusal]) -> Landing:
+    """How the change can take effect, in place unless a server would refuse the resize."""
     if pod.kind == "Job":
         return Landing.NEVER
     if pod.kind != "Pod":
         return Landing.TEMPLATE
     if before.static or before.mirror:
         return Landing.NEVER
-    if not before.setup.release.enabled(Gate.IN_PLACE_RESIZE):
-        return Landing.RECREATE
-    if before.qos_class is not after.computed_class:
-        return Landing.RECREATE
-    return Landing.IN_PLACE
+    return Landing.RECREATE if refused else Landing.IN_PLACE
 
 
 def _as_new(pod: Pod) -> Pod:

@@ -16,7 +16,9 @@ from typing import TypeVar
 import msgspec
 
 from kubectl_qos.k8s.objects import (
+    CPU,
     HUGEPAGES_PREFIX,
+    MEMORY,
     Container,
     ContainerStatus,
     Pod,
@@ -39,12 +41,13 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
     The very same pod where nothing is left to fill in, so that a large list is not held twice.
     """
-    spec = _each_container(pod.spec, _requests_from_limits)
-    if spec.resources is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
-        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), spec.resources, release)
-        if defaulted != spec.resources:
+    spec, asked = pod.spec, pod.spec.resources
+    if asked is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
+        spec = _each_container(spec, _requests_from_limits)
+        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), asked, release)
+        if defaulted != asked:
             spec = msgspec.structs.replace(spec, resources=defaulted)
-    spec = _each_container(spec, _rounded_container)
+    spec = _each_container(spec, _defaulted_container)
     ephemeral = _each(spec.ephemeral_containers, _rounded_container)
     resources, overhead = _rounded_requirements(spec.resources), rounded(spec.overhead)
     if (
@@ -94,9 +97,9 @@ def _requests_from_limits(container: Container) -> Container:
     if limits is None:
         return container
     requests = container.resources.requests
-    missing = {name: limits[name] for name in limits if name not in (requests or ())}
-    if requests is not None and not missing:
+    if requests is not None and limits.keys() <= requests.keys():
         return container
+    missing = {name: limits[name] for name in limits if name not in (requests or ())}
     resources = ResourceRequirements(requests=ResourceList({**(requests or {}), **missing}), limits=limits)
     return msgspec.structs.replace(container, resources=resources)
 
@@ -115,6 +118,8 @@ def _pod_level_limits(pod: Pod, asked: ResourceRequirements, release: Release) -
     if not release.has(Change.POD_LEVEL_HUGEPAGES):
         return asked.limits
     limits = dict(asked.limits or {})
+    if all(container.limits.keys() <= limits.keys() for container in (*pod.containers, *pod.init_containers)):
+        return asked.limits
     for name, quantity in aggregate_limits(pod, release).items():
         if name in limits or not is_supported_at_pod_level(name, release):
             continue
@@ -135,10 +140,10 @@ def _pod_level_requests(
 ) -> ResourceList | None:
     """`defaultPodRequests`: from the containers' requests, then from the pod-level limits."""
     requests = dict(asked or {})
-    for name, quantity in aggregate_requests(pod, release).items():
-        overcommitted = not (name.startswith(HUGEPAGES_PREFIX) and release.has(Change.POD_LEVEL_HUGEPAGES))
-        if is_supported_at_pod_level(name, release) and overcommitted:
-            requests.setdefault(name, quantity)
+    if CPU not in requests or MEMORY not in requests:
+        for name, quantity in aggregate_requests(pod, release).items():
+            if name in {CPU, MEMORY}:
+                requests.setdefault(name, quantity)
     for name, quantity in limits.items():
         if is_supported_at_pod_level(name, release):
             requests.setdefault(name, quantity)
@@ -152,6 +157,10 @@ def _rounded_requirements(resources: ResourceRequirements | None) -> ResourceReq
     if requests is resources.requests and limits is resources.limits:
         return resources
     return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _defaulted_container(container: Container) -> Container:
+    return _rounded_container(_requests_from_limits(container))
 
 
 def _rounded_container(container: Container) -> Container:

@@ -22,6 +22,8 @@ def wrap(value: int) -> int:
 
 def truncating_div(dividend: int, divisor: int) -> int:
     """Go's `/` on integers: the quotient rounded toward zero. Raises ZeroDivisionError as Go panics."""
+    if dividend >= 0 < divisor:
+        return dividend // divisor
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 

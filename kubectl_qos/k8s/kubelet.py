@@ -17,6 +17,7 @@ from typing import Final
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, HUGEPAGES_PREFIX, MEMORY, NodeObject, ResourceList
+from kubectl_qos.k8s.oci_runtime import CURRENT_RUNC, OciRuntime
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Release
 
@@ -111,6 +112,7 @@ class Node:
 
     `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; it is
     not status.allocatable, which has the eviction threshold taken off as well. None is unknown.
+    `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     """
 
     name: str = ""
@@ -126,6 +128,8 @@ class Node:
     swap_controller_available: bool = True
     kubelet_version: str = "1.36"
     runtime: str = "containerd"
+    runtime_oom_score_adj: int | None = None
+    oci_runtime: OciRuntime = CURRENT_RUNC
     kernel: str = ""
     origins: Mapping[str, Origin] = field(default_factory=dict)
 

@@ -236,6 +236,15 @@ class PodStatus(_Object, frozen=True):
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList | None = None
 
+    @property
+    def every_container(self) -> tuple[ContainerStatus, ...]:
+        """The statuses of init, app and ephemeral containers."""
+        return (
+            *(self.init_container_statuses or ()),
+            *(self.container_statuses or ()),
+            *(self.ephemeral_container_statuses or ()),
+        )
+
 
 class Pod(_Object, frozen=True):
     """A pod, from a server, a dump or a manifest."""

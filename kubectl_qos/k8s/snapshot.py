@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -33,6 +34,10 @@ class Scope:
             and (self.node is None or pod.node_name == self.node)
             and self.selector.matches(pod.metadata.labels)
         )
+
+
+OTHER_PODS: Final = "the other pods of these nodes"
+"""What is missing where a node's pods may not all be listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from kubectl_qos.edit.preview import FileChange, Landing, Preview
 from kubectl_qos.k8s.objects import CPU
-from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.amounts import UNKNOWN, binary, cpu, escape
 from kubectl_qos.present.explanation import short_path
-from kubectl_qos.qos.ranking import ContainerKind
+from kubectl_qos.qos.resize import Answer
 
 NOT_WRITTEN = "not written"
 SHOWN_PODS = 4
@@ -160,10 +159,9 @@ def _landing(preview: Preview) -> Part:
         return Part("How it lands", "not at all, while a server refuses it", warns=True)
     sentences: list[str] = []
     if preview.landing is Landing.IN_PLACE:
-        sentences += _restarts(preview)
-        sentences.append("a running container keeps its oom_score_adj until it restarts")
+        sentences += _in_place(preview)
     elif preview.landing is Landing.RECREATE:
-        sentences.append(_why_recreate(preview))
+        sentences += [f"in place, a server answers: {escape(str(one))}" for one in preview.resize_refusals]
     elif preview.landing is Landing.TEMPLATE:
         sentences.append("running pods keep their values until the rollout replaces them")
     elif preview.before.pod.kind == "Job":
@@ -171,28 +169,17 @@ def _landing(preview: Preview) -> Part:
     else:
         sentences.append("a static pod comes from a file on its node: change that file")
     sentences += _owner(preview)
-    never = preview.landing is Landing.NEVER
-    return Part("How it lands", preview.landing.value, sentences=tuple(sentences), warns=never)
+    warns = preview.landing is Landing.NEVER or preview.outcome.answer is not Answer.ACTUATED
+    return Part("How it lands", preview.landing.value, sentences=tuple(sentences), warns=warns)
 
 
-def _restarts(preview: Preview) -> Iterator[str]:
-    changed = {(edit.owner, edit.resource) for edit in preview.edits}
-    for container in preview.after.containers:
-        if container.kind is ContainerKind.EPHEMERAL:
-            continue
-        for policy in container.container.resize_policy or ():
-            if (container.name, policy.resource_name) in changed and (
-                policy.restart_policy == "RestartContainer"
-            ):
-                name = escape(container.name)
-                yield f"{name} restarts: its resizePolicy for {policy.resource_name} says so"
-
-
-def _why_recreate(preview: Preview) -> str:
-    release = preview.after.setup.release
-    if not release.enabled(Gate.IN_PLACE_RESIZE):
-        return f"{release} cannot resize in place"
-    return "a resize in place may not change the class"
+def _in_place(preview: Preview) -> Iterator[str]:
+    for name in preview.restarts:
+        yield f"{escape(name)} restarts: its resizePolicy says so"
+    found = preview.outcome
+    if found.answer is not Answer.ACTUATED:
+        yield f"the kubelet answers {found.answer.value}: {escape(found.message)}"
+    yield "a running container keeps its oom_score_adj until it restarts"
 
 
 def _owner(preview: Preview) -> Iterator[str]:

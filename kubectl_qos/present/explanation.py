@@ -197,6 +197,8 @@ def _cgroup(prediction: Prediction) -> Section:
     lines += _cgroup_lines("pod", prediction.cgroup, 1)
     for container in prediction.containers:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
+        if container.process_path != container.cgroup.path:
+            lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
     return Section("cgroup", f"v{version}, {driver} driver", tuple(lines))
 
 
@@ -363,6 +365,7 @@ def _container_values(container: ContainerPrediction) -> dict[str, Any]:
         "oom_score_adj_range": list(container.oom_score_adj_range),
         "reason": None if reason is None else reason_values(reason),
         "cgroup": _cgroup_values(container.cgroup),
+        "processCgroupPath": container.process_path,
     }
 
 

@@ -27,13 +27,13 @@ def sentence(reason: Reason) -> str:
 
 def formula(reason: Reason) -> str:
     """An oom_score_adj with the numbers of this container put in: `1000 - 1000 x 1Gi / 16Gi = 938`."""
-    if reason.rule is not Rule.ADJ_BURSTABLE:
-        return sentence(reason)
-    inputs: dict[str, Any] = dict(reason.inputs)
-    request = exact_binary(inputs["request"])
-    if inputs["share"]:
-        request = f"({request} + {exact_binary(inputs['share'])} of the pod's request)"
-    text = f"1000 - 1000 × {request} / {exact_binary(inputs['capacity'])} = {inputs['raw']}"
+    text = sentence(reason)
+    if reason.rule is Rule.ADJ_BURSTABLE:
+        inputs: dict[str, Any] = dict(reason.inputs)
+        request = exact_binary(inputs["request"])
+        if inputs["share"]:
+            request = f"({request} + {exact_binary(inputs['share'])} of the pod's request)"
+        text = f"1000 - 1000 × {request} / {exact_binary(inputs['capacity'])} = {inputs['raw']}"
     for child in reason.children:
         if child.rule is not Rule.ADJ_POD_LEVEL_SHARE:
             text += f", {sentence(child)}"
@@ -148,12 +148,14 @@ _PLAIN: Final[Mapping[Rule, str]] = {
     Rule.ADJ_GUARANTEED: "Guaranteed pods get {result}",
     Rule.ADJ_BEST_EFFORT: "BestEffort pods get {result}",
     Rule.ADJ_SIDECAR_FLOOR: "as a sidecar no higher than the app containers: {result}",
+    Rule.ADJ_RESTRICTED: "raised to {result}, containerd's own: its restrict_oom_score_adj is on",
     Rule.ADJ_CLAMPED_LOW: "raised to {result}, the least of a Burstable container",
     Rule.ADJ_BELOW_BEST_EFFORT: "lowered to {result}, to stay below BestEffort's 1000",
     Rule.CPU_EXCLUSIVE: "owns its CPUs exclusively, so no quota",
     Rule.MEMORY_HIGH: "MemoryQoS throttles above this",
     Rule.MEMORY_OOM_GROUP: "the kernel kills all processes of the container together",
     Rule.SWAP_NONE: "no swap",
+    Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
     Rule.HUGEPAGES: "hugepages requested, 0 unless asked for",
 }
 """Rules that need no numbers but their result."""
@@ -222,7 +224,8 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "page_size_bytes": lambda v: f"{binary(v)} pages",
     "cgroup_version": lambda v: f"cgroup v{v}",
     "kubelet_version": lambda v: f"kubelet {v}",
-    "runtime": lambda v: f"runtime {v} with runc 1.3.2 or later",
+    "runtime": lambda v: f"runtime {v}",
+    "oci_runtime": lambda v: f"{v} or later" if v.version else f"a current {v}",
     "cgroup_driver": lambda v: f"cgroup driver {v}",
     "cgroup_root": lambda v: f"cgroup root {v}",
     "cpu_cfs_quota": lambda v: "cpuCFSQuota on" if v else "cpuCFSQuota off",
@@ -231,4 +234,6 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "memory_swap_behavior": lambda v: f"swap behavior {v or 'NoSwap'}",
     "single_process_oom_kill": lambda v: f"singleProcessOOMKill {'on' if v else 'off'}",
     "feature_gates": lambda v: "feature gates at their defaults" if not v else f"feature gates {v}",
+    "enforce_node_allocatable": lambda v: f"enforceNodeAllocatable {', '.join(v)}",
+    "kube_reserved": lambda v: "nothing reserved" if not v else f"kubeReserved {v}",
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from functools import cache
 
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node, NodeSetup
 from kubectl_qos.k8s.releases import Change, Release
@@ -101,33 +101,20 @@ def _hugetlb(limits: dict[str, int], suffix: str, folder: str, release: Release)
     return files
 
 
-class CpuWeightCurve(StrEnum):
-    """How the OCI runtime converts shares: the curve changed in runc 1.3.2 and crun 1.23."""
-
-    QUADRATIC = "quadratic"
-    LINEAR = "linear"
-
-
-def container_files(
-    asked: CriResources, setup: NodeSetup, curve: CpuWeightCurve = CpuWeightCurve.QUADRATIC
-) -> dict[str, str]:
+def container_files(asked: CriResources, setup: NodeSetup) -> dict[str, str]:
     """File to content in the container's cgroup, as read back after the runtime has written them.
 
-    The systemd driver's whole percents and the kernel's whole pages are applied. The runtime is assumed
-    to be of the generation of `curve`.
+    The systemd driver's whole percents and the kernel's whole pages are applied.
     """
     node = setup.node
+    runtime = node.oci_runtime
     page = node.page_size_bytes
     if node.cgroup_version == 1:
         return _v1_container_files(asked, node)
-    weight = (
-        cpu.shares_to_weight_quadratic(asked.cpu_shares)
-        if curve is CpuWeightCurve.QUADRATIC
-        else cpu.shares_to_weight_linear(asked.cpu_shares)
-    )
-    files = {"cpu.weight": str(weight)}
+    weight = cpu.shares_to_weight_quadratic if runtime.has_quadratic_weight else cpu.shares_to_weight_linear
+    files = {"cpu.weight": str(weight(asked.cpu_shares))}
     quota = asked.cpu_quota_us
-    if setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and curve is CpuWeightCurve.QUADRATIC:
+    if setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and runtime.rounds_quota:
         quota = cpu.systemd_quota(quota, asked.cpu_period_us)
     files |= _cpu_max(quota, asked.cpu_period_us) or {"cpu.max": "max 100000"}
     limit = asked.memory_limit_bytes
@@ -162,7 +149,9 @@ def _limits_hugepages(node: Node) -> bool:
     return not node.runtime.startswith("containerd")
 
 
-_PAGED = frozenset({"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max"})
+_PAGED = frozenset(
+    {"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max", "memory.limit_in_bytes"}
+)
 
 
 _FIRST = (
@@ -178,13 +167,14 @@ _FIRST = (
 
 def in_reading_order(files: Mapping[str, str]) -> dict[str, str]:
     """CPU first, then memory, then the rest by name: the order that a reader looks for."""
+    return {name: files[name] for name in sorted(files, key=_place)}
 
-    def place(name: str) -> tuple[int, bool, str]:
-        short = name.rpartition("/")[2]
-        known = _FIRST.index(short) if short in _FIRST else len(_FIRST)
-        return known, not short.startswith("memory."), short
 
-    return {name: files[name] for name in sorted(files, key=place)}
+@cache
+def _place(name: str) -> tuple[int, bool, str]:
+    short = name.rpartition("/")[2]
+    known = _FIRST.index(short) if short in _FIRST else len(_FIRST)
+    return known, not short.startswith("memory."), short
 
 
 def read_back(name: str, value: str, page_size_bytes: int) -> str:

@@ -27,10 +27,10 @@ def reasons(
             inputs: dict[str, object] = {
                 "cpu_milli": None if requested is None else requested.milli_value(),
                 "shares": asked.cpu_shares,
-                "curve": "quadratic",
+                "curve": "quadratic" if setup.node.oci_runtime.has_quadratic_weight else "linear",
             }
             found[name] = Reason(Rule.CPU_WEIGHT, value, inputs)
-        elif short in {"cpu.max", "cpu.cfs_quota_us"}:
+        elif short in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
             found[name] = _cpu_reason(value, pod, container, asked, setup)
         elif short in {"memory.max", "memory.limit_in_bytes"}:
             own = not container.limits.get(MEMORY, ZERO).is_zero
@@ -64,15 +64,22 @@ def _cpu_reason(
 
 
 def _other_reason(name: str, value: str, container: Container) -> Reason:
-    request = container.requests.get(MEMORY, ZERO).value()
-    limit = container.limits.get(MEMORY, ZERO).value()
     if name == "memory.oom.group":
         return Reason(Rule.MEMORY_OOM_GROUP, value)
+    if name.startswith("hugetlb."):
+        return Reason(Rule.HUGEPAGES, value)
+    request = container.requests.get(MEMORY, ZERO).value()
     if name in {"memory.swap.max", "memory.memsw.limit_in_bytes"}:
-        rule = Rule.SWAP_NONE if value == "0" else Rule.SWAP_SHARE
-        return Reason(rule, value, {"request": request})
+        return Reason(_swap_rule(name, value), value, {"request": request})
     if name == "memory.high":
+        limit = container.limits.get(MEMORY, ZERO).value()
         return Reason(Rule.MEMORY_HIGH, value, {"request": request, "limit": limit})
-    if name in {"memory.min", "memory.low"}:
-        return Reason(Rule.MEMORY_PROTECTION, value, {"request": request})
-    return Reason(Rule.HUGEPAGES, value)
+    return Reason(Rule.MEMORY_PROTECTION, value, {"request": request})
+
+
+def _swap_rule(name: str, value: str) -> Rule:
+    """In cgroup v1 memory and swap have one limit, which is that of memory where there is no swap."""
+    if value in {"max", "-1"}:
+        return Rule.SWAP_UNLIMITED
+    limited = name == "memory.swap.max" and value != "0"
+    return Rule.SWAP_SHARE if limited else Rule.SWAP_NONE

@@ -103,7 +103,7 @@ class PodAdj:
         share = self._pod_level_share()
         raw = 1000 - truncating_div(wrap(1000 * (request + share)), capacity)
         adj, floor = raw, None
-        if release.has(Change.SIDECAR_OOM_SCORE) and is_sidecar(container, release):
+        if is_sidecar(container, release) and release.has(Change.SIDECAR_OOM_SCORE):
             lowest = self._least_protected(share, capacity)
             if adj > lowest and self._is_init(container):
                 adj = floor = lowest
@@ -117,7 +117,7 @@ class PodAdj:
     def _request(self, container: Container) -> int:
         """The memory request; from 1.27 to 1.31 with in-place resize on, what is allocated."""
         release = self._release
-        if release.enabled(Gate.IN_PLACE_RESIZE) and not release.has(Change.STATUS_RESOURCES):
+        if not release.has(Change.STATUS_RESOURCES) and release.enabled(Gate.IN_PLACE_RESIZE):
             if self._allocated is None:
                 self._allocated = {
                     status.name: (status.allocated_resources or EMPTY_RESOURCES).get(MEMORY, ZERO).value()
@@ -187,8 +187,8 @@ def may_write_adj(wanted: int, lowest: int, *, privileged: bool) -> bool:
     return -1000 <= wanted <= 1000 and (privileged or wanted >= lowest)
 
 
-def adj_reason(steps: AdjSteps) -> Reason:
-    """The steps as a Reason, formula first, then what changed its result."""
+def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
+    """The kubelet's steps as a Reason, formula first, then what changed its result, the runtime last."""
     children = []
     if steps.pod_level_share:
         children.append(
@@ -198,6 +198,9 @@ def adj_reason(steps: AdjSteps) -> Reason:
         children.append(Reason(Rule.ADJ_SIDECAR_FLOOR, steps.sidecar_floor, {"raw": steps.raw}))
     if steps.clamp is not None:
         children.append(Reason(steps.clamp, steps.adj, {"raw": steps.raw}))
+    set_to = restricted(steps.adj, runtime_adj)
+    if set_to != steps.adj:
+        children.append(Reason(Rule.ADJ_RESTRICTED, set_to, {"raw": steps.adj}))
     inputs: dict[str, object] = {}
     if steps.rule is Rule.ADJ_BURSTABLE:
         inputs = {

@@ -143,7 +143,7 @@ def reasons(
                 "curve": "linear",
             }
             found[name] = Reason(Rule.CPU_WEIGHT, value, inputs)
-        elif short in {"cpu.max", "cpu.cfs_quota_us"}:
+        elif short in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
             found[name] = _cpu_reason(value, totals, qos, setup)
         elif short in {"memory.max", "memory.limit_in_bytes"}:
             limited = value != "max"

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
-from kubectl_qos.k8s.objects import MEMORY, Container, ContainerStatus, Pod
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos import cgroup_names, container_reasons, cpu, pod_cgroup
+from kubectl_qos.qos import cgroup_names, container_reasons, pod_cgroup
 from kubectl_qos.qos.cgroup_values import container_files
 from kubectl_qos.qos.container_resources import CriResources, container_resources
 from kubectl_qos.qos.oom_score import (
@@ -26,6 +25,7 @@ from kubectl_qos.qos.oom_score import (
     is_mirror,
     is_node_critical,
     is_static,
+    restricted,
 )
 from kubectl_qos.qos.pod_cgroup import PodTotals
 from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
@@ -50,7 +50,8 @@ class ContainerPrediction:
     """What happens to one container.
 
     `oom_score_adj` is None where the node's memory is not known; `oom_score_adj_range` then bounds it.
-    `asked` is the CRI message, `cgroup` what the runtime makes of it.
+    `asked` is the CRI message, `cgroup` what the runtime makes of it; with crun the processes are in
+    `process_path`, a cgroup below that.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ContainerPrediction:
     oom_score_adj_reason: Reason | None
     asked: CriResources
     cgroup: CgroupPrediction
+    process_path: str
 
 
 class Assumption(NamedTuple):
@@ -88,7 +90,11 @@ class Prediction:
     containers: tuple[ContainerPrediction, ...]
     cgroup: CgroupPrediction
     class_cgroup_path: str
-    assumptions: tuple[Assumption, ...]
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The inputs that nobody measured or configured."""
+        return tuple(assumptions(self.setup))
 
     def container(self, name: str) -> ContainerPrediction:
         """The container of that name. Raises InputError if there is none."""
@@ -159,7 +165,6 @@ def predict(
         class_cgroup_path=cgroup_names.literal(
             cgroup_names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver
         ),
-        assumptions=tuple(_assumptions(setup)),
     )
 
 
@@ -169,23 +174,24 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
     ids = _container_ids(pod)
     for container, kind in container_kinds(pod, release):
         steps = adj.of(container) if node.memory_capacity_bytes else adj.fixed
-        value = steps.adj if steps is not None else None
-        asked = container_resources(pod, container, qos, value or 0, setup)
+        asked = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
         files = container_files(asked, setup)
         path = cgroup_names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
+        value = restricted(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
         yield ContainerPrediction(
             name=container.name,
             kind=kind,
             container=container,
             oom_score_adj=value,
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
-            oom_score_adj_reason=adj_reason(steps) if steps is not None else None,
+            oom_score_adj_reason=adj_reason(steps, node.runtime_oom_score_adj) if steps is not None else None,
             asked=asked,
             cgroup=CgroupPrediction(
                 path,
                 files,
                 container_reasons.reasons(files, pod, container, asked, setup),
             ),
+            process_path=cgroup_names.process_path(path, kubelet, node),
         )
 
 
@@ -201,13 +207,7 @@ def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
 
 
 def _container_ids(pod: Pod) -> dict[str, str]:
-    status = pod.status
-    found: tuple[ContainerStatus, ...] = (
-        *(status.container_statuses or ()),
-        *(status.init_container_statuses or ()),
-        *(status.ephemeral_container_statuses or ()),
-    )
-    return {one.name: one.container_id for one in found}
+    return {one.name: one.container_id for one in pod.status.every_container}
 
 
 _NODE_INPUTS = (
@@ -217,6 +217,7 @@ _NODE_INPUTS = (
     "cgroup_version",
     "kubelet_version",
     "runtime",
+    "oci_runtime",
 )
 _KUBELET_INPUTS = (
     "cgroup_driver",
@@ -230,7 +231,7 @@ _KUBELET_INPUTS = (
 )
 
 
-def _assumptions(setup: NodeSetup) -> Iterator[Assumption]:
+def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     """The inputs that nobody measured or configured, in the order of the fields."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for name in _NODE_INPUTS:
@@ -240,13 +241,3 @@ def _assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     for name in _KUBELET_INPUTS:
         if kubelet.origin(name) is Origin.ASSUMED:
             yield Assumption(name, getattr(kubelet, name), Origin.ASSUMED)
-
-
-def memory_request(container: Container) -> int:
-    """A container's memory request in bytes, 0 where absent."""
-    return container.requests.get(MEMORY, ZERO).value()
-
-
-def weight_of_milli(cpu_milli: int) -> int:
-    """The pod-level cpu.weight of a CPU request."""
-    return cpu.shares_to_weight_linear(cpu.milli_to_shares(cpu_milli))

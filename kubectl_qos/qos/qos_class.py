@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList, ResourceRequirements
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.qos.reason import Reason, Rule
 
@@ -40,16 +40,11 @@ def qos_class(pod: Pod, release: Release) -> QosClass:
 
 def computed_class(pod: Pod, release: Release) -> QosClass:
     """The class of the spec alone (`ComputePodQOS`); the pod must be defaulted."""
-    if _decided_at_pod_level(pod, release):
-        asked = pod.spec.resources
-        requests = (asked.requests if asked else None) or EMPTY_RESOURCES
-        limits = (asked.limits if asked else None) or EMPTY_RESOURCES
-        return _decide([(requests, limits)], limits_may_be_missing=not limits)
+    asked = pod.spec.resources
+    if asked is not None and _decided_at_pod_level(pod, release):
+        return _decide([asked], limits_may_be_missing=not asked.limits)
     return _decide(
-        (
-            (container.resources.requests or EMPTY_RESOURCES, container.resources.limits or EMPTY_RESOURCES)
-            for container in (*pod.containers, *pod.init_containers)
-        ),
+        [container.resources for container in (*pod.containers, *pod.init_containers)],
         limits_may_be_missing=False,
     )
 
@@ -64,21 +59,29 @@ def _decided_at_pod_level(pod: Pod, release: Release) -> bool:
     return True
 
 
-def _decide(parts: Iterable[tuple[ResourceList, ResourceList]], *, limits_may_be_missing: bool) -> QosClass:
-    """The three-way decision over sums of positive cpu and memory, in exact units of 1e-9."""
+def _decide(parts: Iterable[ResourceRequirements], *, limits_may_be_missing: bool) -> QosClass:
+    """The three-way decision over sums of positive cpu and memory, in exact units of 1e-9.
+
+    Where a limit is missing it can't be Guaranteed any more, and the first positive value decides.
+    """
     requested = {CPU: 0, MEMORY: 0}
     limited = {CPU: 0, MEMORY: 0}
-    all_limited = True
-    for requests, limits in parts:
+    counted, all_limited = False, True
+    for part in parts:
+        requests, limits = part.requests or EMPTY_RESOURCES, part.limits or EMPTY_RESOURCES
         for name in _COUNTED:
             request, limit = requests.get(name), limits.get(name)
             if request is not None and request.unscaled > 0:
                 requested[name] += request.nano
+                counted = True
             if limit is not None and limit.unscaled > 0:
                 limited[name] += limit.nano
+                counted = True
             elif not limits_may_be_missing:
                 all_limited = False
-    if not any(requested.values()) and not any(limited.values()):
+            if counted and not all_limited:
+                return QosClass.BURSTABLE
+    if not counted:
         return QosClass.BEST_EFFORT
     if all_limited and requested == limited:
         return QosClass.GUARANTEED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from functools import cached_property
 from typing import NamedTuple
 
 from kubectl_qos.k8s.kubelet import Node
@@ -27,7 +27,14 @@ from kubectl_qos.k8s.resources import (
     pod_requests,
 )
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.qos.oom_score import LOWEST_BURSTABLE_ADJ, PodAdj, badness, kernel_of, proc_oom_score
+from kubectl_qos.qos.oom_score import (
+    LOWEST_BURSTABLE_ADJ,
+    PodAdj,
+    badness,
+    kernel_of,
+    proc_oom_score,
+    restricted,
+)
 from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
 
 
@@ -72,21 +79,47 @@ class ContainerProfile(NamedTuple):
     limit_bytes: int
 
 
-class Profile(NamedTuple):
+class Profile:
     """What a pod's spec means on a node, whatever the pod is doing there. Memory in bytes.
 
-    `limit_bytes` is 0 unless every container is under a limit; `always_alive` says that each container has
-    processes as long as the pod has.
+    The kill order needs the class and the containers; the totals are computed when first asked for.
     """
 
-    qos: QosClass
-    computed_class: QosClass
-    containers: tuple[ContainerProfile, ...]
-    always_alive: bool
-    request_bytes: int
-    limit_bytes: int
-    pod_level_limit_bytes: int
-    eviction_request: Quantity
+    def __init__(
+        self, pod: Pod, qos: QosClass, containers: tuple[ContainerProfile, ...], release: Release
+    ) -> None:
+        self._pod = pod
+        self._release = release
+        self.qos = qos
+        self.containers = containers
+        self.always_alive = all(one.kind in _RESTARTED for one in containers)
+
+    @cached_property
+    def computed_class(self) -> QosClass:
+        """The class of the spec alone."""
+        return computed_class(self._pod, self._release)
+
+    @cached_property
+    def request_bytes(self) -> int:
+        """What the pod requests in all."""
+        return pod_requests(self._pod, self._release).get(MEMORY, ZERO).value()
+
+    @cached_property
+    def limit_bytes(self) -> int:
+        """What the pod is limited to in all, 0 unless every container is under a limit."""
+        if not declared_limits(self._pod, self._release).memory:
+            return 0
+        return pod_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+
+    @cached_property
+    def pod_level_limit_bytes(self) -> int:
+        """The limit that the containers share, 0 without one."""
+        return pod_level_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+
+    @cached_property
+    def eviction_request(self) -> Quantity:
+        """What node-pressure eviction compares usage with."""
+        return eviction_request(self._pod, self._release, MEMORY)
 
 
 class RankedPod(NamedTuple):
@@ -198,12 +231,12 @@ class Profiles:
         """The profile of a defaulted pod."""
         if not self._reusable:
             return self._profile(pod)
-        spec, annotations = pod.spec, pod.metadata.annotations
+        spec, annotations, at_pod_level = pod.spec, pod.metadata.annotations, pod.spec.resources
         key = (
             id(spec.containers),
             id(spec.init_containers),
             id(spec.ephemeral_containers),
-            id(spec.resources),
+            at_pod_level and (id(at_pod_level.requests), id(at_pod_level.limits)),
             id(spec.overhead),
             spec.priority,
             spec.priority_class_name,
@@ -221,21 +254,9 @@ class Profiles:
         qos = qos_class(pod, release)
         adj = PodAdj(pod, qos, self._capacity, release)
         containers = tuple(
-            self._container(container, kind, adj) for container, kind in container_kinds(pod, release)
+            [self._container(container, kind, adj) for container, kind in container_kinds(pod, release)]
         )
-        limit = ZERO
-        if declared_limits(pod, release).memory:
-            limit = pod_limits(pod, release).get(MEMORY, ZERO)
-        return Profile(
-            qos=qos,
-            computed_class=computed_class(pod, release),
-            containers=containers,
-            always_alive=all(one.kind in _RESTARTED for one in containers),
-            request_bytes=pod_requests(pod, release).get(MEMORY, ZERO).value(),
-            limit_bytes=limit.value(),
-            pod_level_limit_bytes=pod_level_limits(pod, release).get(MEMORY, ZERO).value(),
-            eviction_request=eviction_request(pod, release, MEMORY),
-        )
+        return Profile(pod, qos, containers, release)
 
     def _container(self, container: Container, kind: ContainerKind, adj: PodAdj) -> ContainerProfile:
         steps = adj.of(container) if self._capacity else adj.fixed
@@ -246,11 +267,12 @@ class Profiles:
 class _Scorer:
     """Scores the containers of pods on one node."""
 
-    __slots__ = ("_kernel", "_page", "_profiles", "total_pages")
+    __slots__ = ("_kernel", "_page", "_profiles", "_runtime_adj", "total_pages")
 
     def __init__(self, node: Node, profiles: Profiles) -> None:
         self._profiles = profiles
         self._page = node.page_size_bytes
+        self._runtime_adj = node.runtime_oom_score_adj
         self._kernel = kernel_of(node.kernel)
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
@@ -265,6 +287,8 @@ class _Scorer:
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
         name, kind, adj, _ = container
+        if adj is not None and self._runtime_adj is not None:
+            adj = restricted(adj, self._runtime_adj)
         used = usage.containers.get(name) if usage is not None else None
         memory = used.memory_bytes if used is not None else None
         if adj is None or not self.total_pages:
@@ -319,21 +343,22 @@ def _runs(status: ContainerStatus | None, kind: ContainerKind) -> bool:
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
     """Ranked pods first, by points; equal points share the rank. Then the others, by name."""
-
-    def name(row: RankedPod) -> tuple[str, str]:
-        return row.pod.metadata.namespace, row.pod.metadata.name
-
-    ranked = [row for row in rows if row.worst is not None and row.worst.points is not None]
-    others = [row for row in rows if row.worst is None or row.worst.points is None]
-    ranked.sort(key=lambda row: (-_points(row), *name(row)))
+    ranked: dict[int, list[RankedPod]] = {}
+    others: list[RankedPod] = []
+    for row in rows:
+        points = row.worst.points if row.worst is not None else None
+        (others if points is None else ranked.setdefault(points, [])).append(row)
     result: list[RankedPod] = []
-    for _, same in groupby(ranked, _points):
-        alike = list(same)
-        rank = len(result) + 1
-        result += [row._replace(rank=rank, tied=len(alike) > 1) for row in alike]
-    others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, *name(row)))
+    for points in sorted(ranked, reverse=True):
+        alike = ranked[points]
+        alike.sort(key=_name)
+        rank, tied = len(result) + 1, len(alike) > 1
+        for pod, qos, _, _, worst, containers, usage, profile in alike:
+            result.append(RankedPod(pod, qos, rank, tied, worst, containers, usage, profile))
+    others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, _name(row)))
     return result + others
 
 
-def _points(row: RankedPod) -> int:
-    return row.worst.points or 0 if row.worst is not None else 0
+def _name(row: RankedPod) -> tuple[str, str]:
+    metadata = row.pod.metadata
+    return metadata.namespace, metadata.name

@@ -31,6 +31,7 @@ class Rule(StrEnum):
     ADJ_POD_LEVEL_SHARE = "adj.pod-level-share"
     ADJ_SIDECAR_FLOOR = "adj.sidecar-floor"
     ADJ_CLAMPED_LOW = "adj.clamped-low"
+    ADJ_RESTRICTED = "adj.restricted"
     ADJ_BELOW_BEST_EFFORT = "adj.below-best-effort"
 
     CPU_WEIGHT = "cpu.weight"
@@ -44,6 +45,7 @@ class Rule(StrEnum):
     MEMORY_OOM_GROUP = "memory.oom-group"
     SWAP_SHARE = "swap.share"
     SWAP_NONE = "swap.none"
+    SWAP_UNLIMITED = "swap.unlimited"
     HUGEPAGES = "hugepages"
     PIDS = "pids"
 
@@ -63,6 +65,7 @@ SOURCES: Final[Mapping[Rule, str]] = {
     Rule.ADJ_BURSTABLE: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
     Rule.ADJ_POD_LEVEL_SHARE: "pkg/kubelet/qos/helpers.go remainingPodMemReqPerContainer",
     Rule.ADJ_SIDECAR_FLOOR: "pkg/kubelet/qos/helpers.go minRegularContainerMemory",
+    Rule.ADJ_RESTRICTED: "containerd restrictOOMScoreAdj",
     Rule.ADJ_CLAMPED_LOW: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
     Rule.ADJ_BELOW_BEST_EFFORT: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
     Rule.CPU_WEIGHT: "pkg/kubelet/cm/helpers_linux.go MilliCPUToShares",
@@ -76,6 +79,7 @@ SOURCES: Final[Mapping[Rule, str]] = {
     Rule.MEMORY_OOM_GROUP: "kuberuntime_container_linux.go calculateLinuxResources",
     Rule.SWAP_SHARE: "kuberuntime_container_linux.go calcSwapForBurstablePods",
     Rule.SWAP_NONE: "kuberuntime_container_linux.go GetContainerSwapBehavior",
+    Rule.SWAP_UNLIMITED: "kuberuntime_container_linux.go GetContainerSwapBehavior",
     Rule.HUGEPAGES: "pkg/kubelet/cm/helpers_linux.go HugePageLimits",
     Rule.PIDS: "pkg/kubelet/cm/pod_container_manager_linux.go EnsureExists",
 }

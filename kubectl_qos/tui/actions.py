@@ -21,6 +21,7 @@ class Room(StrEnum):
     TABLE = "In a table"
     PROMPT = "In the line for filters and places"
     EXPLAIN = "Explanation"
+    TREE = "Cgroups of a node"
     FOLD = "On the title of a section"
     EDIT = "Edit"
     PATCH = "Patch and manifest"
@@ -61,6 +62,7 @@ def _text(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
 ACTIONS: Final = (
     Action(Room.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
     Action(Room.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True),
+    Action(Room.MAIN, "tree", ("v",), "cgroups", "the cgroup tree of the pod's node, with its values"),
     Action(
         Room.MAIN,
         "filter",
@@ -102,6 +104,9 @@ ACTIONS: Final = (
     Action(Room.EXPLAIN, "previous", ("shift+tab",), "previous", "the previous section"),
     Action(Room.EXPLAIN, "fold", ("z",), "fold", "fold or unfold every section", footer=True),
     Action(Room.EXPLAIN, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(Room.TREE, "copy", ("c",), "copy", "copy the tree as text", footer=True),
+    Action(Room.TREE, "export", ("x",), "export", "save every file with its path and content", footer=True),
+    Action(Room.TREE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
     Action(Room.EDIT, "patch", ("ctrl+s",), "patch", "show the patch and the manifest to save", footer=True),
     Action(
         Room.EDIT,

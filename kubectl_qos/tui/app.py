@@ -125,6 +125,13 @@ class QosApp(App[QosError]):
         if self.facts is not None:
             self.push_screen(EditScreen(pod, self.facts))
 
+    def show_cgroups(self, pod: Pod) -> None:
+        """Open the cgroup tree of a pod's node."""
+        from kubectl_qos.tui.screens.tree import TreeScreen
+
+        if self.facts is not None:
+            self.push_screen(TreeScreen(pod, self.facts))
+
     def read(self, title: str, lines: Iterable[str]) -> None:
         """Show a text over the screen."""
         from kubectl_qos.tui.screens.help import TextScreen

@@ -50,3 +50,18 @@ def test_explain_as_values(run: Run) -> None:
     done = run("explain", "pod/db-0", "-n", "data", "--demo", "-o", "yaml")
     assert (done.code, done.err) == (0, "")
     assert_as_kept("explain-db-0-yaml", done.out)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("tree-node", ["node/worker-3"]),
+        ("tree-pod", ["pod/db-0", "-n", "data"]),
+        ("tree-files", ["pod/db-0", "-n", "data", "--files", "--cgroup-version", "1"]),
+        ("tree-yaml", ["pod/db-0", "-n", "data", "-o", "yaml"]),
+    ],
+)
+def test_tree(run: Run, name: str, arguments: list[str]) -> None:
+    done = run("tree", "--demo", *arguments)
+    assert done.code == 0
+    assert_as_kept(name, done.out + done.err)

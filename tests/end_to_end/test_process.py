@@ -117,7 +117,10 @@ def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
     objects.faults["/api/v1/namespaces/default/pods"] = Answer(delay_seconds=20)
     server = serve(objects)
     path = write(tmp_path / "config", kubeconfig(server))
+    # Where tests run in the background, SIGINT is ignored, and a child would inherit that.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = started(tmp_path, "top", "--kubeconfig", path)
+    signal.signal(signal.SIGINT, inherited)
     while not server.requests and process.poll() is None:
         os.sched_yield()
     process.send_signal(signal.SIGINT)

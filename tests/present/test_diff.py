@@ -99,7 +99,7 @@ def test_another_class_is_another_place_in_the_tree() -> None:
     assert "burstable" not in moved.sentences[1]
     landing = part(found, "How it lands")
     assert landing.answer == "the pod has to be created anew"
-    assert "a resize in place may not change the class" in landing.sentences
+    assert any("Pod QOS Class may not change" in sentence for sentence in landing.sentences)
 
 
 def test_no_room_and_a_refusal_are_warnings() -> None:
@@ -123,7 +123,7 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
     spec = msgspec.structs.replace(pod.spec, containers=containers)
     memory = part(previewed(API, ("requests", "memory", "1Gi"), spec=spec), "How it lands")
     assert memory.answer == "in place"
-    assert memory.sentences[0] == "c restarts: its resizePolicy for memory says so"
+    assert memory.sentences[0] == "c restarts: its resizePolicy says so"
     assert "a running container keeps its oom_score_adj until it restarts" in memory.sentences
     assert "ReplicaSet api-7d9c5b6f8" in memory.sentences[-1]
     cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How it lands")
@@ -164,3 +164,18 @@ def test_names_of_a_server_are_only_text() -> None:
     texts += [change.label for one in parts for change in one.changes]
     assert len([text for text in texts if "a\\x1b[2J" in text]) == 3
     assert not [text for text in texts if "\x1b" in text]
+
+
+def test_what_the_kubelet_would_not_do_is_a_warning() -> None:
+    found = part(
+        previewed(API, ("requests", "memory", "2100Mi"), ("limits", "memory", "2100Mi")), "How it lands"
+    )
+    assert found.answer == "in place"
+    deferred = part(
+        previewed(API, ("requests", "memory", "4Gi"), ("limits", "memory", "4Gi")), "How it lands"
+    )
+    assert deferred.warns
+    assert deferred.sentences[0].startswith("the kubelet answers Deferred: Node didn't have enough resource")
+    shrunk = part(previewed(API, ("limits", "memory", "1Gi")), "How it lands")
+    assert shrunk.warns
+    assert shrunk.sentences[0].startswith("the kubelet answers Error: cannot decrease memory limits")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.oci_runtime import OciRuntime
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
 from kubectl_qos.present.structured import to_json, to_yaml
 from kubectl_qos.present.words import formula, sentence
 from kubectl_qos.qos.prediction import predict
@@ -123,3 +125,10 @@ def test_what_was_assumed_is_listed_once() -> None:
 def test_predict_is_what_the_documentation_shows() -> None:
     found = predict(one("requests: {memory: 1Gi}"), MACHINE, release="1.36")
     assert (found.qos_class.value, found.containers[0].oom_score_adj) == ("Burstable", 938)
+
+
+def test_the_processes_of_crun_are_a_level_below() -> None:
+    node = replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
+    lines = {line.text: line.note for line in _cgroup(on(one("requests: {memory: 1Gi}"), node=node)).lines}
+    assert lines["container/"] == "its processes, by crun"
+    assert "linear curve" in lines["cpu.weight = 1"]

@@ -8,6 +8,7 @@ import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import CgroupDriver
+from kubectl_qos.k8s.oci_runtime import OciRuntime
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.validation import pod_refusals
@@ -458,6 +459,8 @@ def test_row_069_a_short_period() -> None:
 def test_row_071_whole_percents_under_systemd() -> None:
     pod = one("limits: {cpu: 125m, memory: 64Mi}")
     assert file_of(on(pod), "c1", "cpu.max") == "13000 100000"
+    old = replace(MACHINE, oci_runtime=OciRuntime.parse("runc 1.3.1"))
+    assert file_of(on(pod, node=old), "c1", "cpu.max") == "12500 100000"
     plain = on(pod, cgroup_driver=CgroupDriver.CGROUPFS)
     assert file_of(plain, "c1", "cpu.max") == "12500 100000"
 
@@ -471,6 +474,22 @@ def test_row_072_whole_pages(page: int, expected: str) -> None:
 def test_row_073_two_curves_on_one_node() -> None:
     found = on(one("limits: {cpu: 1, memory: 1Gi}"))
     assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("39", "100")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "weight"),
+    [
+        ("runc 1.3.1", "39"),
+        ("runc-1.3.2", "100"),
+        ("crun 1.22", "39"),
+        ("crun v1.23", "100"),
+        ("crun", "100"),
+    ],
+)
+def test_row_073_the_curve_is_that_of_the_oci_runtime(runtime: str, weight: str) -> None:
+    node = replace(MACHINE, oci_runtime=OciRuntime.parse(runtime))
+    found = on(one("limits: {cpu: 1, memory: 1Gi}"), node=node)
+    assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("39", weight)
 
 
 @pytest.mark.parametrize(("cpus", "weight"), [(8000, 313), (7500, 293), (7000, 274)])

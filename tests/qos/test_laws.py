@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements, resource_list
+from kubectl_qos.k8s.objects import (
+    Container,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    all_containers,
+    resource_list,
+)
+from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import aggregate_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.class_steps import StepKind, steps_to
 from kubectl_qos.qos.oom_score import PodAdj
@@ -54,25 +64,60 @@ def test_the_class_does_not_depend_on_the_order_of_containers(
     assert computed_class(pod, release) is computed_class(other, release)
 
 
-@given(pods(), RELEASES, st.integers(1 << 28, 1 << 45))
-def test_a_burstable_oom_score_adj_lies_between_3_and_999(pod: Pod, release: Release, capacity: int) -> None:
-    pod = default_pod(pod, release)
-    if computed_class(pod, release) is QosClass.BURSTABLE:
-        adj = PodAdj(pod, QosClass.BURSTABLE, capacity, release)
-        assert all(3 <= adj.of(container).adj <= 999 for container in pod.containers)
+@given(pods(), RELEASES)
+def test_the_class_does_not_depend_on_which_containers_are_init_containers(
+    pod: Pod, release: Release
+) -> None:
+    everything = (*pod.init_containers, *pod.containers)
+    other = msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, containers=everything, init_containers=())
+    )
+    assert computed_class(pod, release) is computed_class(other, release)
 
 
-@given(st.integers(0, 1 << 52), st.integers(0, 1 << 52), st.integers(1 << 28, 1 << 45))
-def test_raising_a_memory_request_never_raises_the_score(one: int, other: int, capacity: int) -> None:
-    release = Release.of("1.36")
+@st.composite
+def burstable_pods(draw: st.DrawFn, release: Release) -> Pod:
+    """Pods with sidecars too, and with a pod-level memory request that the containers fit into."""
+    pod = draw(pods())
+    init = tuple(
+        msgspec.structs.replace(container, restart_policy=draw(st.sampled_from([None, "Always"])))
+        for container in pod.init_containers
+    )
+    spec = msgspec.structs.replace(pod.spec, init_containers=init)
+    pod = msgspec.structs.replace(pod, spec=spec)
+    if draw(st.booleans()):
+        claimed = aggregate_requests(default_pod(pod, release), release).get("memory", ZERO).value()
+        memory = {"memory": str(claimed + draw(st.integers(0, 1 << 40)))}
+        shared = ResourceRequirements(requests=resource_list(memory))
+        pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(spec, resources=shared))
+    return default_pod(pod, release)
 
-    def adj(request: int) -> int:
-        resources = ResourceRequirements(requests=resource_list({"memory": str(request)}))
-        container = Container(name="c", resources=resources)
-        pod = Pod(spec=PodSpec(containers=(container,)))
-        return PodAdj(pod, QosClass.BURSTABLE, capacity, release).of(container).adj
 
-    assert adj(max(one, other)) <= adj(min(one, other))
+@given(st.data(), RELEASES, st.integers(1 << 28, 1 << 45))
+def test_a_burstable_oom_score_adj_lies_between_3_and_999(
+    data: st.DataObject, release: Release, capacity: int
+) -> None:
+    pod = data.draw(burstable_pods(release))
+    adj = PodAdj(pod, QosClass.BURSTABLE, capacity, release)
+    assert all(3 <= adj.of(container).adj <= 999 for container in all_containers(pod))
+
+
+@given(st.data(), RELEASES, st.integers(0, 1 << 52), st.integers(0, 1 << 52), st.integers(1 << 28, 1 << 45))
+def test_raising_a_memory_request_never_raises_the_score(
+    data: st.DataObject, release: Release, one: int, other: int, capacity: int
+) -> None:
+    """Not the container's own, nor any other's, where no pod-level request is shared between them."""
+    pod = data.draw(burstable_pods(release).filter(lambda pod: pod.spec.resources is None))
+    name = data.draw(st.sampled_from([container.name for container in all_containers(pod)]))
+
+    def adjs(request: int) -> list[int]:
+        changed = _with(pod, name, "memory", str(request), requests=True, limits=False)
+        found = PodAdj(changed, QosClass.BURSTABLE, capacity, release)
+        return [found.of(container).adj for container in all_containers(changed)]
+
+    assert all(
+        after <= before for after, before in zip(adjs(max(one, other)), adjs(min(one, other)), strict=True)
+    )
 
 
 NODE = Node(name="n1", memory_capacity_bytes=16 << 30)

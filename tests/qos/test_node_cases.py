@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, NodeSetup, node_of
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node_of
 from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
 from kubectl_qos.k8s.limit_range import with_limit_ranges
 from kubectl_qos.k8s.objects import LimitRange, NodeObject, Pod, convert, resource_list
+from kubectl_qos.k8s.oci_runtime import OciRuntime
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.present.words import formula
 from kubectl_qos.qos import cgroup_names, node_cgroups, pod_cgroup
 from kubectl_qos.qos.cgroup_values import kubelet_files
 from kubectl_qos.qos.eviction import PodUsage, rank_memory
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import Answer, outcome, resize_refusals
 from tests.qos.corner import MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
 
@@ -145,9 +148,12 @@ def test_row_084_crun_has_a_child_for_the_processes() -> None:
     assert UID_ in pod_path
     scope = cgroup_names.container_path(pod_path, "cri-o://abc", kubelet, "cri-o://1.36.0")
     assert scope == f"{pod_path}/crio-abc.scope"
-    assert cgroup_names.process_path(scope, "crun", kubelet, 2) == f"{scope}/container"
-    assert cgroup_names.process_path(scope, "runc", kubelet, 2) == scope
-    assert cgroup_names.process_path(scope, "crun", kubelet, 1) == scope
+    crun = OciRuntime.parse("crun 1.29.1")
+    assert cgroup_names.process_path(scope, kubelet, Node(oci_runtime=crun)) == f"{scope}/container"
+    assert cgroup_names.process_path(scope, kubelet, Node()) == scope
+    assert cgroup_names.process_path(scope, kubelet, Node(oci_runtime=crun, cgroup_version=1)) == scope
+    found = on(one("requests: {cpu: 1}"), node=Node(oci_runtime=crun, memory_capacity_bytes=16 << 30))
+    assert found.containers[0].process_path == f"{found.containers[0].cgroup.path}/container"
 
 
 def test_row_091_the_gate_alone_changes_nothing_visible() -> None:
@@ -255,3 +261,14 @@ def test_row_105_exclusive_cpus_cannot_be_resized() -> None:
     new = default_pod(one("limits: {cpu: 2, memory: 1Gi}"), R136)
     static = NodeSetup.of(replace(MACHINE), Kubelet(cpu_manager_policy="static"), R136)
     assert outcome(old, new, static).answer is Answer.INFEASIBLE
+
+
+def test_row_112_a_restricted_runtime_shows_in_the_prediction_and_the_rank() -> None:
+    node = replace(MACHINE, runtime_oom_score_adj=0)
+    found = on(one("limits: {cpu: 1, memory: 1Gi}"), node=node)
+    assert (found.containers[0].oom_score_adj, found.containers[0].asked.oom_score_adj) == (0, -997)
+    reason = found.containers[0].oom_score_adj_reason
+    assert reason is not None
+    assert formula(reason).startswith("Guaranteed pods get -997, raised to 0, containerd's own")
+    ranking = rank_node([found.pod], node, Release.of("1.36"))
+    assert ranking.pods[0].containers[0].adj == 0

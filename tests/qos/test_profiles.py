@@ -7,10 +7,10 @@ import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import Annotations, Pod, decoder_of
+from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, decoder_of, resource_list
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.sharing import Sharing
-from kubectl_qos.qos.ranking import Profiles, rank_node
+from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node
 from tests.cluster.cluster_objects import recorded_pods
 
 CAPACITY = 4 << 30
@@ -21,6 +21,24 @@ def decoded(raw: object) -> Pod:
     return decoder_of(Pod).decode(msgspec.json.encode(raw))
 
 
+def facts(ranking: Ranking) -> list[tuple[object, ...]]:
+    """Everything that a ranking says, the totals that are made when asked for too."""
+    return [
+        (
+            *row[:-1],
+            row.profile.qos,
+            row.profile.computed_class,
+            row.profile.containers,
+            row.profile.always_alive,
+            row.profile.request_bytes,
+            row.profile.limit_bytes,
+            row.profile.pod_level_limit_bytes,
+            row.profile.eviction_request,
+        )
+        for row in ranking.pods
+    ]
+
+
 @pytest.mark.parametrize("version", ["1.20", "1.28", "1.30", "1.33", "1.36"])
 def test_sharing_changes_no_ranking(version: str) -> None:
     release = Release.of(version)
@@ -28,7 +46,8 @@ def test_sharing_changes_no_ranking(version: str) -> None:
     plain = [default_pod(decoded(raw), release) for raw in recorded_pods()]
     shared = [default_pod(sharing.pod(decoded(raw)), release) for raw in recorded_pods() * 2][60:]
     rank_node(shared, NODE, release, profiles=profiles)
-    assert rank_node(shared, NODE, release, profiles=profiles) == rank_node(plain, NODE, release)
+    again = rank_node(shared, NODE, release, profiles=profiles)
+    assert facts(again) == facts(rank_node(plain, NODE, release))
 
 
 def test_what_changes_a_profile_is_part_of_it() -> None:
@@ -44,6 +63,8 @@ def test_what_changes_a_profile_is_part_of_it() -> None:
     critical = replace(pod.spec, priority=2_000_001_000, priority_class_name="system-node-critical")
     assert adj(replace(pod, spec=critical)) == -997
     assert adj(replace(pod, status=replace(pod.status, qos_class="BestEffort"))) == 1000
+    shared = ResourceRequirements(requests=resource_list({"memory": "2Gi"}))
+    assert adj(replace(pod, spec=replace(pod.spec, resources=shared))) == 500
     static = replace(pod.metadata, annotations=Annotations(config_source="file"))
     named = replace(pod.spec, priority_class_name="system-node-critical")
     assert adj(replace(pod, spec=named)) == 750
@@ -53,6 +74,7 @@ def test_what_changes_a_profile_is_part_of_it() -> None:
 def test_the_same_spec_is_computed_once() -> None:
     release = Release.of("1.36")
     sharing, profiles = Sharing(), Profiles(CAPACITY, release)
-    raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}]}}
+    of_the_pod = {"requests": {"memory": "2Gi"}}
+    raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
     first, second = (profiles.of(sharing.pod(decoded(raw))) for _ in range(2))
     assert first is second

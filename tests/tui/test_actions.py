@@ -16,6 +16,7 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
+from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.widgets.document import TextScroll
 from kubectl_qos.tui.widgets.fold import FoldTitle
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -27,6 +28,7 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.TABLE: (LineTable,),
     Room.TEXT: (TextScroll,),
     Room.EXPLAIN: (ExplainScreen,),
+    Room.TREE: (TreeScreen,),
     Room.EDIT: (EditScreen,),
     Room.PATCH: (PatchScreen,),
     Room.PROMPT: (Prompt,),

@@ -108,6 +108,11 @@ def test_explain_folded(snap_compare: Compare) -> None:
     assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=keys("d", "z", "tab", "enter"))
 
 
+@BOTH
+def test_tree(snap_compare: Compare, size: Size) -> None:
+    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("v"))
+
+
 def opened(name: str, *pressed: str) -> Steps:
     async def steps(pilot: Pilot[Any]) -> None:
         await settled(pilot)

@@ -228,10 +228,6 @@ class MainScreen(QosScreen):
     def _group_opened(self) -> None:
         self._focus_pane("pods")
 
-    @on(LineTable.Selected, "#pods")
-    def _pod_opened(self) -> None:
-        self.action_explain()
-
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """In a narrow terminal the panes take turns: the focused one is shown."""
         if event.widget.id in PANES:
@@ -264,6 +260,7 @@ class MainScreen(QosScreen):
         elif self.marked:
             self._mark(frozenset())
 
+    @on(LineTable.Selected, "#pods")
     def action_explain(self) -> None:
         """Why this pod stands where it stands."""
         self._with_pod(self.qos.explain)
@@ -271,6 +268,10 @@ class MainScreen(QosScreen):
     def action_edit(self) -> None:
         """Change its requests and limits."""
         self._with_pod(self.qos.edit)
+
+    def action_tree(self) -> None:
+        """The cgroups of its node."""
+        self._with_pod(self.qos.show_cgroups)
 
     def _with_pod(self, open_screen: Callable[[Any], None]) -> None:
         facts, row = self.qos.facts, self.pods.row

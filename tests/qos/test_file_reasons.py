@@ -1,0 +1,47 @@
+"""Each predicted cgroup file has a reason, and the right one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_qos.qos.reason import Rule
+from tests.qos.corner import MACHINE, on, one
+
+LIMITED = one("limits: {cpu: 500m, memory: 1Gi, hugepages-2Mi: 64Mi}")
+OTHER_RUNTIME = replace(MACHINE, hugepage_sizes=("2MB",), runtime="cri-o://1.36.0")
+
+
+@pytest.mark.parametrize("cgroup_version", [1, 2])
+def test_every_file_says_why(cgroup_version: int) -> None:
+    found = on(LIMITED, node=replace(OTHER_RUNTIME, cgroup_version=cgroup_version), pod_pids_limit=100)
+    for cgroup in (found.cgroup, found.containers[0].cgroup):
+        assert cgroup.reasons.keys() == cgroup.files.keys()
+
+
+def test_the_files_of_cgroup_v1_have_the_reasons_of_their_own_controller() -> None:
+    reasons = on(LIMITED, node=replace(OTHER_RUNTIME, cgroup_version=1)).containers[0].cgroup.reasons
+    assert {name: reason.rule for name, reason in reasons.items()} == {
+        "cpu/cpu.shares": Rule.CPU_WEIGHT,
+        "cpu/cpu.cfs_period_us": Rule.CPU_QUOTA,
+        "cpu/cpu.cfs_quota_us": Rule.CPU_QUOTA,
+        "memory/memory.limit_in_bytes": Rule.MEMORY_LIMIT,
+        "memory/memory.memsw.limit_in_bytes": Rule.SWAP_NONE,
+        "hugetlb/hugetlb.2MB.limit_in_bytes": Rule.HUGEPAGES,
+    }
+
+
+@pytest.mark.parametrize(
+    ("release", "behavior", "rule"),
+    [
+        ("1.36", "", Rule.SWAP_NONE),
+        ("1.36", "LimitedSwap", Rule.SWAP_SHARE),
+        ("1.29", "UnlimitedSwap", Rule.SWAP_UNLIMITED),
+    ],
+)
+def test_swap_is_none_a_share_or_unlimited(release: str, behavior: str, rule: Rule) -> None:
+    node = replace(MACHINE, swap_capacity_bytes=4 << 30)
+    pod = one("requests: {memory: 1Gi}, limits: {memory: 2Gi}")
+    found = on(pod, release, node, {"NodeSwap": True}, memory_swap_behavior=behavior)
+    assert found.containers[0].cgroup.reasons["memory.swap.max"].rule is rule
