@@ -54,6 +54,7 @@ golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
 bench: $(VENV)/.installed  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/list.py
+	$(BIN)/python benchmarks/predict.py
 
 binary: $(VENV)/.installed  ## a folder with a binary that needs no Python: dist/kubectl-qos
 	$(BIN)/pyinstaller --noconfirm --log-level WARN build.spec

@@ -30,8 +30,8 @@ def _open_ui(options: argparse.Namespace) -> int:
     """The terminal UI on what the flags name; for `edit`, on the edit screen of its target."""
     from dataclasses import replace
 
-    from kubectl_qos.cli.explain import find_pod, parse_targets
     from kubectl_qos.cli.sources import asked
+    from kubectl_qos.cli.targets import find_pod, parse_targets
     from kubectl_qos.errors import UsageError
 
     targets = parse_targets(getattr(options, "target", []))

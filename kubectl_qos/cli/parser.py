@@ -20,6 +20,7 @@ examples:
   kubectl qos top --node worker-2            the kill order of one node
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
   kubectl qos tree node/worker-2             its cgroups and what is written there
+  kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
 """
@@ -60,6 +61,7 @@ def build() -> argparse.ArgumentParser:
     _add_top(commands, shared)
     _add_explain(commands, shared)
     _add_tree(commands, shared)
+    _add_compare(commands, shared)
     _add_edit(commands, shared)
     version = commands.add_parser(
         "version",
@@ -128,6 +130,35 @@ def _add_tree(commands: argparse._SubParsersAction[_Parser], shared: _Parser) ->
     tree.add_argument("-o", "--output", choices=("json", "yaml"), metavar="json|yaml", help="output format")
 
 
+def _add_compare(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="what a node upgrade or another setting would change",
+        description="The same pods on the same node with another release or setting: what differs.",
+        parents=[shared],
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    compare.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        default=[],
+        help="pod/web-0 in full, node/worker-1 or nothing as a table",
+    )
+    compare.add_argument("--to", metavar="RELEASE", help="the kubelet's release after it, such as 1.37")
+    compare.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting after it: cgroupDriver=cgroupfs, cgroupVersion=1, featureGates.MemoryQoS=true, …",
+    )
+    compare.add_argument(
+        "-o", "--output", choices=("json", "yaml"), metavar="json|yaml", help="output format"
+    )
+
+
 def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
     edit = commands.add_parser(
         "edit",
@@ -164,6 +195,15 @@ def _shared() -> _Parser:
     facts.add_argument("--no-usage", action="store_true", help="do not ask for memory usage")
     facts.add_argument(
         "--node-memory", metavar="SIZE", help="memory of nodes whose capacity is not known, such as 16Gi"
+    )
+    facts.add_argument(
+        "--assume",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting of the nodes that no API tells: ociRuntime=crun-1.22, cgroupVersion=1, …",
+    )
+    facts.add_argument(
+        "--feature-gates", action="append", metavar="GATE=BOOL,…", help="gates of the kubelets"
     )
     shared.add_argument("-v", "--v", dest="verbosity", type=int, metavar="LEVEL", help="9 shows tracebacks")
     return shared

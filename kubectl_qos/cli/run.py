@@ -15,6 +15,7 @@ _COMMANDS = {
     "top": "kubectl_qos.cli.top",
     "explain": "kubectl_qos.cli.explain",
     "tree": "kubectl_qos.cli.tree",
+    "compare": "kubectl_qos.cli.compare",
 }
 
 

@@ -10,7 +10,8 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.settings import FEATURE_GATES, Setting
+from kubectl_qos.k8s.snapshot import Known, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Asked:
 
 def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
     """The source and scope that the flags name. Raises QosError."""
-    memory = _node_memory(getattr(options, "node_memory", None))
+    known = _known(options)
     files = getattr(options, "filename", None) or []
     demo = getattr(options, "demo", False)
     if files and demo:
@@ -37,15 +38,15 @@ def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
     if demo:
         from kubectl_qos.cluster.demo import DemoSource
 
-        source = DemoSource()
+        source = DemoSource(known)
     elif files:
         from kubectl_qos.cluster.files import FileSource
 
-        found = FileSource(files, recursive=getattr(options, "recursive", False), memory_bytes=memory)
+        found = FileSource(files, recursive=getattr(options, "recursive", False), known=known)
         problems = tuple(str(problem) for problem in found.problems)
         source = found
     else:
-        source = _live(options, memory)
+        source = _live(options, known)
     return Asked(source, scope_of(options, source, names), problems, bool(problems))
 
 
@@ -69,7 +70,7 @@ def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] =
     )
 
 
-def _live(options: argparse.Namespace, memory: int | None) -> Source:
+def _live(options: argparse.Namespace, known: Known) -> Source:
     from kubectl_qos.cluster.connection import ConnectionOptions, connect
     from kubectl_qos.cluster.live import LiveSource
 
@@ -84,8 +85,16 @@ def _live(options: argparse.Namespace, memory: int | None) -> Source:
         connection,
         with_usage=not getattr(options, "no_usage", False),
         with_configuration=options.command != "top",
-        memory_bytes=memory,
+        known=known,
     )
+
+
+def _known(options: argparse.Namespace) -> Known:
+    """What the flags say about nodes; kubectl's own form of feature gates among it."""
+    settings = [Setting.parse(text) for text in getattr(options, "assume", [])]
+    for gates in getattr(options, "feature_gates", []):
+        settings += [Setting.parse(f"{FEATURE_GATES}{gate}") for gate in gates.split(",") if gate]
+    return Known(_node_memory(getattr(options, "node_memory", None)), tuple(settings))
 
 
 def _node_memory(text: str | None) -> int | None:

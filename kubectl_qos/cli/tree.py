@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.explain import Target, find_pod, parse_targets
 from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.targets import Target, find_pod, node_name, parse_targets
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.structured import to_json, to_yaml
 from kubectl_qos.present.tree import file_lines, subject, tree_lines, tree_notes, tree_values
 from kubectl_qos.qos.cgroup_tree import CgroupTree, cgroup_tree, path_to, with_cgroup_version
-
-_NODE_KINDS = frozenset({"no", "node", "nodes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     if files and output:
         raise UsageError("--files and -o cannot be used together")
     options.no_usage = True  # cgroup values do not depend on it, and asking takes time
-    node = _node_name(words)
+    node = node_name(words)
     targets = [] if node is not None else parse_targets(words)
     if len(targets) > 1:
         raise UsageError("one node or pod can be shown at a time")
@@ -60,20 +58,6 @@ def run(options: argparse.Namespace) -> int:
         _print_values(found, output)
     streams.notes(f"error: {problem}" for problem in wanted.problems)
     return EXIT_ERROR if wanted.failed else 0
-
-
-def _node_name(words: Sequence[str]) -> str | None:
-    """The node that is asked for, None if it is something else. Raises UsageError."""
-    first, *rest = words or [""]
-    kind, slash, name = first.partition("/")
-    if kind.lower() not in _NODE_KINDS:
-        return None
-    names = [name, *rest] if slash else rest
-    if len(names) != 1 or not names[0]:
-        raise UsageError(
-            "one node can be shown at a time", hint="kubectl qos tree node/worker-1; without a name, all"
-        )
-    return names[0]
 
 
 def _nodes(wanted: Asked, version: int | None) -> _Found:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
 DEMO_FILE: Final = Path(__file__).with_name("demo.json")
 DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -26,9 +26,12 @@ class DemoSource:
     is_live = False
     default_namespace = None
 
+    def __init__(self, known: Known = NOTHING_KNOWN) -> None:
+        self._known = known
+
     @cached_property
     def _files(self) -> FileSource:
-        return FileSource([str(DEMO_FILE)])
+        return FileSource([str(DEMO_FILE)], known=self._known)
 
     def now(self) -> datetime:
         """The demo's frozen moment."""

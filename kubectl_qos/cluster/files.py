@@ -11,7 +11,7 @@ from typing import Any, Final
 from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 
@@ -23,11 +23,11 @@ class FileSource:
     default_namespace = None
 
     def __init__(
-        self, paths: Sequence[str], *, recursive: bool = False, memory_bytes: int | None = None
+        self, paths: Sequence[str], *, recursive: bool = False, known: Known = NOTHING_KNOWN
     ) -> None:
         self._paths = paths
         self._recursive = recursive
-        self._memory_bytes = memory_bytes
+        self._known = known
         self._found = read(paths, recursive=recursive)
 
     @property
@@ -51,7 +51,7 @@ class FileSource:
             pods=tuple(self._found.pods),
             nodes=self._found.nodes,
             usage=self._found.usage,
-            assumed_memory_bytes=self._memory_bytes,
+            known=self._known,
         )
 
     def raw(self, pod: Pod) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, OTHER_PODS, Known, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 NODES_ONE_BY_ONE: Final = 8
@@ -41,14 +41,14 @@ class LiveSource:
         *,
         with_usage: bool = True,
         with_configuration: bool = False,
-        memory_bytes: int | None = None,
+        known: Known = NOTHING_KNOWN,
         progress: Progress | None = None,
     ) -> None:
         self._connection = connection
         self._api = Api(connection)
         self._with_usage = with_usage
         self._configurations = KubeletConfigurations(self._api) if with_configuration else None
-        self._memory_bytes = memory_bytes
+        self._known = known
         self._progress = progress
 
     @property
@@ -85,7 +85,7 @@ class LiveSource:
             usage=usage,
             kubelets=kubelets,
             missing=tuple(missing),
-            assumed_memory_bytes=self._memory_bytes,
+            known=self._known,
             server_version="" if nodes else self._server_version(),
         )
 

@@ -13,6 +13,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.settings import Setting, changed
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 
@@ -50,11 +51,22 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a person says about nodes: the memory of those that no source knows, and settings of all."""
+
+    memory_bytes: int | None = None
+    settings: tuple[Setting, ...] = ()
+
+
+NOTHING_KNOWN: Final = Known()
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Pods, their nodes and their usage.
 
     `pods` holds at least the pods asked for; of nodes that are ranked it holds every pod that the source
-    could see. `usage_age_seconds` is the age of the oldest sample used, None where there is no usage.
+    could see. `known` is what a person said about the nodes.
     """
 
     pods: tuple[Pod, ...] = ()
@@ -63,7 +75,7 @@ class Snapshot:
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
     server_version: str = ""
-    assumed_memory_bytes: int | None = None
+    known: Known = NOTHING_KNOWN
 
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""
@@ -76,12 +88,13 @@ class Snapshot:
         if found is None:
             node = Node(
                 name=node_name,
-                memory_capacity_bytes=self.assumed_memory_bytes,
+                memory_capacity_bytes=self.known.memory_bytes,
                 kubelet_version=str(release),
             )
         else:
             node = node_of(found, kubelet)
-        return NodeSetup(node, kubelet, release)
+        setup = NodeSetup(node, kubelet, release)
+        return changed(setup, self.known.settings) if self.known.settings else setup
 
     def by_node(self) -> dict[str, list[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kubectl_qos.edit.preview import FileChange, Landing, Preview
+from kubectl_qos.edit.effects import Effects, FileChange
+from kubectl_qos.edit.preview import Landing, Preview
 from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.amounts import UNKNOWN, binary, cpu, escape
@@ -47,26 +48,28 @@ class Part:
 def preview_parts(preview: Preview) -> tuple[Part, ...]:
     """Class, OOM, rank, cgroup files, room on the node, the server's verdict and how it can land."""
     return (
-        _class(preview),
-        _oom(preview),
-        _rank(preview),
-        *_cgroup(preview),
+        *effect_parts(preview.effects),
         *_room(preview),
         _server(preview),
         _landing(preview),
     )
 
 
-def _class(preview: Preview) -> Part:
-    before, after = preview.before.qos_class, preview.after.qos_class
+def effect_parts(effects: Effects) -> tuple[Part, ...]:
+    """Class, OOM, rank and cgroup files."""
+    return (_class(effects), _oom(effects), _rank(effects), *_cgroup(effects))
+
+
+def _class(effects: Effects) -> Part:
+    before, after = effects.before.qos_class, effects.after.qos_class
     if before is after:
         return Part("Class", f"{before.value}, stays")
     return Part("Class", f"{before.value} → {after.value}", changed=True)
 
 
-def _oom(preview: Preview) -> Part:
+def _oom(effects: Effects) -> Part:
     changes = []
-    for one in preview.containers:
+    for one in effects.containers:
         name = escape(one.name)
         changes.append(_numbers(f"{name} oom_score_adj", one.adj_before, one.adj_after))
         changes.append(_numbers(f"{name} oom_score", one.score_before, one.score_after))
@@ -82,20 +85,20 @@ def _number(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def _rank(preview: Preview) -> Part:
-    node = preview.after.setup.node.name
+def _rank(effects: Effects) -> Part:
+    node = effects.after.setup.node.name
     title = f"Kill rank on {escape(node)}" if node else "Kill rank"
-    if preview.rank_before is None or preview.rank_after is None:
+    if effects.rank_before is None or effects.rank_after is None:
         return Part(title, UNKNOWN)
-    before, after = preview.rank_before, preview.rank_after
+    before, after = effects.rank_before, effects.rank_after
     sentences = []
-    if preview.overtaken_by:
-        sentences.append(f"now killed before it: {_pods(preview.overtaken_by)}")
-    if preview.overtakes:
-        sentences.append(f"now killed after it: {_pods(preview.overtakes)}")
+    if effects.overtaken_by:
+        sentences.append(f"now killed before it: {_pods(effects.overtaken_by)}")
+    if effects.overtakes:
+        sentences.append(f"now killed after it: {_pods(effects.overtakes)}")
     if before == after:
-        return Part(title, f"{before} of {preview.ranked}, stays", sentences=tuple(sentences))
-    answer = f"{before} → {after} of {preview.ranked}"
+        return Part(title, f"{before} of {effects.ranked}, stays", sentences=tuple(sentences))
+    answer = f"{before} → {after} of {effects.ranked}"
     return Part(title, answer, sentences=tuple(sentences), changed=True)
 
 
@@ -105,20 +108,29 @@ def _pods(keys: Iterable[PodKey]) -> str:
     return ", ".join(names[:SHOWN_PODS]) + more
 
 
-def _cgroup(preview: Preview) -> Iterator[Part]:
+def _cgroup(effects: Effects) -> Iterator[Part]:
     """One part for the pod and each container whose files change, and one for a new place in the tree."""
-    old, new = preview.before.cgroup.path, preview.after.cgroup.path
+    old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
         sentences = (f"from {old}", f"to {new}")
         yield Part("cgroup", "another place in the tree", sentences=sentences, changed=True)
-    for container in dict.fromkeys(file.container for file in preview.files):
-        files = [file for file in preview.files if file.container == container]
+    for container in dict.fromkeys(file.container for file in effects.files):
+        files = [file for file in effects.files if file.container == container]
         whose = f"container {escape(container)}" if container else "pod"
         path = short_path(files[0].path)
         changes = tuple(_file(file) for file in files)
         yield Part(f"cgroup of {whose}", f"{path}/", changes, changed=True)
-    if old == new and not preview.files:
+    if old == new and not effects.files:
         yield Part("cgroup", "no file changes")
+
+
+def file_parts(files: Iterable[FileChange]) -> Iterator[Part]:
+    """Files of the cgroups above the pods, one part for each directory."""
+    by_path: dict[str, list[FileChange]] = {}
+    for file in files:
+        by_path.setdefault(file.path, []).append(file)
+    for path, found in by_path.items():
+        yield Part(f"cgroup {escape(path)}", "", tuple(map(_file, found)), changed=True)
 
 
 def _file(file: FileChange) -> Change:

@@ -294,8 +294,8 @@ def _notes(
             f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
             " have no rank (--node-memory 16Gi assumes one)"
         )
-    elif snapshot.assumed_memory_bytes and any(name not in snapshot.nodes for name in rankings):
-        yield f"nodes that are not known are assumed to have {binary(snapshot.assumed_memory_bytes)}"
+    elif snapshot.known.memory_bytes and any(name not in snapshot.nodes for name in rankings):
+        yield f"nodes that are not known are assumed to have {binary(snapshot.known.memory_bytes)}"
     outside = {str(setup.release) for setup in setups.values() if setup.release.assumed}
     if outside:
         stand_in = ", ".join(sorted(outside))

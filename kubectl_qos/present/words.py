@@ -172,7 +172,9 @@ def _share(inputs: dict[str, Any], _: object) -> str:
     return f"plus {binary(inputs['share'])} of the pod-level request"
 
 
-def _protection(inputs: dict[str, Any], _: object) -> str:
+def _protection(inputs: dict[str, Any], result: object) -> str:
+    if result == "0":
+        return "MemoryQoS protects nothing here"
     return f"MemoryQoS protects the request of {binary(inputs['request'])}"
 
 

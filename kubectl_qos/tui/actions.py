@@ -22,6 +22,7 @@ class Room(StrEnum):
     PROMPT = "In the line for filters and places"
     EXPLAIN = "Explanation"
     TREE = "Cgroups of a node"
+    COMPARE = "What another setting would change"
     FOLD = "On the title of a section"
     EDIT = "Edit"
     PATCH = "Patch and manifest"
@@ -63,6 +64,7 @@ ACTIONS: Final = (
     Action(Room.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
     Action(Room.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True),
     Action(Room.MAIN, "tree", ("v",), "cgroups", "the cgroup tree of the pod's node, with its values"),
+    Action(Room.MAIN, "compare", ("u",), "what if", "what an upgrade or another setting would change"),
     Action(
         Room.MAIN,
         "filter",
@@ -107,6 +109,12 @@ ACTIONS: Final = (
     Action(Room.TREE, "copy", ("c",), "copy", "copy the tree as text", footer=True),
     Action(Room.TREE, "export", ("x",), "export", "save every file with its path and content", footer=True),
     Action(Room.TREE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(Room.COMPARE, "page_up", ("pageup",), "page up", "a page up", priority=True),
+    Action(Room.COMPARE, "page_down", ("pagedown",), "page down", "a page down", priority=True),
+    Action(
+        Room.COMPARE, "copy", ("ctrl+s",), "copy", "copy what changes as text", footer=True, priority=True
+    ),
+    Action(Room.COMPARE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
     Action(Room.EDIT, "patch", ("ctrl+s",), "patch", "show the patch and the manifest to save", footer=True),
     Action(
         Room.EDIT,

@@ -132,6 +132,13 @@ class QosApp(App[QosError]):
         if self.facts is not None:
             self.push_screen(TreeScreen(pod, self.facts))
 
+    def compare(self, pod: Pod) -> None:
+        """Open the question what another release or setting would change for a pod."""
+        from kubectl_qos.tui.screens.compare import CompareScreen
+
+        if self.facts is not None:
+            self.push_screen(CompareScreen(pod, self.facts))
+
     def read(self, title: str, lines: Iterable[str]) -> None:
         """Show a text over the screen."""
         from kubectl_qos.tui.screens.help import TextScreen

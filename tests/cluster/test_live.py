@@ -11,7 +11,7 @@ import pytest
 from kubectl_qos.cluster.live import NODES_ONE_BY_ONE, LiveSource
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Known, Scope, Snapshot
 from kubectl_qos.present.rows import Rows, missing_sentence, rows_of
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
@@ -185,7 +185,7 @@ def test_without_the_nodes_nothing_is_invented(cluster: Cluster) -> None:
 
 def test_a_given_memory_stands_in_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
     cluster.objects.forbidden = {"/api/v1/nodes/worker-1"}
-    rows = cluster.rows(Scope(namespace="shop"), memory_bytes=16 << 30)
+    rows = cluster.rows(Scope(namespace="shop"), known=Known(16 << 30))
     assert ranks(rows)["web"] == 1
 
 

@@ -52,10 +52,10 @@ USAGE = {("n", name): PodUsage({"c": ContainerUsage(GI)}) for name in ("mine", "
 def test_a_larger_request_moves_the_pod_behind_others() -> None:
     change = [edit(Side.REQUESTS, "memory", "6Gi")]
     found = preview(MINE, change, SETUP, OTHERS, USAGE)
-    assert (found.rank_before, found.rank_after, found.ranked) == (2, 3, 3)
-    assert found.overtaken_by == (("n", "high"),)
-    assert found.overtakes == ()
-    container = found.containers[0]
+    assert (found.effects.rank_before, found.effects.rank_after, found.effects.ranked) == (2, 3, 3)
+    assert found.effects.overtaken_by == (("n", "high"),)
+    assert found.effects.overtakes == ()
+    container = found.effects.containers[0]
     assert (container.adj_before, container.adj_after) == (938, 625)
     assert container.score_before is not None
     assert container.score_after is not None
@@ -64,13 +64,15 @@ def test_a_larger_request_moves_the_pod_behind_others() -> None:
 
 def test_a_smaller_request_moves_it_forward() -> None:
     found = preview(OTHERS[1], [edit(Side.REQUESTS, "memory", "1Mi")], SETUP, [MINE, OTHERS[0]], USAGE)
-    assert (found.rank_before, found.rank_after) == (3, 1)
-    assert set(found.overtakes) == {("n", "mine"), ("n", "low")}
+    assert (found.effects.rank_before, found.effects.rank_after) == (3, 1)
+    assert set(found.effects.overtakes) == {("n", "mine"), ("n", "low")}
 
 
 def test_the_files_that_change_are_named_with_both_values() -> None:
     found = preview(MINE, [edit(Side.LIMITS, "memory", "2Gi")], SETUP)
-    changes = {(one.path.rpartition("/")[2], one.name): (one.before, one.after) for one in found.files}
+    changes = {
+        (one.path.rpartition("/")[2], one.name): (one.before, one.after) for one in found.effects.files
+    }
     assert changes == {
         ("kubepods-burstable-podu_mine.slice", "memory.max"): ("max", str(2 * GI)),
         ("cri-containerd-<id>.scope", "memory.max"): ("max", str(2 * GI)),
@@ -80,10 +82,10 @@ def test_the_files_that_change_are_named_with_both_values() -> None:
 def test_a_change_of_class_needs_a_new_pod() -> None:
     change = [edit(side, name, value) for side in Side for name, value in (("cpu", "1"), ("memory", "1Gi"))]
     found = preview(MINE, change, SETUP)
-    assert found.changes_class
+    assert found.effects.changes_class
     assert (found.before.qos_class, found.after.qos_class) == (QosClass.BURSTABLE, QosClass.GUARANTEED)
     assert found.landing is Landing.RECREATE
-    assert found.containers[0].adj_after == -997
+    assert found.effects.containers[0].adj_after == -997
 
 
 @pytest.mark.parametrize(
@@ -173,4 +175,4 @@ def test_a_preview_is_the_prediction_of_the_changed_pod(edits: list[Edit]) -> No
     assert found.after.qos_class is expected.qos_class
     assert found.after.containers == expected.containers
     assert found.after.cgroup == expected.cgroup
-    assert bool(found.files) <= bool(found.edits)
+    assert bool(found.effects.files) <= bool(found.edits)

@@ -65,3 +65,17 @@ def test_tree(run: Run, name: str, arguments: list[str]) -> None:
     done = run("tree", "--demo", *arguments)
     assert done.code == 0
     assert_as_kept(name, done.out + done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("compare-node", ["node/worker-3", "--to", "1.37"]),
+        ("compare-pod", ["pod/db-0", "-n", "data", "--set", "featureGates.MemoryQoS=true"]),
+        ("compare-yaml", ["pod/db-0", "-n", "data", "--set", "cgroupVersion=1", "-o", "yaml"]),
+    ],
+)
+def test_compare(run: Run, name: str, arguments: list[str]) -> None:
+    done = run("compare", "--demo", *arguments)
+    assert done.code == 0
+    assert_as_kept(name, done.out + done.err)

@@ -134,3 +134,29 @@ def test_names_cannot_write_to_the_terminal(run: Run, tmp_path: Path) -> None:
         done = run("explain", "pod/red\x1b[31m", "-f", path, *output)
         assert done.code == 0, done.err
         assert not set(done.out) & set("\x1b\x07\x9b"), output
+
+
+def test_what_a_person_knows_of_the_nodes_counts(run: Run) -> None:
+    done = run(
+        *("explain", "--demo", "pod/db-0", "-n", "data"),
+        *("--assume", "ociRuntime=crun-1.22", "--feature-gates", "MemoryQoS=true,NodeSwap=true"),
+    )
+    assert done.code == 0
+    assert "its processes, by crun" in done.out
+    assert "memory.min = 0" in done.out
+    assert "a current runc" not in done.out
+    assert "feature gates at their defaults" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--assume", "x=1"], "error: there is no setting 'x'"),
+        (["--feature-gates", "MemoryQoS"], "error: 'featureGates.MemoryQoS' is no setting"),
+        (["--feature-gates", "MemoryQoS=maybe"], "error: featureGates.MemoryQoS=maybe: true or false"),
+    ],
+)
+def test_what_a_person_cannot_know_is_refused(run: Run, flags: list[str], sentence: str) -> None:
+    done = run("top", "--demo", *flags)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(sentence)

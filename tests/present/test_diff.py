@@ -52,7 +52,7 @@ def test_nothing_changed_is_said_part_by_part() -> None:
 
 def test_scores_have_before_after_and_difference() -> None:
     found = previewed(API, ("requests", "memory", "1Gi"))
-    change = found.containers[0]
+    change = found.effects.containers[0]
     assert part(found, "OOM").changes == (
         Change("c oom_score_adj", "969", "938", "-31"),
         Change("c oom_score", str(change.score_before), str(change.score_after), "-20"),
@@ -85,7 +85,7 @@ def test_every_file_that_changes_is_there_under_its_owner() -> None:
             file.before or "not written",
             file.after or "not written",
         )
-        for file in found.files
+        for file in found.effects.files
     }
     assert ("cgroup of container c", "memory.max", str(2 << 30), str(3 << 30)) in shown
     assert ("cgroup of pod", "memory.max", str(2 << 30), str(3 << 30)) in shown

@@ -10,6 +10,7 @@ from kubectl_qos.present.columns import COLUMNS
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import ACTIONS, Action, Room, bindings, of_room, shown_key
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.compare import CompareScreen
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -29,6 +30,7 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.TEXT: (TextScroll,),
     Room.EXPLAIN: (ExplainScreen,),
     Room.TREE: (TreeScreen,),
+    Room.COMPARE: (CompareScreen,),
     Room.EDIT: (EditScreen,),
     Room.PATCH: (PatchScreen,),
     Room.PROMPT: (Prompt,),

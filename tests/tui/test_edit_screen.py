@@ -20,10 +20,11 @@ from kubectl_qos.present.structured import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
-from kubectl_qos.tui.screens.edit import EditScreen, effects_layout
+from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.document import Document, TextScroll
+from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.resource_form import QuantityField
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
 

@@ -109,6 +109,16 @@ def test_explain_folded(snap_compare: Compare) -> None:
 
 
 @BOTH
+def test_compare(snap_compare: Compare, size: Size) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await settled(pilot)
+        await press(pilot, "u")
+        await type_text(pilot, "1.37 memory=32Gi")
+
+    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+
+
+@BOTH
 def test_tree(snap_compare: Compare, size: Size) -> None:
     assert snap_compare(demo_app(), terminal_size=size, run_before=keys("v"))
 

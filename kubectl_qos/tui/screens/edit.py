@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -16,7 +15,7 @@ from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.diff import Change, Part, preview_parts
+from kubectl_qos.present.diff import preview_parts
 from kubectl_qos.present.rows import missing_sentence
 from kubectl_qos.present.words import step_sentence
 from kubectl_qos.qos.class_steps import Step, StepKind, steps_to
@@ -26,7 +25,8 @@ from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.dialogs import Confirm
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.document import Document, TextLayout, TextLine, TextScroll, harmless, wrapped
+from kubectl_qos.tui.widgets.document import Document, TextScroll
+from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.title_line import TitleLine
 
@@ -177,63 +177,3 @@ def _edit_of(step: Step) -> Edit | None:
     side = Side.LIMITS if step.kind is StepKind.SET_LIMIT else Side.REQUESTS
     owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
     return Edit(owner, side, step.resource, step.value)
-
-
-def effects_layout(parts: tuple[Part, ...], wrong_fields: int = 0, missing: Sequence[str] = ()) -> TextLayout:
-    """The preview as lines: `*` marks what changes, `!` what stands in the way.
-
-    Args:
-        parts: of the preview.
-        wrong_fields: so many fields have a text that nothing can be made of.
-        missing: what the effects would need and nobody knows.
-    """
-
-    def layout(width: int) -> list[TextLine]:
-        lines = []
-        if wrong_fields:
-            fields = "a field is" if wrong_fields == 1 else f"{wrong_fields} fields are"
-            lines += [
-                TextLine(text, "wrong") for text in wrapped(f"! {fields} wrong and counted as it was", width)
-            ]
-        for part in parts:
-            lines += _part(part, width)
-        for sentence in missing:
-            lines += [TextLine(text, "muted") for text in wrapped(f"note: {harmless(sentence)}", width, "  ")]
-        return lines
-
-    return layout
-
-
-def _part(part: Part, width: int) -> list[TextLine]:
-    sign, token = (" ", "answer")
-    if part.warns:
-        sign, token = "!", "wrong"
-    elif part.changed:
-        sign, token = "*", "changed"
-    title = f"{sign} {part.title}"
-    lines = [
-        TextLine(text, token) for text in wrapped(f"{title}: {part.answer}" if part.answer else title, width)
-    ]
-    label_width = max((len(change.label) for change in part.changes), default=0)
-    before_width = max((len(change.before) for change in part.changes), default=0)
-    for change in part.changes:
-        lines += _change(change, label_width, before_width, width)
-    for sentence in part.sentences:
-        lines += [TextLine(text) for text in wrapped(sentence, width, "    ")]
-    return lines
-
-
-def _change(change: Change, label_width: int, before_width: int, width: int) -> list[TextLine]:
-    label = change.label.ljust(label_width)
-    if not change.changed:
-        return [TextLine(f"    {label}  {change.before}")]
-    text = f"  * {label}  {change.before.rjust(before_width)} → {change.after}"
-    if change.delta:
-        text += f"  ({change.delta})"
-    if len(text) <= width:
-        return [TextLine(text, "changed")]
-    return [
-        TextLine(f"  * {change.label}", "changed"),
-        TextLine(f"      {change.before}", "changed"),
-        TextLine(f"    → {change.after}", "changed"),
-    ]

@@ -273,6 +273,10 @@ class MainScreen(QosScreen):
         """The cgroups of its node."""
         self._with_pod(self.qos.show_cgroups)
 
+    def action_compare(self) -> None:
+        """What another release or setting would change for it."""
+        self._with_pod(self.qos.compare)
+
     def _with_pod(self, open_screen: Callable[[Any], None]) -> None:
         facts, row = self.qos.facts, self.pods.row
         if facts is None or row is None:

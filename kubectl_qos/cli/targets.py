@@ -1,0 +1,111 @@
+"""What the words of a command name: pods, workloads, nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubectl_qos.cli.sources import Asked
+from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
+
+_NODE_KINDS = frozenset({"no", "node", "nodes"})
+_SHORT = {
+    "po": "Pod",
+    "pod": "Pod",
+    "pods": "Pod",
+    "deploy": "Deployment",
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "sts": "StatefulSet",
+    "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet",
+    "ds": "DaemonSet",
+    "daemonset": "DaemonSet",
+    "daemonsets": "DaemonSet",
+    "rs": "ReplicaSet",
+    "replicaset": "ReplicaSet",
+    "replicasets": "ReplicaSet",
+    "rc": "ReplicationController",
+    "replicationcontroller": "ReplicationController",
+    "job": "Job",
+    "jobs": "Job",
+    "cj": "CronJob",
+    "cronjob": "CronJob",
+    "cronjobs": "CronJob",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind and a name as given on the command line."""
+
+    kind: str
+    name: str
+
+
+def parse_targets(words: Sequence[str]) -> list[Target]:
+    """`pod/a deploy/b` or `pod a b` as kinds and names. Raises UsageError in kubectl's words."""
+    if any("/" in word for word in words):
+        if not all("/" in word for word in words):
+            raise UsageError(
+                "there is no need to specify a resource type as a separate argument when passing "
+                "arguments in resource/name form (e.g. 'kubectl qos explain pod/web-0')"
+            )
+        if any(word.count("/") > 1 for word in words):
+            raise UsageError("arguments in resource/name form may not have more than one slash")
+        return [_target(*word.split("/")) for word in words]
+    if len(words) == 1:
+        raise UsageError(
+            "resource(s) were provided, but no name was specified",
+            hint=f"for a pod of that name: pod/{words[0]}",
+        )
+    return [_target(words[0], name) for name in words[1:]] if words else []
+
+
+def _target(kind: str, name: str) -> Target:
+    found = _SHORT.get(kind.lower())
+    if found is None:
+        raise UsageError(
+            f'the server doesn\'t have a resource type "{kind}" with pods',
+            hint="pod, deployment, statefulset, daemonset, replicaset, job and cronjob have pods",
+        )
+    if not name:
+        raise UsageError("resource(s) were provided, but no name was specified")
+    return Target(found, name)
+
+
+def node_name(words: Sequence[str]) -> str | None:
+    """The node that is asked for, None if it is something else. Raises UsageError."""
+    first, *rest = words or [""]
+    kind, slash, name = first.partition("/")
+    if kind.lower() not in _NODE_KINDS:
+        return None
+    names = [name, *rest] if slash else rest
+    if len(names) != 1 or not names[0]:
+        raise UsageError("one node can be shown at a time", hint="write node/worker-1; without a name, all")
+    return names[0]
+
+
+def find_pod(target: Target, snapshot: Snapshot, wanted: Asked) -> Pod:
+    """The pod of a target, or the template of a workload. Raises InputError or ApiError."""
+    namespace = wanted.scope.namespace
+    for pod in snapshot.pods:
+        same_place = namespace is None or pod.namespace in {namespace, ""}
+        if pod.kind == target.kind and pod.name == target.name and same_place:
+            return pod
+    source = wanted.source
+    if source.is_live:
+        from kubectl_qos.cluster.live import LiveSource
+
+        if isinstance(source, LiveSource):
+            where = namespace or source.default_namespace or "default"
+            if target.kind == "Pod":
+                return source.pod(where, target.name)
+            return source.workload(target.kind, where, target.name)
+    kind = target.kind.lower()
+    raise InputError(
+        f'{kind}s "{target.name}" not found in {source.title}',
+        hint="kubectl qos top lists what there is" if snapshot.pods else "",
+    )

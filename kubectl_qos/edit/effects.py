@@ -1,0 +1,151 @@
+"""What differs for one pod between two predictions: scores, rank, cgroup files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.prediction import Prediction
+from kubectl_qos.qos.ranking import RankedPod, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One cgroup file whose content changes; None where the file is not written.
+
+    `container` is whose file it is, empty for the pod's own.
+    """
+
+    path: str
+    name: str
+    before: str | None
+    after: str | None
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerChange:
+    """A container's oom_score_adj and oom_score before and after; None is not known."""
+
+    name: str
+    adj_before: int | None
+    adj_after: int | None
+    score_before: int | None
+    score_after: int | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether one of the two numbers differs."""
+        return (self.adj_before, self.score_before) != (self.adj_after, self.score_after)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """A pod before and after.
+
+    `rank_*` are kill ranks on the node, None without one; `overtaken_by` were killed after this pod and now
+    before it, `overtakes` the other way round.
+    """
+
+    before: Prediction
+    after: Prediction
+    containers: tuple[ContainerChange, ...]
+    rank_before: int | None
+    rank_after: int | None
+    ranked: int
+    overtaken_by: tuple[PodKey, ...]
+    overtakes: tuple[PodKey, ...]
+    files: tuple[FileChange, ...]
+
+    @property
+    def changes_class(self) -> bool:
+        """Whether the pod is of another class."""
+        return self.before.qos_class is not self.after.qos_class
+
+    @property
+    def changes_path(self) -> bool:
+        """Whether the pod or a container is at another place in the cgroup tree."""
+        pairs = zip(self.before.containers, self.after.containers, strict=True)
+        return self.before.cgroup.path != self.after.cgroup.path or any(
+            old.process_path != new.process_path for old, new in pairs
+        )
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether anything at all differs, the rank included."""
+        return (
+            self.changes_class
+            or self.changes_path
+            or bool(self.files)
+            or self.rank_before != self.rank_after
+            or any(one.changed for one in self.containers)
+        )
+
+
+def effects_of(
+    before: Prediction, after: Prediction, ranking_before: Ranking, ranking_after: Ranking
+) -> Effects:
+    """What differs; both predictions' pods must be among those of their ranking."""
+    mine_before, mine_after = _mine(ranking_before, before.pod), _mine(ranking_after, after.pod)
+    return Effects(
+        before=before,
+        after=after,
+        containers=tuple(_containers(mine_before, mine_after)),
+        rank_before=mine_before.rank,
+        rank_after=mine_after.rank,
+        ranked=sum(1 for row in ranking_after.pods if row.rank is not None),
+        overtaken_by=_passed(ranking_after, mine_after, ranking_before, mine_before),
+        overtakes=_passed(ranking_before, mine_before, ranking_after, mine_after),
+        files=tuple(_files(before, after)),
+    )
+
+
+def _mine(ranking: Ranking, pod: Pod) -> RankedPod:
+    return next(row for row in ranking.pods if row.pod is pod)
+
+
+def _passed(
+    now_before: Ranking, mine_now: RankedPod, was: Ranking, mine_was: RankedPod
+) -> tuple[PodKey, ...]:
+    """Pods that are killed strictly before mine in one ranking and were not in the other."""
+    if mine_now.rank is None or mine_was.rank is None:
+        return ()
+    earlier = _earlier(was, mine_was.rank)
+    return tuple(key for key in _earlier(now_before, mine_now.rank) if key not in earlier)
+
+
+def _earlier(ranking: Ranking, rank: int) -> dict[PodKey, None]:
+    return {
+        (row.pod.namespace, row.pod.name): None
+        for row in ranking.pods
+        if row.rank is not None and row.rank < rank
+    }
+
+
+def _containers(before: RankedPod, after: RankedPod) -> Iterable[ContainerChange]:
+    held = {score.name: score for score in before.containers}
+    for score in after.containers:
+        was = held.get(score.name)
+        yield ContainerChange(
+            score.name,
+            was.adj if was is not None else None,
+            score.adj,
+            was.oom_score if was is not None else None,
+            score.oom_score,
+        )
+
+
+def _files(before: Prediction, after: Prediction) -> Iterable[FileChange]:
+    """The files of the pod's and the containers' cgroups that differ; a new class moves them all."""
+    pairs = [("", before.cgroup, after.cgroup)]
+    pairs += [
+        (new.name, old.cgroup, new.cgroup)
+        for old, new in zip(before.containers, after.containers, strict=True)
+    ]
+    for container, old, new in pairs:
+        for name in {**old.files, **new.files}:
+            was, now = old.files.get(name), new.files.get(name)
+            if was != now:
+                yield FileChange(new.path, name, was, now, container)

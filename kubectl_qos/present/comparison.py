@@ -1,0 +1,146 @@
+"""A comparison of a node with itself under other settings, in words: one pod in full, or a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kubectl_qos.edit.comparison import Comparison
+from kubectl_qos.edit.effects import Effects, FileChange
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.settings import Setting
+from kubectl_qos.present.amounts import NONE, UNKNOWN, escape
+from kubectl_qos.present.columns import Align
+from kubectl_qos.present.diff import Change, Part, effect_parts, file_parts
+from kubectl_qos.present.table import lines
+
+ARROW = "→"
+_HEADERS = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
+_ALIGNS = (Align.LEFT,) * len(_HEADERS)
+
+
+def subject(comparison: Comparison, settings: Iterable[Setting]) -> str:
+    """Which node, and what is different of it: `worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
+    before, after = comparison.before.release, comparison.after.release
+    words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
+    words.append(f"kubelet {before}" if str(before) == str(after) else f"kubelet {before} {ARROW} {after}")
+    return ", ".join([*words, *map(str, settings)])
+
+
+def pod_parts(effects: Effects) -> tuple[Part, ...]:
+    """Everything about one pod."""
+    if not effects.changes_anything:
+        return (Part("Nothing changes", "class, scores, rank and cgroup files stay as they are"),)
+    return effect_parts(effects)
+
+
+def node_parts(comparison: Comparison) -> tuple[Part, ...]:
+    """The cgroups above the pods that change, a part for each."""
+    return tuple(file_parts(comparison.node_files))
+
+
+def part_lines(parts: Iterable[Part]) -> Iterator[str]:
+    """Parts as plain text; `*` marks what changes."""
+    for part in parts:
+        sign = "*" if part.changed else " "
+        yield f"{sign} {part.title}: {part.answer}" if part.answer else f"{sign} {part.title}"
+        width = max((len(change.label) for change in part.changes), default=0)
+        for change in part.changes:
+            yield f"    {change.label:<{width}}  {_values(change)}"
+        for sentence in part.sentences:
+            yield f"    {sentence}"
+
+
+def _values(change: Change) -> str:
+    if not change.changed:
+        return change.before
+    delta = f"  ({change.delta})" if change.delta else ""
+    return f"{change.before} {ARROW} {change.after}{delta}"
+
+
+def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
+    """The pods for which anything differs, node by node in the order in which they are killed now."""
+    return [
+        one
+        for comparison in comparisons
+        for one in sorted(comparison.pods, key=lambda one: (one.rank_before is None, one.rank_before))
+        if one.changes_anything
+    ]
+
+
+def table(changed: Sequence[Effects]) -> Iterator[str]:
+    """A row for each changed pod: what differs as `before → after`, the rest as it is."""
+    return lines([_row(one) for one in changed], _ALIGNS, _HEADERS)
+
+
+def _row(effects: Effects) -> list[str]:
+    pod = effects.before.pod
+    old, new = effects.before, effects.after
+    worst = max(effects.containers, key=lambda one: (one.score_before or 0, one.adj_before or 0))
+    return [
+        _moved(effects.rank_before, effects.rank_after, "-"),
+        escape(pod.namespace) or NONE,
+        escape(pod.name),
+        escape(pod.node_name) or NONE,
+        _moved(old.qos_class.value, new.qos_class.value),
+        _moved(worst.adj_before, worst.adj_after),
+        _moved(worst.score_before, worst.score_after),
+        str(len(effects.files)),
+        "moves" if effects.changes_path else "stays",
+    ]
+
+
+def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:
+    was, now = (unknown if value is None else str(value) for value in (before, after))
+    return was if was == now else f"{was} {ARROW} {now}"
+
+
+def comparison_values(
+    comparison: Comparison, settings: Sequence[Setting], pods: Iterable[Effects]
+) -> dict[str, Any]:
+    """The same facts as plain values."""
+    return {
+        "node": comparison.before.node.name,
+        "before": _setup_values(comparison.before),
+        "after": _setup_values(comparison.after),
+        "settings": {setting.key: setting.text for setting in settings},
+        "nodeFiles": [_file_values(file) for file in comparison.node_files],
+        "pods": [_pod_values(one) for one in pods],
+    }
+
+
+def _setup_values(setup: NodeSetup) -> dict[str, Any]:
+    return {
+        "release": str(setup.release),
+        "cgroupDriver": setup.kubelet.cgroup_driver.value,
+        "cgroupVersion": setup.node.cgroup_version,
+    }
+
+
+def _pod_values(effects: Effects) -> dict[str, Any]:
+    pod = effects.before.pod
+    return {
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "changed": effects.changes_anything,
+        "qosClass": _pair(effects.before.qos_class.value, effects.after.qos_class.value),
+        "rank": _pair(effects.rank_before, effects.rank_after),
+        "cgroupPath": _pair(effects.before.cgroup.path, effects.after.cgroup.path),
+        "containers": [
+            {
+                "name": one.name,
+                "oomScoreAdj": _pair(one.adj_before, one.adj_after),
+                "oomScore": _pair(one.score_before, one.score_after),
+            }
+            for one in effects.containers
+        ],
+        "files": [{"container": file.container or None, **_file_values(file)} for file in effects.files],
+    }
+
+
+def _file_values(file: FileChange) -> dict[str, Any]:
+    return {"path": file.path, "file": file.name, **_pair(file.before, file.after)}
+
+
+def _pair(before: object, after: object) -> dict[str, Any]:
+    return {"before": before, "after": after}

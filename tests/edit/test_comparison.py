@@ -1,0 +1,95 @@
+"""The same pods under another setting: known changes of Kubernetes, and nothing where nothing differs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.edit.comparison import Comparison, compare
+from kubectl_qos.k8s.settings import Setting, changed
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.qos.prediction import predict
+
+DEMO = DemoSource().snapshot(Scope())
+API = "api-7d9c5b6f8-x2mzq"
+
+
+def compared(node: str, *assignments: str, to: str | None = None) -> Comparison:
+    setup = DEMO.setup(node)
+    after = changed(setup, [Setting.parse(text) for text in assignments], to)
+    return compare(DEMO.by_node()[node], setup, after, DEMO.usage)
+
+
+def files_of(found: Comparison, name: str, container: str = "") -> dict[str, tuple[str | None, str | None]]:
+    one = next(one for one in found.pods if one.before.pod.name == name)
+    return {file.name: (file.before, file.after) for file in one.files if file.container == container}
+
+
+@pytest.mark.parametrize("node", ["control-1", "worker-1", "worker-2", "worker-3"])
+def test_nothing_differs_from_itself(node: str) -> None:
+    found = compared(node, "cgroupVersion=2", to=str(DEMO.setup(node).release))
+    assert not any(one.changes_anything for one in found.pods)
+    assert found.node_files == ()
+
+
+def test_cgroup_v1_has_other_files() -> None:
+    found = compared("worker-2", "cgroupVersion=1")
+    assert files_of(found, API)["cpu.weight"] == ("10", None)
+    assert files_of(found, API)["cpu/cpu.shares"] == (None, "256")
+    assert {file.name for file in found.node_files} >= {"cpu.weight", "cpu/cpu.shares"}
+
+
+def test_memory_qos_throttles_below_the_limit() -> None:
+    found = compared("worker-2", "featureGates.MemoryQoS=true")
+    before, high = files_of(found, API, "c")["memory.high"]
+    assert before is None
+    # 512Mi + 0.9 x (2Gi - 512Mi), whole pages
+    assert high == str((int(512 * 2**20 + 0.9 * 1536 * 2**20)) // 4096 * 4096)
+
+
+def test_an_older_runtime_has_the_linear_curve() -> None:
+    found = compared("worker-2", "ociRuntime=runc-1.3.1")
+    assert files_of(found, API, "c")["cpu.weight"] == ("35", "10")
+    assert files_of(found, API) == {}
+
+
+def test_the_cgroupfs_driver_moves_everything() -> None:
+    found = compared("worker-2", "cgroupDriver=cgroupfs")
+    assert all(one.changes_path for one in found.pods)
+    assert next(one for one in found.pods if one.before.pod.name == API).after.cgroup.path.startswith(
+        "/kubepods/burstable/pod"
+    )
+
+
+def test_crun_moves_only_the_processes() -> None:
+    found = compared("worker-2", "ociRuntime=crun")
+    assert all(one.changes_path and one.before.cgroup.path == one.after.cgroup.path for one in found.pods)
+
+
+def test_twice_the_memory_halves_the_protection_of_a_request() -> None:
+    found = compared("worker-2", "memory=32Gi")
+    one = next(one for one in found.pods if one.before.pod.name == API)
+    assert (one.containers[0].adj_before, one.containers[0].adj_after) == (969, 985)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(["control-1", "worker-1", "worker-2", "worker-3"]),
+    st.sampled_from([f"1.{minor}" for minor in range(25, 38)]),
+    st.sets(st.sampled_from(["cgroupVersion=1", "cgroupDriver=cgroupfs", "memorySwap.swapBehavior=NoSwap"])),
+)
+def test_before_and_after_are_the_predictions_of_both_setups(
+    node: str, to: str, assignments: set[str]
+) -> None:
+    found = compared(node, *assignments, to=to)
+    for pod, one in zip(DEMO.by_node()[node], found.pods, strict=True):
+        for setup, side in ((found.before, one.before), (found.after, one.after)):
+            alone = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+            assert (alone.qos_class, alone.cgroup) == (side.qos_class, side.cgroup)
+            assert [c.oom_score_adj for c in alone.containers] == [c.oom_score_adj for c in side.containers]
+        held = {(file.container, file.name) for file in one.files}
+        for name in {**one.before.cgroup.files, **one.after.cgroup.files}:
+            differs = one.before.cgroup.files.get(name) != one.after.cgroup.files.get(name)
+            assert (("", name) in held) is differs

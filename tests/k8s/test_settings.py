@@ -1,0 +1,133 @@
+"""KEY=VALUE: each known setting reaches its field, and a wrong one is named with what there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.k8s.configz import kubelet_of
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPolicy, Node, NodeSetup, Origin
+from kubectl_qos.k8s.oci_runtime import OciRuntime
+from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.settings import Setting, changed
+
+NODE = Node(name="n", memory_capacity_bytes=16 << 30, allocatable_memory_bytes=15 << 30)
+SETUP = NodeSetup.of(NODE, release="1.34")
+
+
+def after(*assignments: str, to: str | None = None, setup: NodeSetup = SETUP) -> NodeSetup:
+    return changed(setup, [Setting.parse(text) for text in assignments], to)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "field", "value"),
+    [
+        ("cgroupDriver=cgroupfs", "cgroup_driver", CgroupDriver.CGROUPFS),
+        ("cgroupRoot=/x", "cgroup_root", "/x"),
+        ("cgroupsPerQOS=false", "cgroups_per_qos", False),
+        ("cpuCFSQuota=False", "cpu_cfs_quota", False),
+        ("cpuCFSQuotaPeriod=10ms", "cpu_cfs_quota_period_us", 10_000),
+        ("cpuManagerPolicy=static", "cpu_manager_policy", "static"),
+        ("podPidsLimit=1000", "pod_pids_limit", 1000),
+        ("memoryThrottlingFactor=0.7", "memory_throttling_factor", 0.7),
+        (
+            "memoryReservationPolicy=TieredReservation",
+            "memory_reservation_policy",
+            MemoryReservationPolicy.TIERED,
+        ),
+        ("memorySwap.swapBehavior=LimitedSwap", "memory_swap_behavior", "LimitedSwap"),
+        ("singleProcessOOMKill=true", "single_process_oom_kill", True),
+    ],
+)
+def test_a_kubelets_setting(assignment: str, field: str, value: object) -> None:
+    found = after(assignment).kubelet
+    assert getattr(found, field) == value != getattr(SETUP.kubelet, field)
+    assert found.origin(field) is Origin.GIVEN
+    assert replace(found, **{field: getattr(SETUP.kubelet, field)}, origins={}) == replace(
+        SETUP.kubelet, origins={}
+    )
+
+
+@pytest.mark.parametrize(
+    ("assignment", "field", "value"),
+    [
+        ("cgroupVersion=1", "cgroup_version", 1),
+        ("runtime=cri-o://1.36.0", "runtime", "cri-o://1.36.0"),
+        ("ociRuntime=crun-1.22", "oci_runtime", OciRuntime("crun", (1, 22))),
+        ("runtimeOOMScoreAdj=0", "runtime_oom_score_adj", 0),
+        ("kernel=5.4.0", "kernel", "5.4.0"),
+        ("memory=32Gi", "memory_capacity_bytes", 32 << 30),
+        ("swap=4Gi", "swap_capacity_bytes", 4 << 30),
+        ("pageSize=64Ki", "page_size_bytes", 65536),
+    ],
+)
+def test_a_nodes_setting(assignment: str, field: str, value: object) -> None:
+    found = after(assignment).node
+    assert getattr(found, field) == value != getattr(NODE, field)
+    assert found.origin(field) is Origin.GIVEN
+
+
+def test_with_more_memory_as_much_as_before_is_reserved() -> None:
+    assert after("memory=32Gi").node.allocatable_memory_bytes == 31 << 30
+
+
+def test_gates_decide_what_the_release_does() -> None:
+    assert not SETUP.release.enabled(Gate.MEMORY_QOS)
+    assert after("featureGates.MemoryQoS=true").release.enabled(Gate.MEMORY_QOS)
+
+
+def test_an_upgrade_keeps_what_was_configured_and_renews_what_was_assumed() -> None:
+    assert SETUP.kubelet.memory_throttling_factor == 0.9
+    assert after(to="1.37").kubelet.memory_throttling_factor is None
+    configured = kubelet_of({"memoryThrottlingFactor": 0.8, "cgroupDriver": "systemd"}, Release.of("1.34"))
+    setup = NodeSetup.of(NODE, configured, "1.34")
+    assert after(to="1.37", setup=setup).kubelet.memory_throttling_factor == 0.8
+    assert str(after(to="1.37").release) == after(to="1.37").node.kubelet_version == "1.37"
+
+
+def test_a_gate_that_the_new_release_does_not_have_any_more_is_dropped() -> None:
+    setup = NodeSetup.of(NODE, Kubelet(feature_gates={"SidecarContainers": False}), "1.29")
+    assert not setup.release.enabled(Gate.SIDECAR_CONTAINERS)
+    assert after(to="1.37", setup=setup).release.enabled(Gate.SIDECAR_CONTAINERS)
+
+
+def test_without_a_release_the_patch_stays() -> None:
+    setup = NodeSetup.of(NODE, release="1.34.7")
+    assert after("cgroupVersion=1", setup=setup).release == setup.release
+
+
+@pytest.mark.parametrize(
+    ("assignment", "sentence", "hint"),
+    [
+        ("cgroupDrver=x", "no setting 'cgroupDrver'", "cgroupDriver"),
+        ("featureGates.MemoryQos=true", "no setting 'featureGates.MemoryQos'", "featureGates.MemoryQoS"),
+        ("cgroupVersion=3", "cgroupVersion=3: one of 1, 2 is needed", ""),
+        ("memory=16Gx", "memory=16Gx: quantities must match", ""),
+        ("memory=0", "a size above zero is needed", ""),
+        ("cpuCFSQuota=on", "true or false is needed", ""),
+        ("podPidsLimit=many", "a whole number is needed", ""),
+        ("memoryThrottlingFactor=2", "above 0 and up to 1", ""),
+        ("cpuCFSQuotaPeriod=10", "not a duration", ""),
+        ("ociRuntime=youki", "'youki' is no OCI runtime", "runc or crun"),
+        ("runtime=podman", "containerd, cri-o or docker", ""),
+        ("cgroupVersion", "is no setting", "KEY=VALUE"),
+        ("=1", "is no setting", "KEY=VALUE"),
+        ("kernel=", "is no setting", "KEY=VALUE"),
+    ],
+)
+def test_a_wrong_setting_is_named(assignment: str, sentence: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Setting.parse(assignment)
+    assert sentence in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_a_release_or_a_gate_that_there_is_not() -> None:
+    with pytest.raises(UsageError, match=r"1\.99 is not known"):
+        after(to="1.99")
+    with pytest.raises(InputError, match="not a Kubernetes version"):
+        after(to="next")
+    with pytest.raises(UsageError, match="not among the feature gates of Kubernetes"):
+        after("featureGates.PodLevelResources=true", to="1.25")
