@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_qos.cli import streams
@@ -18,12 +18,14 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.comparison import (
     changed_pods,
     comparison_values,
+    kubelet_parts,
     node_parts,
     part_lines,
     pod_parts,
     subject,
     table,
 )
+from kubectl_qos.present.rows import missing_sentence
 from kubectl_qos.present.structured import to_json, to_yaml
 
 
@@ -51,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
         _print(comparisons, settings, wanted.scope, pod)
     else:
         _print_values(comparisons, settings, wanted.scope, pod, output)
+    streams.notes(map(missing_sentence, snapshot.missing))
     streams.notes(f"error: {problem}" for problem in wanted.problems)
     return EXIT_ERROR if wanted.failed else 0
 
@@ -59,13 +62,15 @@ def _comparisons(
     snapshot: Snapshot, scope: Scope, settings: Sequence[Setting], release: str | None, pod: Pod | None
 ) -> list[Comparison]:
     """A comparison for each node that has pods asked for, with all of its pods, because they share ranks."""
-    by_node = snapshot.by_node()
+    by_node = {
+        name: [one for one in pods if not one.is_terminal] for name, pods in snapshot.by_node().items()
+    }
     if pod is not None:
         names = [pod.node_name]
         if all(one is not pod for one in by_node.get(pod.node_name, ())):
             by_node.setdefault(pod.node_name, []).append(pod)
     else:
-        names = sorted({one.node_name for one in snapshot.pods if scope.matches(one)})
+        names = sorted({one.node_name for one in snapshot.pods if scope.matches(one) and not one.is_terminal})
     if not names:
         raise InputError("no pods to compare", hint="look at the namespace, the node and the selector")
     setups = {name: snapshot.setup(name) for name in names}
@@ -75,22 +80,27 @@ def _comparisons(
     ]
 
 
-def _of_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> Iterable[Effects]:
-    for one in comparison.pods:
-        found = one.before.pod
-        if scope.matches(found) if pod is None else found.metadata == pod.metadata and found.kind == pod.kind:
-            yield one
+def _of_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Effects]:
+    if pod is not None:
+        return [comparison.of(pod)]
+    return [one for one in comparison.pods if scope.matches(one.before.pod)]
 
 
 def _print(
     comparisons: Sequence[Comparison], settings: Sequence[Setting], scope: Scope, pod: Pod | None
 ) -> None:
     if pod is not None:
-        found = next(iter(_of_scope(comparisons[0], scope, pod)))
-        streams.out([subject(comparisons[0], settings), *part_lines(pod_parts(found))])
+        found = comparisons[0]
+        parts = (*kubelet_parts(found), *pod_parts(found.of(pod)))
+        streams.out([subject(found, settings), *part_lines(parts)])
         return
     for comparison in comparisons:
-        streams.out([subject(comparison, settings), *part_lines(node_parts(comparison))])
+        streams.out(
+            [
+                subject(comparison, settings),
+                *part_lines((*kubelet_parts(comparison), *node_parts(comparison))),
+            ]
+        )
     shown = {id(one) for comparison in comparisons for one in _of_scope(comparison, scope, None)}
     differing = [one for one in changed_pods(comparisons) if id(one) in shown]
     if differing:

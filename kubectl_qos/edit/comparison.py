@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from kubectl_qos.edit.effects import Effects, FileChange, effects_of
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
+from kubectl_qos.k8s.objects import ContainerStatus, Pod
+from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup_tree import CgroupTree, Directory, Level, cgroup_tree
-from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.ranking import rank_node
 
 
@@ -19,12 +23,27 @@ class Comparison:
     """One node before and after: its pods in their order, and the cgroups above them.
 
     `node_files` are of kubepods, the classes and the reserved cgroups, which count every pod of the node.
+    `refusals` are why a kubelet would not start with the new configuration, in its own words.
     """
 
     before: NodeSetup
     after: NodeSetup
     pods: tuple[Effects, ...]
     node_files: tuple[FileChange, ...]
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def refuses_cgroup_v1(self) -> bool:
+        """Whether the new kubelet, unlike the old one, does not start on cgroup v1 by itself."""
+        return _refuses_v1(self.after) and not _refuses_v1(self.before)
+
+    def of(self, pod: Pod) -> Effects:
+        """The effects on one pod; files may hold workloads of one name and several kinds."""
+        return next(
+            one
+            for one in self.pods
+            if one.before.pod.kind == pod.kind and one.before.pod.metadata == pod.metadata
+        )
 
 
 def compare(
@@ -42,18 +61,49 @@ def compare(
         usage: memory by pod, for the ranks; taken to be the same before and after.
     """
     pods = list(pods)
-    old, new = (
-        [predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release) for pod in pods]
-        for setup in (before, after)
-    )
+    old = _predictions(pods, before)
+    new = _predictions(map(_without_ids, pods) if _other_runtime(before, after) else pods, after)
     ranking_before = rank_node([one.pod for one in old], before.node, before.release, usage)
     ranking_after = rank_node([one.pod for one in new], after.node, after.release, usage)
     return Comparison(
         before,
         after,
-        tuple(effects_of(was, now, ranking_before, ranking_after) for was, now in zip(old, new, strict=True)),
+        tuple(effects_of(zip(old, new, strict=True), ranking_before, ranking_after)),
         tuple(_node_files(cgroup_tree(pods, before), cgroup_tree(pods, after))),
+        tuple(one for one in _refusals(after) if one not in _refusals(before)),
     )
+
+
+def _predictions(pods: Iterable[Pod], setup: NodeSetup) -> list[Prediction]:
+    return [predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release) for pod in pods]
+
+
+def _refusals(setup: NodeSetup) -> list[str]:
+    return kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
+
+
+def _refuses_v1(setup: NodeSetup) -> bool:
+    return setup.node.cgroup_version == 1 and setup.release.has(Change.CGROUP_V1_IS_REFUSED)
+
+
+def _other_runtime(before: NodeSetup, after: NodeSetup) -> bool:
+    names = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
+    return len(names) > 1
+
+
+def _without_ids(pod: Pod) -> Pod:
+    """Another runtime makes the containers anew, under ids that nobody knows yet."""
+
+    def without(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
+        return statuses and tuple(msgspec.structs.replace(one, container_id="") for one in statuses)
+
+    status = msgspec.structs.replace(
+        pod.status,
+        container_statuses=without(pod.status.container_statuses),
+        init_container_statuses=without(pod.status.init_container_statuses),
+        ephemeral_container_statuses=without(pod.status.ephemeral_container_statuses),
+    )
+    return msgspec.structs.replace(pod, status=status)
 
 
 _ABOVE_PODS = (Level.RESERVED, Level.KUBEPODS, Level.CLASS)

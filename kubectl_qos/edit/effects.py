@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.ranking import RankedPod, Ranking
@@ -45,8 +44,7 @@ class ContainerChange:
 class Effects:
     """A pod before and after.
 
-    `rank_*` are kill ranks on the node, None without one; `overtaken_by` were killed after this pod and now
-    before it, `overtakes` the other way round.
+    `rank_*` are kill ranks on the node, None without one; `mine_*` the pod's rows in the two rankings.
     """
 
     before: Prediction
@@ -54,10 +52,26 @@ class Effects:
     containers: tuple[ContainerChange, ...]
     rank_before: int | None
     rank_after: int | None
-    ranked: int
-    overtaken_by: tuple[PodKey, ...]
-    overtakes: tuple[PodKey, ...]
     files: tuple[FileChange, ...]
+    ranking_before: Ranking = field(compare=False, repr=False)
+    ranking_after: Ranking = field(compare=False, repr=False)
+    mine_before: RankedPod = field(compare=False, repr=False)
+    mine_after: RankedPod = field(compare=False, repr=False)
+
+    @property
+    def ranked(self) -> int:
+        """How many pods of the node have a rank."""
+        return sum(1 for row in self.ranking_after.pods if row.rank is not None)
+
+    @property
+    def overtaken_by(self) -> tuple[PodKey, ...]:
+        """The pods that were killed after this one and would be killed before it."""
+        return _passed(self.ranking_after, self.mine_after, self.ranking_before, self.mine_before)
+
+    @property
+    def overtakes(self) -> tuple[PodKey, ...]:
+        """The pods that were killed before this one and would be killed after it."""
+        return _passed(self.ranking_before, self.mine_before, self.ranking_after, self.mine_after)
 
     @property
     def changes_class(self) -> bool:
@@ -85,25 +99,33 @@ class Effects:
 
 
 def effects_of(
-    before: Prediction, after: Prediction, ranking_before: Ranking, ranking_after: Ranking
-) -> Effects:
-    """What differs; both predictions' pods must be among those of their ranking."""
-    mine_before, mine_after = _mine(ranking_before, before.pod), _mine(ranking_after, after.pod)
-    return Effects(
-        before=before,
-        after=after,
-        containers=tuple(_containers(mine_before, mine_after)),
-        rank_before=mine_before.rank,
-        rank_after=mine_after.rank,
-        ranked=sum(1 for row in ranking_after.pods if row.rank is not None),
-        overtaken_by=_passed(ranking_after, mine_after, ranking_before, mine_before),
-        overtakes=_passed(ranking_before, mine_before, ranking_after, mine_after),
-        files=tuple(_files(before, after)),
-    )
+    pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
+) -> list[Effects]:
+    """What differs for each pair; the pods of all predictions must be among those of their ranking."""
+    rows_before, rows_after = _by_pod(ranking_before), _by_pod(ranking_after)
+    found = []
+    for before, after in pairs:
+        mine_before, mine_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
+        found.append(
+            Effects(
+                before=before,
+                after=after,
+                containers=tuple(_containers(mine_before, mine_after)),
+                rank_before=mine_before.rank,
+                rank_after=mine_after.rank,
+                files=tuple(_files(before, after)),
+                ranking_before=ranking_before,
+                ranking_after=ranking_after,
+                mine_before=mine_before,
+                mine_after=mine_after,
+            )
+        )
+    return found
 
 
-def _mine(ranking: Ranking, pod: Pod) -> RankedPod:
-    return next(row for row in ranking.pods if row.pod is pod)
+def _by_pod(ranking: Ranking) -> Mapping[int, RankedPod]:
+    """Rows by the identity of their pod: names may occur twice in files."""
+    return {id(row.pod): row for row in ranking.pods}
 
 
 def _passed(

@@ -104,7 +104,7 @@ def preview(
     refused = resize_refusals(before.pod, after.pod, setup.release, setup.node.status_allocatable)
     in_place = landing(pod, before, refused) is Landing.IN_PLACE
     return Preview(
-        effects=effects_of(before, after, ranking_before, ranking_after),
+        effects=effects_of([(before, after)], ranking_before, ranking_after)[0],
         edits=edits,
         room=tuple(_room(after.pod, others, setup)),
         refusals=tuple(pod_refusals(after.pod, setup.release)),

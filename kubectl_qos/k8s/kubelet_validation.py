@@ -17,8 +17,8 @@ _RESERVED = {
     "kube-reserved": "kubeReservedCgroup (--kube-reserved-cgroup)",
 }
 _COMPRESSIBLE = "-compressible"
-_MOST_PERIOD_US = 1_000_000
-_LEAST_PERIOD_US = 1000
+MOST_PERIOD_US = 1_000_000
+LEAST_PERIOD_US = 1000
 
 
 def kubelet_refusals(kubelet: Kubelet, release: Release, *, cgroup_version: int = 2) -> list[str]:
@@ -40,7 +40,7 @@ def _cfs_period(kubelet: Kubelet, release: Release) -> Iterator[str]:
     if not release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD):
         if period != DEFAULT_CFS_PERIOD_US:
             yield f"{named} requires feature gate CustomCPUCFSQuotaPeriod"
-    elif not _LEAST_PERIOD_US <= period <= _MOST_PERIOD_US:
+    elif not LEAST_PERIOD_US <= period <= MOST_PERIOD_US:
         yield f"{named} must be between 1ms and 1sec, inclusive"
 
 

@@ -67,6 +67,7 @@ class Change(StrEnum):
     RESIZE_CHECKED_AGAINST_NODE = "a server refuses a resize beyond the node's allocatable"
     RESIZE_BEYOND_NODE_IS_INFEASIBLE = "a resize beyond the whole node is Infeasible, not Deferred"
     MEMORY_LIMIT_ONLY_GROWS = "a memory limit does not shrink or appear without a restart"
+    CGROUP_V1_IS_REFUSED = "a kubelet starts on cgroup v1 only with failCgroupV1 false"
     SYSTEMD_QUOTA_IS_WRITTEN = "the systemd driver writes a quota rounded to whole percents"
 
 
@@ -126,6 +127,7 @@ _CHANGES: Final[Mapping[Change, _Span]] = {
     Change.RESIZE_CHECKED_AGAINST_NODE: _Span(36, "plugin/pkg/admission/podresize/admission.go"),
     Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: _Span(33, "pkg/kubelet/allocation", last=35),
     Change.MEMORY_LIMIT_ONLY_GROWS: _Span(33, "pkg/apis/core/validation/validation.go", last=33),
+    Change.CGROUP_V1_IS_REFUSED: _Span(35, "pkg/kubelet/apis/config/v1beta1/defaults.go (failCgroupV1)"),
     Change.SYSTEMD_QUOTA_IS_WRITTEN: _Span(
         35, "opencontainers/cgroups systemd/common.go, v0.0.2 and later", {33: 11, 34: 7}
     ),

@@ -7,13 +7,16 @@ themselves (kubelet.py, configz.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.errors import QosError, UsageError
+from kubectl_qos.k8s.int64 import MAX_INT64
 from kubectl_qos.k8s.kubelet import (
+    DEFAULT_PAGE_SIZE,
     CgroupDriver,
     Kubelet,
     MemoryReservationPolicy,
@@ -22,6 +25,7 @@ from kubectl_qos.k8s.kubelet import (
     Origin,
     duration_us,
 )
+from kubectl_qos.k8s.kubelet_validation import LEAST_PERIOD_US, MOST_PERIOD_US
 from kubectl_qos.k8s.objects import MEMORY, ResourceList
 from kubectl_qos.k8s.oci_runtime import OciRuntime
 from kubectl_qos.k8s.quantity import Format, Quantity
@@ -40,7 +44,7 @@ class Setting(NamedTuple):
     def parse(assignment: str) -> Setting:
         """`cgroupDriver=cgroupfs` or `featureGates.MemoryQoS=true`. Raises UsageError with what there is."""
         key, equals, text = (part.strip() for part in assignment.partition("="))
-        if not equals or not key or not text:
+        if not equals or not key or not text or not assignment.isprintable():
             raise UsageError(f"{assignment!r} is no setting", hint="write KEY=VALUE, such as cgroupVersion=1")
         found = Setting(key, text)
         found.value()
@@ -147,11 +151,37 @@ def _switch(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("a whole number is needed") from None
+def _within(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            raise ValueError("a whole number is needed") from None
+        if not least <= found <= most:
+            raise ValueError(f"a whole number from {least} to {most} is needed")
+        return found
+
+    return read
+
+
+def _period(text: str) -> int:
+    found = duration_us(text)
+    if not LEAST_PERIOD_US <= found <= MOST_PERIOD_US:
+        raise ValueError("a duration from 1ms to 1s is needed")
+    return found
+
+
+def _page(text: str) -> int:
+    found = _bytes(text)
+    if found < DEFAULT_PAGE_SIZE or found.bit_count() != 1:
+        raise ValueError("a power of two from 4Ki on is needed")
+    return found
+
+
+def _kernel(text: str) -> str:
+    if re.match(r"[0-9]+\.[0-9]+", text) is None:
+        raise ValueError("a kernel version is needed, such as 6.1 or 5.4.0-150-generic")
+    return text
 
 
 def _among(*known: str) -> Callable[[str], str]:
@@ -193,9 +223,9 @@ _KUBELET: Final[Mapping[str, _Field]] = {
     "cgroupRoot": ("cgroup_root", str),
     "cgroupsPerQOS": ("cgroups_per_qos", _switch),
     "cpuCFSQuota": ("cpu_cfs_quota", _switch),
-    "cpuCFSQuotaPeriod": ("cpu_cfs_quota_period_us", duration_us),
+    "cpuCFSQuotaPeriod": ("cpu_cfs_quota_period_us", _period),
     "cpuManagerPolicy": ("cpu_manager_policy", _among("none", "static")),
-    "podPidsLimit": ("pod_pids_limit", _whole),
+    "podPidsLimit": ("pod_pids_limit", _within(-1, MAX_INT64)),
     "memoryThrottlingFactor": ("memory_throttling_factor", _factor),
     "memoryReservationPolicy": (
         "memory_reservation_policy",
@@ -212,11 +242,11 @@ _NODE: Final[Mapping[str, _Field]] = {
     "cgroupVersion": ("cgroup_version", lambda text: int(_among("1", "2")(text))),
     "runtime": ("runtime", _runtime),
     "ociRuntime": ("oci_runtime", OciRuntime.parse),
-    "runtimeOOMScoreAdj": ("runtime_oom_score_adj", _whole),
-    "kernel": ("kernel", str),
+    "runtimeOOMScoreAdj": ("runtime_oom_score_adj", _within(-1000, 1000)),
+    "kernel": ("kernel", _kernel),
     "memory": ("memory_capacity_bytes", _bytes),
     "swap": ("swap_capacity_bytes", _bytes),
-    "pageSize": ("page_size_bytes", _bytes),
+    "pageSize": ("page_size_bytes", _page),
 }
 
 

@@ -13,6 +13,7 @@ from kubectl_qos.present.amounts import NONE, UNKNOWN, escape
 from kubectl_qos.present.columns import Align
 from kubectl_qos.present.diff import Change, Part, effect_parts, file_parts
 from kubectl_qos.present.table import lines
+from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 
 ARROW = "→"
 _HEADERS = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
@@ -24,11 +25,21 @@ def subject(comparison: Comparison, settings: Iterable[Setting]) -> str:
     before, after = comparison.before.release, comparison.after.release
     words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
     words.append(f"kubelet {before}" if str(before) == str(after) else f"kubelet {before} {ARROW} {after}")
-    return ", ".join([*words, *map(str, settings)])
+    return ", ".join([*words, *(escape(str(setting)) for setting in settings)])
+
+
+def kubelet_parts(comparison: Comparison) -> tuple[Part, ...]:
+    """Why the new kubelet would not start, nothing where it does."""
+    sentences = list(map(escape, comparison.refusals))
+    if comparison.refuses_cgroup_v1:
+        sentences.append("cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false")
+    return (Part("Kubelet", "would not start", sentences=tuple(sentences), warns=True),) if sentences else ()
 
 
 def pod_parts(effects: Effects) -> tuple[Part, ...]:
     """Everything about one pod."""
+    if effects.before.pod.is_terminal:
+        return (Part("Nothing changes", "the pod has ended, nothing of it is on a node"),)
     if not effects.changes_anything:
         return (Part("Nothing changes", "class, scores, rank and cgroup files stay as they are"),)
     return effect_parts(effects)
@@ -40,9 +51,9 @@ def node_parts(comparison: Comparison) -> tuple[Part, ...]:
 
 
 def part_lines(parts: Iterable[Part]) -> Iterator[str]:
-    """Parts as plain text; `*` marks what changes."""
+    """Parts as plain text; `*` marks what changes, `!` what stands in the way."""
     for part in parts:
-        sign = "*" if part.changed else " "
+        sign = "!" if part.warns else "*" if part.changed else " "
         yield f"{sign} {part.title}: {part.answer}" if part.answer else f"{sign} {part.title}"
         width = max((len(change.label) for change in part.changes), default=0)
         for change in part.changes:
@@ -76,18 +87,40 @@ def table(changed: Sequence[Effects]) -> Iterator[str]:
 def _row(effects: Effects) -> list[str]:
     pod = effects.before.pod
     old, new = effects.before, effects.after
-    worst = max(effects.containers, key=lambda one: (one.score_before or 0, one.adj_before or 0))
+    adj, score = _killed_first(effects)
     return [
         _moved(effects.rank_before, effects.rank_after, "-"),
         escape(pod.namespace) or NONE,
-        escape(pod.name),
+        escape(pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"),
         escape(pod.node_name) or NONE,
         _moved(old.qos_class.value, new.qos_class.value),
-        _moved(worst.adj_before, worst.adj_after),
-        _moved(worst.score_before, worst.score_after),
+        adj,
+        score,
         str(len(effects.files)),
         "moves" if effects.changes_path else "stays",
     ]
+
+
+def _killed_first(effects: Effects) -> tuple[str, str]:
+    """oom_score_adj and oom_score of the container that is killed first, before and after.
+
+    Where both stay but another container's do not, that one is named and shown.
+    """
+    was, now = (_worst(row) for row in (effects.mine_before, effects.mine_after))
+    others = [one for one in effects.containers if one.changed]
+    if (was.adj, was.oom_score) == (now.adj, now.oom_score) and others:
+        other = others[0]
+        name = escape(other.name)
+        return (
+            f"{name}: {_moved(other.adj_before, other.adj_after)}",
+            f"{name}: {_moved(other.score_before, other.score_after)}",
+        )
+    return _moved(was.adj, now.adj), _moved(was.oom_score, now.oom_score)
+
+
+def _worst(row: RankedPod) -> ContainerScore:
+    """By what the pod is ranked; of a pod without processes, the container with the highest adj."""
+    return row.worst or max(row.containers, key=lambda one: one.adj or 0)
 
 
 def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:
@@ -104,6 +137,7 @@ def comparison_values(
         "before": _setup_values(comparison.before),
         "after": _setup_values(comparison.after),
         "settings": {setting.key: setting.text for setting in settings},
+        "kubeletRefusals": [sentence for part in kubelet_parts(comparison) for sentence in part.sentences],
         "nodeFiles": [_file_values(file) for file in comparison.node_files],
         "pods": [_pod_values(one) for one in pods],
     }

@@ -11,6 +11,7 @@ from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.amounts import UNKNOWN, binary, cpu, escape
 from kubectl_qos.present.explanation import short_path
+from kubectl_qos.present.words import sentence
 from kubectl_qos.qos.resize import Answer
 
 NOT_WRITTEN = "not written"
@@ -62,9 +63,11 @@ def effect_parts(effects: Effects) -> tuple[Part, ...]:
 
 def _class(effects: Effects) -> Part:
     before, after = effects.before.qos_class, effects.after.qos_class
+    stored = effects.after.computed_class is not after
+    sentences = (sentence(effects.after.class_reason),) if stored else ()
     if before is after:
-        return Part("Class", f"{before.value}, stays")
-    return Part("Class", f"{before.value} → {after.value}", changed=True)
+        return Part("Class", f"{before.value}, stays", sentences=sentences)
+    return Part("Class", f"{before.value} → {after.value}", sentences=sentences, changed=True)
 
 
 def _oom(effects: Effects) -> Part:
@@ -114,14 +117,26 @@ def _cgroup(effects: Effects) -> Iterator[Part]:
     if old != new:
         sentences = (f"from {old}", f"to {new}")
         yield Part("cgroup", "another place in the tree", sentences=sentences, changed=True)
+    elif effects.changes_path:
+        moves = zip(effects.before.containers, effects.after.containers, strict=True)
+        moved = tuple(
+            f"{escape(now.name)}: from {_below(old, was.process_path)} to {_below(new, now.process_path)}"
+            for was, now in moves
+            if was.process_path != now.process_path
+        )
+        yield Part("cgroup", "the containers' processes move", sentences=moved, changed=True)
     for container in dict.fromkeys(file.container for file in effects.files):
         files = [file for file in effects.files if file.container == container]
         whose = f"container {escape(container)}" if container else "pod"
         path = short_path(files[0].path)
         changes = tuple(_file(file) for file in files)
         yield Part(f"cgroup of {whose}", f"{path}/", changes, changed=True)
-    if old == new and not effects.files:
+    if not effects.changes_path and not effects.files:
         yield Part("cgroup", "no file changes")
+
+
+def _below(pod_path: str, path: str) -> str:
+    return "/".join(map(short_path, path.removeprefix(f"{pod_path}/").split("/")))
 
 
 def file_parts(files: Iterable[FileChange]) -> Iterator[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,6 +67,43 @@ def test_the_cgroupfs_driver_moves_everything() -> None:
 def test_crun_moves_only_the_processes() -> None:
     found = compared("worker-2", "ociRuntime=crun")
     assert all(one.changes_path and one.before.cgroup.path == one.after.cgroup.path for one in found.pods)
+
+
+def test_another_runtime_makes_the_containers_anew() -> None:
+    one = compared("worker-2", "runtime=cri-o").pods[0]
+    assert one.changes_path
+    assert one.after.containers[0].cgroup.path.endswith("/crio-<id>.scope")
+    same = compared("worker-2", "runtime=containerd://2.9.9")
+    assert not any(pod.changes_path for pod in same.pods)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "refusal"),
+    [
+        (["memorySwap.swapBehavior=UnlimitedSwap"], 'memorySwap.swapBehavior "UnlimitedSwap"'),
+        (["memoryReservationPolicy=TieredReservation"], "requires MemoryQoS feature gate to be enabled"),
+        (["cgroupsPerQOS=false"], "cgroupsPerQOS (--cgroups-per-qos) must be set to true"),
+    ],
+)
+def test_a_kubelet_that_would_not_start(assignments: list[str], refusal: str) -> None:
+    (found,) = compared("worker-2", *assignments).refusals
+    assert refusal in found
+    assert compared("worker-2", "cgroupDriver=cgroupfs").refusals == ()
+
+
+@pytest.mark.parametrize(("to", "refused"), [("1.34", False), ("1.35", True)])
+def test_cgroup_v1_is_refused_since_1_35(to: str, refused: bool) -> None:
+    assert compared("worker-2", "cgroupVersion=1", to=to).refuses_cgroup_v1 is refused
+    assert not compared("worker-2", to=to).refuses_cgroup_v1
+
+
+def test_a_workload_is_told_from_another_of_its_name() -> None:
+    pod = DEMO.by_node()["worker-2"][0]
+    twin = msgspec.structs.replace(pod, kind="Deployment", spec=DEMO.by_node()["worker-2"][1].spec)
+    setup = DEMO.setup("worker-2")
+    found = compare([pod, twin], setup, changed(setup, [], "1.30"))
+    assert found.of(twin).before.pod.kind == "Deployment"
+    assert found.of(pod).before.pod.kind == "Pod"
 
 
 def test_twice_the_memory_halves_the_protection_of_a_request() -> None:

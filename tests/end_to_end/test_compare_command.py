@@ -13,6 +13,10 @@ from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Run
 
+TEMPLATE = (
+    "kind: {kind}\napiVersion: apps/v1\nmetadata: {{name: front}}\n"
+    "spec: {{template: {{spec: {{containers: [{{name: a}}]}}}}}}\n"
+)
 MANIFEST = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, resources: {limits: {cpu: 1}}}]}\n"
 
 
@@ -26,6 +30,65 @@ def test_one_pod_in_full(run: Run) -> None:
 def test_a_pod_that_stays_as_it_is(run: Run) -> None:
     done = run("compare", "--demo", "pod/db-0", "-n", "data", "--set", "kernel=6.12")
     assert done.lines[1:] == ["  Nothing changes: class, scores, rank and cgroup files stay as they are"]
+
+
+def test_a_kubelet_that_would_not_start_is_said_first(run: Run) -> None:
+    done = run("compare", "--demo", "node/worker-2", "--set", "cgroupVersion=1")
+    assert done.lines[1:3] == [
+        "! Kubelet: would not start",
+        "    cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false",
+    ]
+    values = json.loads(
+        run("compare", "--demo", "node/worker-2", "--set", "cgroupVersion=1", "-o", "json").out
+    )
+    assert values["kubeletRefusals"] == [done.lines[2].strip()]
+
+
+def test_where_the_processes_go_with_crun(run: Run) -> None:
+    done = run("compare", "--demo", "pod/db-0", "-n", "data", "--set", "ociRuntime=crun")
+    assert "* cgroup: the containers' processes move" in done.lines
+    assert done.lines[-1].endswith(".scope/container")
+
+
+def test_a_row_shows_the_container_that_would_be_killed_first(run: Run) -> None:
+    (row,) = (
+        line for line in run("compare", "--demo", "node/worker-2", "--to", "1.30").lines if "search-0" in line
+    )
+    assert "813 → 999" in row
+    assert "1326 → 1333" in row
+
+
+def test_ended_pods_are_left_out(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    items = [node("worker-1"), pod("web"), pod("ended", phase="Succeeded")]
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    done = run("compare", "-f", path, "node/worker-1", "--set", "cgroupDriver=cgroupfs")
+    assert "web" in done.out
+    assert "ended" not in done.out
+    alone = run("compare", "-f", path, "pod/ended", "--set", "cgroupDriver=cgroupfs")
+    assert alone.lines[1:] == ["  Nothing changes: the pod has ended, nothing of it is on a node"]
+
+
+def test_the_stored_class_decides_since_1_29(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    stored = pod("web", request="1Gi")
+    stored["status"]["qosClass"] = "Guaranteed"
+    older = node("worker-1")
+    older["status"]["nodeInfo"]["kubeletVersion"] = "v1.28.3"
+    path.write_text(json.dumps({"kind": "List", "items": [older, stored]}))
+    done = run("compare", "-f", path, "pod/web", "--to", "1.29")
+    assert done.lines[1:3] == [
+        "* Class: Burstable → Guaranteed",
+        "    status.qosClass says Guaranteed, though the spec computes Burstable",
+    ]
+
+
+def test_templates_are_named_by_their_kind(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text("---\n".join(TEMPLATE.format(kind=kind) for kind in ("Deployment", "StatefulSet")))
+    rows = run("compare", "-f", path, "--set", "cgroupDriver=cgroupfs").out
+    assert "deployment/front" in rows
+    assert "statefulset/front" in rows
 
 
 def test_a_node_as_a_table(run: Run) -> None:
@@ -74,6 +137,7 @@ def test_a_live_cluster(run: Run, serve: Serve, tmp_path: Path) -> None:
     done = run("compare", "--kubeconfig", config, "-A", "--to", "1.25", "-o", "yaml")
     assert done.code == 0
     assert "file: memory.oom.group" in done.out
+    assert done.err.startswith("memory usage is missing: ")
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ async def test_what_is_wrong_is_said_and_what_was_shown_stays(pilot: Pilot[Any])
     assert "969 → 985" in words(pilot)
 
 
+async def test_what_no_kubelet_starts_with(pilot: Pilot[Any]) -> None:
+    await put(pilot, "memorySwap.swapBehavior=UnlimitedSwap")
+    assert "! Kubelet: would not start" in words(pilot)
+    await put(pilot, "cpuCFSQuotaPeriod=0s")
+    assert "! cpuCFSQuotaPeriod=0s: a duration from 1ms to 1s is needed" in words(pilot)
+
+
 async def test_pages_copy_and_back(pilot: Pilot[Any]) -> None:
     await put(pilot, "cgroupVersion=1")
     scroll = pilot.app.screen.query_one(TextScroll)

@@ -10,13 +10,12 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Footer, Input, Label, Static
 
-from kubectl_qos.edit.comparison import Comparison, compare
-from kubectl_qos.edit.effects import Effects
+from kubectl_qos.edit.comparison import compare
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.settings import Setting, changed
 from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.comparison import node_parts, part_lines, pod_parts, subject
+from kubectl_qos.present.comparison import kubelet_parts, node_parts, part_lines, pod_parts, subject
 from kubectl_qos.present.diff import Part
 from kubectl_qos.present.rows import missing_sentence
 from kubectl_qos.tui.actions import Room, bindings
@@ -86,11 +85,8 @@ class CompareScreen(QosScreen):
             self._show(None, f"! {error}{hint}")
             return
         found = compare(self._pods, self._setup, after, self._facts.snapshot.usage)
-        parts = (*pod_parts(self._mine(found)), *node_parts(found))
+        parts = (*kubelet_parts(found), *pod_parts(found.of(self._pod)), *node_parts(found))
         self._show(parts, subject(found, settings))
-
-    def _mine(self, found: Comparison) -> Effects:
-        return next(one for one in found.pods if one.before.pod.metadata == self._pod.metadata)
 
     def _show(self, parts: tuple[Part, ...] | None, words: str) -> None:
         """The parts, or what was shown before where nothing can be made of the line."""
