@@ -106,7 +106,8 @@ def _print(
     if differing:
         streams.out(["", *table(differing)])
     same = len(shown) - len(differing)
-    streams.notes([f"{same} of {len(shown)} pods stay as they are"])
+    if same:
+        streams.notes([f"{same} of {len(shown)} pods stay as they are"])
 
 
 def _print_values(

@@ -63,25 +63,33 @@ def build() -> argparse.ArgumentParser:
     _add_tree(commands, shared)
     _add_compare(commands, shared)
     _add_edit(commands, shared)
-    version = commands.add_parser(
-        "version",
-        help="print the version of kubectl-qos",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
+    version = _command(
+        commands, shared, "version", "print the version of kubectl-qos", "Print the version of kubectl-qos."
     )
     version.add_argument("--client", action="store_true", help="ignored: no server is asked")
     return parser
 
 
-def _add_top(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    top = commands.add_parser(
-        "top",
-        help="pods by OOM kill priority",
-        description="Pods by OOM kill priority: the next victim of each node first.",
+def _command(
+    commands: argparse._SubParsersAction[_Parser], shared: _Parser, name: str, summary: str, description: str
+) -> _Parser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=description,
         parents=[shared],
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
+    )
+
+
+def _add_top(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    top = _command(
+        commands,
+        shared,
+        "top",
+        "pods by OOM kill priority",
+        "Pods by OOM kill priority: the next victim of each node first.",
     )
     top.add_argument("names", nargs="*", metavar="NAME", default=[], help="only these pods")
     top.add_argument("--containers", action="store_true", help="one row for each container")
@@ -93,13 +101,12 @@ def _add_top(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> 
 
 
 def _add_explain(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    explain = commands.add_parser(
+    explain = _command(
+        commands,
+        shared,
         "explain",
-        help="why this class, score, cgroup values and eviction rank",
-        description="Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction.",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
+        "why this class, score, cgroup values and eviction rank",
+        "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction.",
     )
     explain.add_argument("target", nargs="*", metavar="TYPE/NAME", default=[], help="pod/web-0")
     explain.add_argument(
@@ -108,13 +115,12 @@ def _add_explain(commands: argparse._SubParsersAction[_Parser], shared: _Parser)
 
 
 def _add_tree(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    tree = commands.add_parser(
+    tree = _command(
+        commands,
+        shared,
         "tree",
-        help="the cgroup tree of a node, with the values that are written there",
-        description="Kubepods, the classes, pods and containers, with what kubelet and runtime write there.",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
+        "the cgroup tree of a node, with the values that are written there",
+        "Kubepods, the classes, pods and containers, with what kubelet and runtime write there.",
     )
     tree.add_argument(
         "target",
@@ -131,13 +137,12 @@ def _add_tree(commands: argparse._SubParsersAction[_Parser], shared: _Parser) ->
 
 
 def _add_compare(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    compare = commands.add_parser(
+    compare = _command(
+        commands,
+        shared,
         "compare",
-        help="what a node upgrade or another setting would change",
-        description="The same pods on the same node with another release or setting: what differs.",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
+        "what a node upgrade or another setting would change",
+        "The same pods on the same node with another release or setting: what differs.",
     )
     compare.add_argument(
         "target",
@@ -160,13 +165,12 @@ def _add_compare(commands: argparse._SubParsersAction[_Parser], shared: _Parser)
 
 
 def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    edit = commands.add_parser(
+    edit = _command(
+        commands,
+        shared,
         "edit",
-        help="the terminal UI, opened on the edit screen",
-        description="Change requests and limits with a live preview; ends in a patch or manifest.",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
+        "the terminal UI, opened on the edit screen",
+        "Change requests and limits with a live preview; ends in a patch or manifest.",
     )
     edit.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
 

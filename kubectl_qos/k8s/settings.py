@@ -32,6 +32,7 @@ from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, Release
 
 FEATURE_GATES: Final = "featureGates."
+_EXAMPLES: Final = ("cgroupDriver", "cgroupVersion", "featureGates.MemoryQoS", "ociRuntime", "memory")
 
 
 class Setting(NamedTuple):
@@ -130,7 +131,7 @@ def _gate(name: str) -> None:
 
 def _unknown(key: str, known: Iterable[str]) -> UsageError:
     every = sorted(known)
-    near = get_close_matches(key, every, n=3, cutoff=0.5) or every
+    near = get_close_matches(key, every, n=3, cutoff=0.5) or _EXAMPLES
     return UsageError(
         f"there is no setting {key!r} that changes a prediction", hint=f"such as {', '.join(near)}"
     )

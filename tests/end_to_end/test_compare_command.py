@@ -106,7 +106,15 @@ def test_a_node_as_a_table(run: Run) -> None:
         "Burstable",
         "969 → 985",
     ]
-    assert done.err.strip().endswith("of 17 pods stay as they are")
+    assert done.err == "", "every pod differs"
+
+
+def test_pods_that_stay_as_they_are_are_counted(run: Run) -> None:
+    flags = ["--set", "memoryThrottlingFactor=0.5", "--feature-gates", "MemoryQoS=true"]
+    done = run("compare", "--demo", "node/worker-2", *flags)
+    rows = [line for line in done.lines if "worker-2" in line and "Burstable" in line]
+    assert done.err == f"{17 - len(rows)} of 17 pods stay as they are\n"
+    assert 0 < len(rows) < 17
 
 
 def test_the_pods_of_a_scope_are_compared_among_all_of_their_node(run: Run) -> None:
