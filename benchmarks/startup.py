@@ -2,9 +2,9 @@
 
     python benchmarks/startup.py [--times 15]
 
-Yardstick: `python -c pass` with the same interpreter. Ours: `kubectl-qos version`, `--help`, and `explain -f`
-of one small manifest as YAML and as JSON, each from start to exit as a person runs it. All take turns, so
-that noise hits them alike; what is printed is the median, the difference and the ratio.
+Yardstick: `python -c pass` with the same interpreter. Ours: `version`, `--help`, `completion`, and
+`explain -f` of one small manifest as YAML and as JSON, each from start to exit as a person runs it. All take
+turns, so that noise hits them alike; what is printed is the median, the difference and the ratio.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ YARDSTICK = "python -c pass"
 MOST_SECONDS_OVER = {
     "version": 0.060,
     "--help": 0.060,
+    "completion bash": 0.060,
     "explain -f pod.yaml": 0.150,
     "explain -f pod.json": 0.150,
 }

@@ -63,6 +63,14 @@ def build() -> argparse.ArgumentParser:
     _add_tree(commands, shared)
     _add_compare(commands, shared)
     _add_edit(commands, shared)
+    completion = _command(
+        commands,
+        shared,
+        "completion",
+        "print a script that completes commands and flags",
+        "A completion script: source <(kubectl-qos completion bash)",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh"), metavar="bash|zsh", help="the shell")
     version = _command(
         commands, shared, "version", "print the version of kubectl-qos", "Print the version of kubectl-qos."
     )

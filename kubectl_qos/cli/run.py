@@ -16,6 +16,7 @@ _COMMANDS = {
     "explain": "kubectl_qos.cli.explain",
     "tree": "kubectl_qos.cli.tree",
     "compare": "kubectl_qos.cli.compare",
+    "completion": "kubectl_qos.cli.completion",
 }
 
 
