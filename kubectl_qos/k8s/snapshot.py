@@ -37,7 +37,7 @@ class Scope:
         )
 
 
-OTHER_PODS: Final = "the other pods of these nodes"
+OTHER_PODS: Final = "the rest of these nodes' pods"
 """What is missing where a node's pods may not all be listed."""
 
 

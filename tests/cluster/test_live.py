@@ -166,7 +166,7 @@ def test_without_the_neighbours_the_rank_is_among_those_seen(cluster: Cluster, s
     assert (shown["web"], shown["db"]) == (1, 2)
     (sentence,) = said(snapshot)
     assert sentence == (
-        "the other pods of these nodes is missing: Error from server (Forbidden): pods is forbidden:"
+        "the rest of these nodes' pods is missing: Error from server (Forbidden): pods is forbidden:"
         ' User "viewer" cannot list resource "pods" in API group "" at the cluster scope'
         " (grant list on pods in all namespaces; until then ranks are among the pods shown)"
     )
@@ -270,7 +270,7 @@ def test_several_missing_things_are_said_in_one_order(
     deny(cluster)
     snapshot = cluster.source().snapshot(Scope(namespace="shop"))
     whats = [one.what for one in snapshot.missing]
-    order = ["the other pods", "the nodes", "memory usage", "the memory usage"]
+    order = ["the rest of", "the nodes", "memory usage", "the memory usage"]
     places = [next(place for place, word in enumerate(order) if what.startswith(word)) for what in whats]
     assert places == sorted(places)
     assert len(places) >= 2

@@ -162,7 +162,7 @@ def test_missing_rights_cost_one_line_each_and_nothing_more(run: Run, serve: Ser
     assert done.code == 0
     assert [line.split()[:4] for line in done.lines[1:]] == [["-", "shop", "web", "Burstable"]]
     starts = [line.partition(" is missing: ")[0] for line in done.err.splitlines() if " is missing: " in line]
-    assert starts == ["the other pods of these nodes", "the nodes' memory capacity", "memory usage"]
+    assert starts == ["the rest of these nodes' pods", "the nodes' memory capacity", "memory usage"]
     assert all("(grant " in line for line in done.err.splitlines() if " is missing: " in line)
 
 

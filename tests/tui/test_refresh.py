@@ -248,12 +248,12 @@ async def test_what_is_missing_is_said() -> None:
 
 
 async def test_a_preview_says_what_it_would_need_to_know() -> None:
-    missing = Missing("the other pods of these nodes", "forbidden", "grant list on pods")
+    missing = Missing("the rest of these nodes' pods", "forbidden", "grant list on pods")
     source = ScriptedSource(replace(demo(), missing=(missing,)))
     async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await press(pilot, "e")
-        assert "note: the other pods of these nodes is missing: forbidden" in screen_text(pilot)
+        assert "note: the rest of these nodes' pods is missing: forbidden" in screen_text(pilot)
 
 
 async def test_what_a_server_says_is_only_text() -> None:
