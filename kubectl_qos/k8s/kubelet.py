@@ -20,6 +20,7 @@ from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, HUGEPAGES_PREFIX, MEMO
 from kubectl_qos.k8s.oci_runtime import CURRENT_RUNC, OciRuntime
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Release
+from kubectl_qos.k8s.thresholds import threshold
 
 
 class Origin(StrEnum):
@@ -174,11 +175,12 @@ def node_of(found: NodeObject, kubelet: Kubelet) -> Node:
         origins["swap_capacity_bytes"] = Origin.API
     allocatable_memory = None
     if MEMORY in allocatable and memory is not None:
-        threshold = threshold_bytes(kubelet.eviction_hard.get("memory.available", ""), memory)
+        hard = kubelet.eviction_hard.get("memory.available")
+        kept_free = threshold(hard, capacity[MEMORY]).value() if hard else 0
         hugepages = sum(
             quantity.value() for name, quantity in capacity.items() if name.startswith(HUGEPAGES_PREFIX)
         )
-        allocatable_memory = min(memory, allocatable[MEMORY].value() + threshold + hugepages)
+        allocatable_memory = min(memory, allocatable[MEMORY].value() + kept_free + hugepages)
     return Node(
         name=found.name,
         memory_capacity_bytes=memory,
@@ -193,19 +195,6 @@ def node_of(found: NodeObject, kubelet: Kubelet) -> Node:
         kernel=info.kernel_version,
         origins=origins,
     )
-
-
-def threshold_bytes(text: str, capacity_bytes: int) -> int:
-    """An eviction threshold such as `100Mi` or `5%` in bytes, 0 where there is none.
-
-    Percentages are float32 upstream (pkg/kubelet/eviction/helpers.go); for a display the difference of
-    one byte in a terabyte does not matter, so whole arithmetic is used here.
-    """
-    if not text:
-        return 0
-    if text.endswith("%"):
-        return int(capacity_bytes * float(text[:-1]) / 100)
-    return Quantity.parse(text).value()
 
 
 def _hugepage_sizes(capacity: ResourceList) -> list[str]:

@@ -7,16 +7,16 @@ taken off.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.int64 import from_float, truncating_div, wrap
+from kubectl_qos.k8s.int64 import truncating_div, wrap
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import CPU, EPHEMERAL_STORAGE, MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
+from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
+from kubectl_qos.k8s.thresholds import threshold
 from kubectl_qos.qos import cgroup_names, cpu, hugepages, memory_qos
 from kubectl_qos.qos.cgroup_names import CgroupName
 from kubectl_qos.qos.cgroup_values import CgroupSettings
@@ -88,14 +88,6 @@ def eviction_reservation(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> 
         if text is not None and text not in {"0%", "100%"}:
             found[name] = threshold(text, capacity.get(name, ZERO))
     return found
-
-
-def threshold(text: str, capacity: Quantity) -> Quantity:
-    """A threshold as an amount; a percentage is float32 upstream, and so here."""
-    if not text.endswith("%"):
-        return Quantity.parse(text)
-    percentage = _float32(_float32(float(text.rstrip("%"))) / 100)
-    return Quantity(from_float(float(capacity.value()) * percentage), 0, Format.BINARY_SI)
 
 
 def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, release: Release) -> CgroupWrite:
@@ -262,8 +254,3 @@ def _of_resources(
         hugepage_limits=hugepages.limits_by_size(resources),
         cpus=cpus,
     )
-
-
-def _float32(value: float) -> float:
-    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    return rounded

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.kubelets import MOST_NODES
-from kubectl_qos.cluster.live import CONFIGURATION_SECONDS, LiveSource
+from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import node, pod
@@ -89,9 +89,9 @@ def test_who_may_not_read_it_asks_one_kubelet_and_gets_no_word(serve: Serve, con
         Answer(200, b'{"kubeletconfig": {"cgroupDriver": "other"}}'),
         Answer(200, b'{"kubeletconfig": {"qosReserved": {"memory": "half"}}}'),
         Answer(200, b"no json"),
-        Answer(delay_seconds=CONFIGURATION_SECONDS + 1),
+        Answer(200, json.dumps(recorded_configz(cgroupDriver="cgroupfs")).encode(), delay_seconds=1.0),
     ],
-    ids=["unreachable", "unknown driver", "wrong number", "no json", "never"],
+    ids=["unreachable", "unknown driver", "wrong number", "no json", "too late"],
 )
 def test_a_kubelet_that_does_not_answer_is_assumed(
     serve: Serve, connect_to: ConnectTo, answer: Answer, monkeypatch: pytest.MonkeyPatch

@@ -461,6 +461,8 @@ def test_row_071_whole_percents_under_systemd() -> None:
     assert file_of(on(pod), "c1", "cpu.max") == "13000 100000"
     old = replace(MACHINE, oci_runtime=OciRuntime.parse("runc 1.3.1"))
     assert file_of(on(pod, node=old), "c1", "cpu.max") == "12500 100000"
+    crun = replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
+    assert file_of(on(pod, node=crun), "c1", "cpu.max") == "13000 100000"
     plain = on(pod, cgroup_driver=CgroupDriver.CGROUPFS)
     assert file_of(plain, "c1", "cpu.max") == "12500 100000"
 
