@@ -52,7 +52,7 @@ def main() -> int:
             print(f"Python {platform.python_version()}, {os.cpu_count()} cores")
             missed = [
                 _compare("with usage", folder, options.times, [PODS_PATH, NODES_PATH, METRICS_PATH], []),
-                _compare("--no-usage", folder, options.times, [PODS_PATH, NODES_PATH], ["--no-usage"]),
+                _compare("--usage=none", folder, options.times, [PODS_PATH, NODES_PATH], ["--usage=none"]),
             ]
             server.communicate("")
     return int(any(missed))

@@ -136,7 +136,7 @@ def used(pods: Sequence[Pod]) -> dict[tuple[str, str], PodUsage]:
     """Usage of every container, the same on every run."""
     draw = random.Random(len(pods))
     return {
-        (pod.namespace, pod.name): PodUsage(
+        (pod.namespace, pod.name): PodUsage.of_containers(
             {one.name: ContainerUsage(draw.randrange(1 << 30)) for one in pod.containers}
         )
         for pod in pods

@@ -1,8 +1,11 @@
-"""An API server of a made-up cluster in a process of its own; its pages are rendered before it listens.
+"""An API server of a made-up cluster in a process of its own; all it says is rendered before it listens.
 
     python benchmarks/server.py FOLDER --pods 20000 --nodes 200
 
-Writes a kubeconfig and the CA into FOLDER, then prints `ready` and serves until its input ends.
+Writes a kubeconfig and the CA into FOLDER, then prints `ready` and the bytes of its lists, and serves until
+its input ends. Like a real one it answers a list from its watch cache (resourceVersion=0) in one piece and
+any other in pages, in whole objects or as the tables that kubectl asks for; with discovery, for kubectl.
+With --events a watch of pods gets that many changes, so many a second with --rate.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,8 +35,72 @@ NODES_PATH = "/api/v1/nodes"
 METRICS_PATH = "/apis/metrics.k8s.io/v1beta1/pods"
 CA_FILE = "ca.crt"
 KUBECONFIG_FILE = "kubeconfig"
+REVISION = "20000"
 
-Pages = Mapping[tuple[str, str], bytes]
+_TABLE_COLUMNS = (
+    ("Name", "string", 0),
+    ("Ready", "string", 0),
+    ("Status", "string", 0),
+    ("Restarts", "string", 0),
+    ("Age", "string", 0),
+    ("IP", "string", 1),
+    ("Node", "string", 1),
+    ("Nominated Node", "string", 1),
+    ("Readiness Gates", "string", 1),
+)
+_DISCOVERY: Mapping[str, Mapping[str, Any]] = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [
+            {
+                "name": "pods",
+                "singularName": "pod",
+                "namespaced": True,
+                "kind": "Pod",
+                "verbs": ["get", "list", "watch"],
+                "shortNames": ["po"],
+            }
+        ],
+    },
+}
+
+
+@dataclass
+class Rendered:
+    """The items of a list as JSON, joined by commas, so many a chunk."""
+
+    kind: str
+    api_version: str
+    extra: str = ""
+    key: str = "items"
+    chunks: list[bytes] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def head(self, following: str = "", remaining: int = 0) -> bytes:
+        """What stands before the items."""
+        metadata: dict[str, Any] = {"resourceVersion": REVISION}
+        if following:
+            metadata |= {"continue": following, "remainingItemCount": remaining}
+        start = json.dumps(
+            {"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata}, separators=(",", ":")
+        )
+        return f'{start[:-1]},{self.extra}"{self.key}":['.encode()
+
+    def page(self, number: int) -> bytes:
+        """One page."""
+        following = str(number + 1) if number + 1 < len(self.chunks) else ""
+        chunk = self.chunks[number] if self.chunks else b""
+        return self.head(following, sum(self.sizes[number + 1 :])) + chunk + b"]}"
+
+    def whole(self) -> Iterator[bytes]:
+        """Everything, in pieces."""
+        yield self.head()
+        for number, chunk in enumerate(self.chunks):
+            yield b"," + chunk if number else chunk
+        yield b"]}"
 
 
 def main() -> None:
@@ -42,48 +111,130 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--page", type=int, default=500)
     parser.add_argument("--gzip", action="store_true", help="compress for clients that offer it")
+    parser.add_argument("--events", type=int, default=0)
+    parser.add_argument("--rate", type=int, default=0, help="events a second, as many as go if not given")
     options = parser.parse_args()
-    pages = render(options.pods, options.nodes, options.page)
-    compressed = {key: gzip.compress(body, 1) for key, body in pages.items()} if options.gzip else {}
-    listener = listen(pages, compressed, options.folder)
+    lists, tables = render(options.pods, options.nodes, options.page)
+    events = Events(lists[PODS_PATH], options.events, options.rate)
+    listener = listen(Answering(lists, tables, events), options.folder, zipped=options.gzip)
     threading.Thread(target=listener.serve_forever, daemon=True).start()
-    print("ready", sum(map(len, pages.values())), flush=True)
+    print("ready", sum(len(chunk) for found in lists.values() for chunk in found.chunks), flush=True)
     sys.stdin.read()
 
 
-def render(pods: int, nodes: int, page: int) -> Pages:
-    """Every answer by path and continue token."""
+def render(pods: int, nodes: int, page: int) -> tuple[dict[str, Rendered], dict[str, Rendered]]:
+    """The lists by path, and the tables of those that kubectl asks for as tables."""
     names = cluster.node_names(nodes)
-    found: dict[tuple[str, str], bytes] = {}
-    samples = []
+    columns = [
+        {"name": name, "type": kind, "format": "", "description": name, "priority": priority}
+        for name, kind, priority in _TABLE_COLUMNS
+    ]
+    lists = {
+        PODS_PATH: Rendered("PodList", "v1"),
+        NODES_PATH: Rendered("NodeList", "v1"),
+        METRICS_PATH: Rendered("PodMetricsList", "metrics.k8s.io/v1beta1"),
+    }
+    table = Rendered("Table", "meta.k8s.io/v1", f'"columnDefinitions":{json.dumps(columns)},', "rows")
+    for batch in _batches(cluster.pods(pods, names), page):
+        _add(lists[PODS_PATH], batch)
+        _add(lists[METRICS_PATH], [cluster.metrics(pod) for pod in batch])
+        _add(table, [_table_row(pod) for pod in batch])
+    for batch in _batches(map(cluster.node, names), page):
+        _add(lists[NODES_PATH], batch)
+    return lists, {PODS_PATH: table}
+
+
+def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     batch: list[Any] = []
-    for number, pod in enumerate(cluster.pods(pods, names), start=1):
-        samples.append(cluster.metrics(pod))
-        batch.append(pod)
-        if len(batch) == page or number == pods:
-            first = number - len(batch)
-            following = str(number) if number < pods else ""
-            found[PODS_PATH, str(first) if first else ""] = _list("PodList", batch, following, pods - number)
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
             batch = []
-    found[NODES_PATH, ""] = _list("NodeList", map(cluster.node, names))
-    found[METRICS_PATH, ""] = _list("PodMetricsList", samples)
-    return found
+    if batch:
+        yield batch
 
 
-def _list(kind: str, items: Iterable[Any], following: str = "", remaining: int = 0) -> bytes:
-    metadata: dict[str, Any] = {"resourceVersion": "20000"}
-    if following:
-        metadata |= {"continue": following, "remainingItemCount": remaining}
-    group = "metrics.k8s.io/v1beta1" if kind == "PodMetricsList" else "v1"
-    value = {"kind": kind, "apiVersion": group, "metadata": metadata, "items": list(items)}
-    return json.dumps(value, separators=(",", ":")).encode()
+def _add(rendered: Rendered, batch: list[Any]) -> None:
+    rendered.chunks.append(json.dumps(batch, separators=(",", ":"))[1:-1].encode())
+    rendered.sizes.append(len(batch))
 
 
-def listen(pages: Pages, compressed: Pages, folder: Path) -> ThreadingHTTPServer:
-    """A listener with the pages, its kubeconfig written."""
+def _table_row(pod: Mapping[str, Any]) -> dict[str, Any]:
+    statuses = pod["status"]["containerStatuses"]
+    restarts = sum(status["restartCount"] for status in statuses)
+    count = len(statuses)
+    cells = [
+        pod["metadata"]["name"],
+        f"{count}/{count}",
+        "Running",
+        str(restarts),
+        "19d",
+        pod["status"]["podIP"],
+        pod["spec"]["nodeName"],
+        "<none>",
+        "<none>",
+    ]
+    found = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": pod["metadata"]}
+    return {"cells": cells, "object": found}
+
+
+class Events:
+    """Changes of pods as a watch sends them: each has a new revision and another number of restarts."""
+
+    def __init__(self, pods: Rendered, count: int, rate: int) -> None:
+        self._count = count
+        self._rate = rate
+        self._pods = [pod for chunk in pods.chunks[:10] for pod in json.loads(b"[" + chunk + b"]")]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The lines; then nothing more for a long time."""
+        began = time.monotonic()
+        for number in range(self._count):
+            pod = self._pods[number * 7919 % len(self._pods)]
+            pod["metadata"]["resourceVersion"] = str(int(REVISION) + number + 1)
+            pod["status"]["containerStatuses"][0]["restartCount"] = number
+            yield json.dumps({"type": "MODIFIED", "object": pod}, separators=(",", ":")).encode() + b"\n"
+            if self._rate:
+                time.sleep(max(0.0, began + (number + 1) / self._rate - time.monotonic()))
+        time.sleep(3600)
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What is answered to whom."""
+
+    lists: Mapping[str, Rendered]
+    tables: Mapping[str, Rendered]
+    events: Events
+
+    def body(self, path: str, query: Mapping[str, list[str]], accept: str) -> Iterator[bytes] | None:
+        """The pieces of a body, None for what there is not."""
+        if path in _DISCOVERY:
+            return iter([json.dumps(_DISCOVERY[path]).encode()])
+        if "sendInitialEvents" in query:
+            return None
+        if "watch" in query:
+            return iter(self.events) if path == PODS_PATH else _silence()
+        found = (self.tables if "as=Table" in accept else self.lists).get(path)
+        if found is None:
+            return None
+        if query.get("resourceVersion") == ["0"] or "limit" not in query:
+            return found.whole()
+        return iter([found.page(int(query.get("continue", ["0"])[0] or 0))])
+
+
+def _silence() -> Iterator[bytes]:
+    time.sleep(3600)
+    yield b""
+
+
+def listen(answering: Answering, folder: Path, *, zipped: bool) -> ThreadingHTTPServer:
+    """A listener, its kubeconfig written."""
     authority = Authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.server("127.0.0.1").write(folder, "server"))
+    compressed: dict[tuple[str, str, bool], bytes] = {}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -91,16 +242,22 @@ def listen(pages: Pages, compressed: Pages, folder: Path) -> ThreadingHTTPServer
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            key = parts.path, parse_qs(parts.query).get("continue", [""])[0]
-            body = pages.get(key)
-            self.send_response(404 if body is None else 200)
+            query = parse_qs(parts.query)
+            accept = self.headers.get("Accept", "")
+            pieces = answering.body(parts.path, query, accept)
+            self.send_response(200 if pieces is not None else 422 if "watch" in query else 404)
             self.send_header("Content-Type", "application/json")
-            if key in compressed and "gzip" in self.headers.get("Accept-Encoding", ""):
-                body = compressed[key]
+            if pieces is not None and zipped and "gzip" in self.headers.get("Accept-Encoding", ""):
+                key = parts.path, parts.query, "as=Table" in accept
+                if key not in compressed:
+                    compressed[key] = gzip.compress(b"".join(pieces), 1)
                 self.send_header("Content-Encoding", "gzip")
-            self.send_header("Content-Length", str(len(body or b"")))
+                pieces = iter([compressed[key]])
+            self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            self.wfile.write(body or b"")
+            for piece in pieces or ():
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
 
         def log_message(self, *_: object) -> None:
             """Nothing is said while something is measured."""

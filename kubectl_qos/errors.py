@@ -51,13 +51,16 @@ class ApiError(QosError):
     """The API server's own refusal.
 
     `status` is the HTTP code, `reason` the machine-readable `metav1.StatusReason`; the message reads
-    as kubectl words it.
+    as kubectl words it. `retry_after` is in how many seconds the server wants to be asked again, if it says.
     """
 
-    def __init__(self, message: str, *, status: int, reason: str = "", hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, status: int, reason: str = "", hint: str = "", retry_after: float | None = None
+    ) -> None:
         super().__init__(message, hint)
         self.status = status
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class UnknownFact(QosError):

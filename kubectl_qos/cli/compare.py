@@ -25,7 +25,7 @@ from kubectl_qos.present.comparison import (
     subject,
     table,
 )
-from kubectl_qos.present.rows import missing_sentence
+from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.structured import to_json, to_yaml
 
 

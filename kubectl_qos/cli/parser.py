@@ -12,6 +12,7 @@ from typing import NoReturn
 from kubectl_qos.errors import UsageError
 
 OUTPUTS = ("wide", "json", "yaml", "csv", "name")
+RISKS = ("none", "low", "medium", "high", "next")
 
 EXAMPLES = """\
 examples:
@@ -21,8 +22,29 @@ examples:
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
   kubectl qos tree node/worker-2             its cgroups and what is written there
   kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
+  kubectl qos can-i                          which rights you have, and what more would give
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
+"""
+
+TOP_EXAMPLES = """\
+examples:
+  kubectl qos top -A --min-risk high         pods that their own limit is about to kill, and next victims
+  kubectl qos top -A --min-risk next         the next victim of each node
+  kubectl qos top nodes                      nodes: memory by class, requests, limits, worst case, pressure
+  kubectl qos top nodes -o wide              and in Mi, with the kubelets' eviction thresholds
+  kubectl qos top nodes -l pool=a            nodes with this label, as in kubectl
+  kubectl qos top pod/nodes                  a pod that is called nodes
+
+columns of nodes:
+  MEM_G MEM_B MEM_E   in use (working set) by Guaranteed, Burstable and BestEffort pods
+  %USED               in use by pods, of the capacity
+  %REQ                requests, of what is allocatable
+  %LIM                limits, of the capacity; + where some containers have none
+  %WORST              in use once every container with a limit has reached it and the others stay as they
+                      are, of the capacity; + as above, UNLIMITED (-o wide) counts the pods
+  TO_EVICTION         (-o wide) how much more pods can use, at most, before the kubelet evicts some
+  NEXT_VICTIM         whom the kernel kills first when the node runs out, and the letter of its class
 """
 
 
@@ -63,6 +85,7 @@ def build() -> argparse.ArgumentParser:
     _add_tree(commands, shared)
     _add_compare(commands, shared)
     _add_edit(commands, shared)
+    _add_can_i(commands, shared)
     completion = _command(
         commands,
         shared,
@@ -96,15 +119,35 @@ def _add_top(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> 
         commands,
         shared,
         "top",
-        "pods by OOM kill priority",
-        "Pods by OOM kill priority: the next victim of each node first.",
+        "pods by OOM kill priority; top nodes: the memory of nodes",
+        "Pods by OOM kill priority: the next victim of each node first.\n"
+        "Or nodes: those in trouble first, then the fullest.",
     )
-    top.add_argument("names", nargs="*", metavar="NAME", default=[], help="only these pods")
+    top.epilog = TOP_EXAMPLES
+    top.formatter_class = argparse.RawDescriptionHelpFormatter
+    top.add_argument(
+        "names",
+        nargs="*",
+        metavar="TYPE/NAME",
+        default=[],
+        help="only these pods: web-0, pod/web-0 or pods web-0; or nodes: all as nodes, node/worker-1 or"
+        " nodes worker-1",
+    )
     top.add_argument("--containers", action="store_true", help="one row for each container")
+    top.add_argument(
+        "--min-risk",
+        choices=RISKS,
+        metavar="|".join(RISKS),
+        help="only pods of at least this risk: low has processes, medium is flagged PRIORITY or OVER-REQUEST,"
+        " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
+    )
     top.add_argument("-o", "--output", choices=OUTPUTS, metavar="|".join(OUTPUTS), help="output format")
+    top.add_argument("-w", "--watch", action="store_true", help="follow the cluster; ctrl-c ends it")
     top.add_argument("--no-headers", action="store_true", help="no header line")
     top.add_argument(
-        "--sort-by", metavar="COLUMN", help="any column; `eviction` shows the kubelet's order instead"
+        "--sort-by",
+        metavar="COLUMN",
+        help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
     )
 
 
@@ -183,6 +226,68 @@ def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) ->
     edit.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
 
 
+def _add_can_i(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    can_i = _command(
+        commands,
+        shared,
+        "can-i",
+        "which rights you have here, and what each tier of them gives",
+        "The tiers of rights as the API server judges them for you: in the namespace of -n or of the context,"
+        " with -A in all. Exit code 0 if pods can be read, which is enough to begin with; 1 if not, or if the"
+        " server could not be asked.",
+    )
+    can_i.add_argument(
+        "-o",
+        "--output",
+        choices=("wide", "json", "yaml"),
+        metavar="wide|json|yaml",
+        help="output format; wide has a row for each right",
+    )
+
+
+def _add_connection(shared: _Parser) -> None:
+    """Which server, as whom, and how: all flags of kubectl, each over what the kubeconfig says."""
+    group = shared.add_argument_group("connection")
+    group.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig file")
+    group.add_argument("--context", metavar="NAME", help="the kubeconfig context")
+    group.add_argument("--cluster", metavar="NAME", help="the kubeconfig cluster")
+    group.add_argument("--user", metavar="NAME", help="the kubeconfig user")
+    group.add_argument("-s", "--server", metavar="URL", help="the API server")
+    group.add_argument("--token", metavar="TOKEN", help="a bearer token")
+    group.add_argument("--username", metavar="NAME", help="a name for basic authentication")
+    group.add_argument("--password", metavar="WORD", help="a password for basic authentication")
+    group.add_argument("--as", dest="as_user", metavar="USER", help="act as this user")
+    group.add_argument("--as-uid", metavar="UID", help="act as a user with this UID")
+    group.add_argument(
+        "--as-group", dest="as_groups", action="append", metavar="GROUP", help="act in this group; may repeat"
+    )
+    group.add_argument("--certificate-authority", metavar="FILE", help="the CA of the server's certificate")
+    group.add_argument("--client-certificate", metavar="FILE", help="our certificate")
+    group.add_argument("--client-key", metavar="FILE", help="the key of our certificate")
+    group.add_argument("--tls-server-name", metavar="NAME", help="the name in the server's certificate")
+    group.add_argument(
+        "--request-timeout",
+        metavar="TIME",
+        help="the most that one request may take: 30, 5s, 1m30s; 0 is no end",
+    )
+    _add_switch(group, "--insecure-skip-tls-verify", "take any certificate of the server")
+    _add_switch(group, "--disable-compression", "ask for answers that are not compressed")
+
+
+def _add_switch(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
+    """A flag that may be followed by `=true` or `=false`, which argparse takes as words of their own."""
+    destination = name.removeprefix("--").replace("-", "_")
+    group.add_argument(name, action="store_true", help=meaning)
+    for said in ("true", "false"):
+        group.add_argument(
+            f"{name}={said}",
+            dest=destination,
+            action="store_const",
+            const=said == "true",
+            help=argparse.SUPPRESS,
+        )
+
+
 def _shared() -> _Parser:
     """Flags of every command, before or after its name, as kubectl takes them."""
     shared = _Parser(add_help=False, argument_default=argparse.SUPPRESS, allow_abbrev=False)
@@ -192,8 +297,6 @@ def _shared() -> _Parser:
     pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
     pods.add_argument("--node", metavar="NODE", help="only pods of this node")
     source = shared.add_argument_group("where from")
-    source.add_argument("--context", metavar="NAME", help="the kubeconfig context")
-    source.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig file")
     source.add_argument(
         "-f",
         "--filename",
@@ -203,8 +306,15 @@ def _shared() -> _Parser:
     )
     source.add_argument("-R", "--recursive", action="store_true", help="folders below a -f folder too")
     source.add_argument("--demo", action="store_true", help="an embedded cluster, to look around")
+    _add_connection(shared)
     facts = shared.add_argument_group("facts")
-    facts.add_argument("--no-usage", action="store_true", help="do not ask for memory usage")
+    facts.add_argument(
+        "--usage",
+        choices=("metrics", "summary", "none"),
+        metavar="SOURCE",
+        help="metrics (the metrics API), summary (RSS and swap from the kubelets: needs get on nodes/proxy,"
+        " a right that allows far more than reading), or none",
+    )
     facts.add_argument(
         "--node-memory", metavar="SIZE", help="memory of nodes whose capacity is not known, such as 16Gi"
     )

@@ -16,6 +16,7 @@ _COMMANDS = {
     "explain": "kubectl_qos.cli.explain",
     "tree": "kubectl_qos.cli.tree",
     "compare": "kubectl_qos.cli.compare",
+    "can-i": "kubectl_qos.cli.can_i",
     "completion": "kubectl_qos.cli.completion",
 }
 
@@ -45,6 +46,7 @@ def guarded(action: Callable[[], int], *, verbosity: int = 0) -> int:
         streams.error(error)
         return error.exit_code
     except KeyboardInterrupt:
+        streams.end_progress()
         return EXIT_INTERRUPTED
     except Exception as error:
         if verbosity >= 9:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
+from kubectl_qos.cli import streams
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.settings import FEATURE_GATES, Setting
 from kubectl_qos.k8s.snapshot import Known, Scope
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +75,27 @@ def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] =
     )
 
 
-def _live(options: argparse.Namespace, known: Known) -> Source:
+def connected(options: argparse.Namespace) -> Connection:
+    """The connection that the flags name; nothing is sent yet. Raises QosError."""
     from kubectl_qos.cluster.connection import ConnectionOptions, connect
-    from kubectl_qos.cluster.live import LiveSource
 
-    connection = connect(
-        ConnectionOptions(
-            kubeconfig=getattr(options, "kubeconfig", None),
-            context=getattr(options, "context", None),
-            namespace=getattr(options, "namespace", None),
-        )
-    )
+    names = [field.name for field in fields(ConnectionOptions)]
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    if "as_groups" in given:
+        given["as_groups"] = tuple(given["as_groups"])
+    return connect(ConnectionOptions(**given))
+
+
+def _live(options: argparse.Namespace, known: Known) -> Source:
+    from kubectl_qos.cluster.live import LiveSource
+    from kubectl_qos.cluster.usage import UsageChoice
+
     return LiveSource(
-        connection,
-        with_usage=not getattr(options, "no_usage", False),
-        with_configuration=options.command != "top",
+        connected(options),
+        usage=UsageChoice(getattr(options, "usage", "metrics")),
+        only_ranking=getattr(options, "only_ranking", options.command == "top"),
         known=known,
+        progress=streams.progress() if options.command not in {None, "edit"} else None,
     )
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterable
 from io import TextIOWrapper
+from itertools import cycle
+from typing import Final
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.amounts import escape
 
+_is_forgotten = False
 _AS_KUBECTL_SAYS_IT = ("Error from server", "The connection to the server", "Unable to connect")
 
 
@@ -30,8 +34,14 @@ def out_text(text: str) -> None:
     _write((text,))
 
 
+def nobody_reads() -> bool:
+    """Whether the reader of stdout went away (`| head`)."""
+    return _is_forgotten
+
+
 def note(text: str) -> None:
     """A line that is no data; whatever a server or file put into it, it stays one line."""
+    end_progress()
     if sys.stderr is not None:
         sys.stderr.write(f"{escape(text)}\n")
 
@@ -52,7 +62,62 @@ def error(found: QosError) -> None:
         note(f"hint: {found.hint}")
 
 
+class Progress:
+    """How many items of a long list have arrived, on one line of a terminal that disappears again."""
+
+    def __init__(self) -> None:
+        self._found = 0
+        self._total: int | None = None
+        self._ended = threading.Event()
+        self._one_at_a_time = threading.Lock()
+        self._is_drawn = False
+        if sys.stderr is not None and sys.stderr.isatty():
+            threading.Thread(target=self._draw, daemon=True).start()
+
+    def __call__(self, found: int, total: int | None) -> None:
+        """So many have arrived, of so many if the server says."""
+        self._found, self._total = found, total
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        with self._one_at_a_time:
+            self._ended.set()
+            if self._is_drawn:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+    def _draw(self) -> None:
+        for sign in cycle("|/-\\"):
+            self._ended.wait(_PROGRESS_SECONDS)
+            of = f" of {self._total:,}" if self._total is not None else ""
+            with self._one_at_a_time:
+                if self._ended.is_set():
+                    return
+                self._is_drawn = True
+                count = f"{self._found:,}{of} pods" if self._found else "asking"
+                sys.stderr.write(f"\r{sign} {count}\x1b[K")
+                sys.stderr.flush()
+
+
+_PROGRESS_SECONDS: Final = 0.25
+_progress: list[Progress] = []
+
+
+def progress() -> Progress:
+    """A new progress line; it ends before anything else is written."""
+    end_progress()
+    _progress.append(Progress())
+    return _progress[-1]
+
+
+def end_progress() -> None:
+    """Clear the line, if there is one."""
+    while _progress:
+        _progress.pop().end()
+
+
 def _write(texts: Iterable[str]) -> None:
+    end_progress()
     if sys.stdout is None:
         raise QosError("standard output is closed")
     try:
@@ -67,4 +132,6 @@ def _write(texts: Iterable[str]) -> None:
 
 def _forget_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
+    global _is_forgotten  # noqa: PLW0603 - as there is one stdout
+    _is_forgotten = True
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

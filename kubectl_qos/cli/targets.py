@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from kubectl_qos.cli.sources import Asked
 from kubectl_qos.errors import InputError, UsageError
@@ -74,6 +75,42 @@ def _target(kind: str, name: str) -> Target:
     if not name:
         raise UsageError("resource(s) were provided, but no name was specified")
     return Target(found, name)
+
+
+def top_kind(words: Sequence[str]) -> tuple[str, list[str]]:
+    """`Pod` or `Node`, and the names of those to show, none for all; a word without a kind names a pod.
+
+    `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
+    `pod/nodes`. Raises UsageError.
+    """
+    if any("/" in word for word in words):
+        found = [word.partition("/")[::2] for word in words if word.count("/") == 1]
+        if len(found) != len(words):
+            raise UsageError(
+                "names with and without their type cannot be mixed",
+                hint="write pod/web-0 pod/web-1, or pods web-0 web-1",
+            )
+        kinds = {_top_kind(kind) or _no_top_kind(kind) for kind, _ in found}
+        if len(kinds) > 1:
+            raise UsageError("pods and nodes are two tables", hint="ask for one of them at a time")
+        if not all(name for _, name in found):
+            raise UsageError("resource(s) were provided, but no name was specified")
+        return kinds.pop(), [name for _, name in found]
+    kind = _top_kind(words[0]) if words else None
+    return (kind, list(words[1:])) if kind is not None else ("Pod", list(words))
+
+
+def _top_kind(word: str) -> str | None:
+    if word.lower() in _NODE_KINDS:
+        return "Node"
+    return "Pod" if _SHORT.get(word.lower()) == "Pod" else None
+
+
+def _no_top_kind(word: str) -> NoReturn:
+    raise UsageError(
+        f'top shows pods and nodes, and "{word}" is neither',
+        hint="pods of a workload are selected by their labels: -l app=web",
+    )
 
 
 def node_name(words: Sequence[str]) -> str | None:

@@ -1,85 +1,132 @@
-"""`kubectl qos top`: pods by OOM kill priority."""
+"""`kubectl qos top`: pods by OOM kill priority; `top nodes` is in top_nodes.py."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Sequence
+from datetime import datetime
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.sources import Asked, asked
-from kubectl_qos.errors import EXIT_ERROR, ApiError
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.cli.tables import Shown, Tabled, print_table, problem_notes
+from kubectl_qos.cli.targets import top_kind
+from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.columns import (
     DEFAULT_KEYS,
+    EVERY_KEYS,
     EVICTION_KEYS,
-    WIDE_KEYS,
     Column,
     column_named,
     columns,
 )
+from kubectl_qos.present.notes import usage_sentence, usage_values
+from kubectl_qos.present.risk import risk_of
 from kubectl_qos.present.rows import PodRow, Rows, rows_of
-from kubectl_qos.present.structured import ranking_values, to_csv, to_json, to_yaml
-from kubectl_qos.present.table import pod_table
+from kubectl_qos.qos.risk import Risk
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the ranking; exit code 1 if a document or a named pod was wanting."""
-    names = [name.removeprefix("pod/").removeprefix("pods/") for name in getattr(options, "names", [])]
-    sort_by = getattr(options, "sort_by", None)
-    sort_column = column_named(sort_by) if sort_by else None
-    wanted = asked(options, names)
-    containers = getattr(options, "containers", False)
-    rows = rows_of(wanted.source.snapshot(wanted.scope), wanted.scope, containers=containers)
-    keys = _keys(getattr(options, "output", None), sort_column, rows, wanted.scope, containers=containers)
-    # Without the rankings of 20,000 pods there is room for their table.
-    rows = Rows(rows.rows, notes=rows.notes)
-    if sort_column is not None:
-        rows = replace(rows, rows=tuple(sorted(rows.rows, key=sort_column.sort_key)))
-    missing = _not_found(names, rows)
-    if rows.rows or not (missing or wanted.failed):
-        _print(rows, columns(keys), wanted, options)
-    streams.notes((*(f"error: {problem}" for problem in wanted.problems), *rows.notes))
-    for error in missing:
-        streams.error(error)
-    return EXIT_ERROR if wanted.failed or missing else 0
+    """Print the table; exit code 1 if a document or something named was wanting."""
+    kind, names = top_kind(getattr(options, "names", []))
+    tabled: Tabled
+    if kind == "Node":
+        from kubectl_qos.cli.top_nodes import NodeTable
 
-
-def _keys(
-    output: str | None, sort_column: Column | None, rows: Rows, scope: Scope, *, containers: bool
-) -> list[str]:
-    """Which columns: of several nodes the node is shown too, of one namespace not the namespace."""
-    keys: tuple[str, ...] = DEFAULT_KEYS
-    if output in {"wide", "json", "yaml", "csv"}:
-        keys = WIDE_KEYS
-    elif sort_column is not None and sort_column.key == "eviction":
-        keys = EVICTION_KEYS
-    found = list(keys)
-    if containers:
-        found.insert(found.index("pod") + 1, "container")
-    if len(rows.rankings) > 1 and scope.node is None and "node" not in found:
-        found.insert(found.index("qos"), "node")
-    if sort_column is not None and sort_column.key not in found:
-        found.insert(len(found) - 1, sort_column.key)
-    return found
-
-
-def _print(rows: Rows, picked: list[Column], wanted: Asked, options: argparse.Namespace) -> None:
-    output = getattr(options, "output", None)
-    if output == "json":
-        streams.out_text(to_json(ranking_values(rows, picked)))
-    elif output == "yaml":
-        streams.out_text(to_yaml(ranking_values(rows, picked)))
-    elif output == "csv":
-        streams.out_text(to_csv(rows.rows, picked))
-    elif output == "name":
-        streams.out(_reference(row) for row in rows.rows)
-    elif not rows.rows:
-        namespace = wanted.scope.namespace
-        streams.note(f"No resources found in {namespace} namespace." if namespace else "No resources found")
+        tabled = NodeTable(options, names)
     else:
-        headers = not getattr(options, "no_headers", False)
-        streams.out(pod_table(rows.rows, picked, wanted.source.now(), headers=headers))
+        tabled = PodTable(options, names)
+    wanted = asked(options, names)
+    if getattr(options, "watch", False):
+        from kubectl_qos.cli.watching import watch
+
+        return watch(tabled, wanted, options)
+    now = wanted.source.now
+    shown = tabled.shown(tabled.snapshot(wanted), tabled.scope(wanted), now())
+    if shown.rows or not (shown.missing or wanted.failed):
+        print_table(shown, options, now())
+    ages = shown.ages if getattr(options, "output", None) != "name" else ()
+    streams.notes((*problem_notes(wanted.problems), *ages, *shown.notes))
+    for error in shown.missing:
+        streams.error(error)
+    return EXIT_ERROR if wanted.failed or shown.missing else 0
+
+
+class PodTable:
+    """Pods, or their containers."""
+
+    def __init__(self, options: argparse.Namespace, names: list[str]) -> None:
+        self._options = options
+        self._names = names
+        self._containers = getattr(options, "containers", False)
+        self._sort_column = _sort_column(getattr(options, "sort_by", None), containers=self._containers)
+        self._least = getattr(options, "min_risk", None)
+        self._before: Rows | None = None
+
+    def scope(self, wanted: Asked) -> Scope:
+        """The pods that are shown; a source adds those that they are ranked among."""
+        return wanted.scope
+
+    def snapshot(self, wanted: Asked) -> Snapshot:
+        """The source's answer."""
+        return wanted.source.snapshot(wanted.scope)
+
+    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> Shown[PodRow]:
+        """The ranking, sorted and cut down to what is asked for."""
+        found = rows_of(snapshot, scope, containers=self._containers, before=self._before)
+        if getattr(self._options, "watch", False):
+            self._before = found
+        rows: Sequence[PodRow] = found.rows
+        if self._sort_column is not None:
+            rows = sorted(rows, key=self._sort_column.sort_key)
+        if self._least is not None:
+            rows = [row for row in rows if risk_of(row) >= Risk[self._least.upper()]]
+        sampled = found.sampled if any(row.memory is not None for row in rows) else None
+        nothing = (
+            f"No resources of risk {self._least} or higher found" if self._least else "No resources found"
+        )
+        return Shown(
+            kind="PodRanking",
+            rows=rows,
+            columns=columns(self._keys(found, scope)),
+            notes=found.notes,
+            key=lambda row: row.key,
+            reference=_reference,
+            nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
+            missing=tuple(_not_found(self._names, found)),
+            ages=(usage_sentence(sampled, now),) if sampled is not None else (),
+            facts={"usage": usage_values(sampled) if sampled is not None else None},
+        )
+
+    def _keys(self, rows: Rows, scope: Scope) -> list[str]:
+        """Which columns: of several nodes the node is shown too, of a kubelet's measure RSS and swap."""
+        sort_key = self._sort_column.key if self._sort_column is not None else ""
+        keys: tuple[str, ...] = DEFAULT_KEYS
+        output = getattr(self._options, "output", None)
+        if output in {"wide", "json", "yaml", "csv"}:
+            keys = EVERY_KEYS
+        elif sort_key == "eviction":
+            keys = EVICTION_KEYS
+        found = list(keys)
+        if self._containers:
+            found.insert(found.index("pod") + 1, "container")
+        if len(rows.nodes) > 1 and scope.node is None and "node" not in found:
+            found.insert(found.index("qos"), "node")
+        by_kubelet = rows.sampled is not None and rows.sampled.origin is UsageOrigin.KUBELET_SUMMARY
+        if by_kubelet or output in {"json", "yaml", "csv"}:
+            found[found.index("memory") + 1 : found.index("memory") + 1] = ["rss", "swap"]
+        if sort_key and sort_key not in found:
+            found.insert(len(found) - 1, sort_key)
+        return found
+
+
+def _sort_column(name: str | None, *, containers: bool) -> Column | None:
+    found = column_named(name) if name else None
+    if found is not None and found.key == "container" and not containers:
+        raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
+    return found
 
 
 def _reference(row: PodRow) -> str:

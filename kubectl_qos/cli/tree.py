@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     files, output = getattr(options, "files", False), getattr(options, "output", None)
     if files and output:
         raise UsageError("--files and -o cannot be used together")
-    options.no_usage = True  # cgroup values do not depend on it, and asking takes time
+    options.usage = "none"  # cgroup values do not depend on it, and asking takes time
     node = node_name(words)
     targets = [] if node is not None else parse_targets(words)
     if len(targets) > 1:

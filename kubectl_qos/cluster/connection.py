@@ -1,54 +1,69 @@
-"""How a cluster is reached: TLS as strict as kubectl's, one pool of connections, and why there is none.
+"""The connection to one API server: what every request carries, how long it may take, and where it goes.
 
-Not here: which cluster is meant (kubeconfig.py), who we are there (credentials.py), what is asked (api.py).
+Not here: which cluster is meant (kubeconfig.py, options.py), who we are there (credentials.py), TLS (tls.py),
+proxies (proxy.py), why no server answered (faults.py), what is asked (api.py).
 """
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from http.client import IncompleteRead, RemoteDisconnected
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+import threading
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
-from kubectl_qos.cluster.credentials import Credentials, credentials_of, impersonation, pem_of
+from kubectl_qos.cluster.credentials import Credentials, credentials_of, impersonation
+from kubectl_qos.cluster.deadlines import BoundedResponse, seconds_of
+from kubectl_qos.cluster.faults import timed_out, unreachable
 from kubectl_qos.cluster.kubeconfig import Target, target
+from kubectl_qos.cluster.options import ConnectionOptions
+from kubectl_qos.cluster.pools import pool
+from kubectl_qos.cluster.tls import tls_context
+from kubectl_qos.cluster.usable import refuse_unusable
 from kubectl_qos.errors import QosError, ServerUnreachable
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import BaseHTTPResponse, PoolManager, Timeout
+
+__all__ = ["Connection", "ConnectionOptions", "connect", "unreachable"]
 
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """What the command line says about the connection; None is not given."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    namespace: str | None = None
+_NO_TIME_SECONDS: Final = 0.005
+"""What is left of a deadline once a wait for all of it has ended, since clocks are read twice."""
 
 
 class Connection:
-    """One API server and the credentials for it; every request goes through `request`."""
+    """One API server and the credentials for it; every request goes through `request`, from any thread."""
 
-    def __init__(self, found: Target, credentials: Credentials, namespace: str) -> None:
+    def __init__(
+        self, found: Target, credentials: Credentials, base: str, *, request_seconds: float | None = None
+    ) -> None:
         self.context = found.context
-        self.namespace = namespace
-        self._base = _with_scheme(str(found.cluster["server"]).rstrip("/"), found)
+        self.namespace = found.namespace
+        self._base = base
+        self._cluster = found.cluster
         self._credentials = credentials
         self._acting_as = impersonation(found.user)
         self._encoding = "identity" if found.cluster.get("disable-compression") else "gzip"
-        self._pool = _pool(self._base, found.cluster, credentials)
+        self._request_seconds = request_seconds
+        self._lock = threading.Lock()
+        self._pair = credentials.pair()
+        self._pool = self._new_pool()
 
     @property
     def server(self) -> str:
         """The server as kubectl names it in its messages: host, and port if the URL has one."""
         return urlsplit(self._base).netloc.rpartition("@")[2]
+
+    def deadline(self) -> float | None:
+        """When a request that starts now must be over, on the clock of `time.monotonic`; None is never.
+
+        `request` keeps to it by itself, bodies included, so that readers need not look at it.
+        """
+        return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
     def request(
         self,
@@ -57,138 +72,152 @@ class Connection:
         query: Mapping[str, str] | None = None,
         *,
         accept: str = "application/json",
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        read_seconds: float | None = None,
+        is_watch: bool = False,
     ) -> BaseHTTPResponse:
-        """The server's response with its body unread. Raises ServerUnreachable where there is none."""
-        from urllib3 import HTTPHeaderDict, Timeout
+        """The server's response with its body unread. Raises ServerUnreachable where there is none.
+
+        Credentials that the server does not take (401) are renewed once, if they can be, and the request is
+        sent again.
+
+        Args:
+            method: the HTTP method.
+            path: the path below the server's URL.
+            query: parameters of the query.
+            accept: what the answer may be.
+            body: what is sent.
+            content_type: what the body is.
+            read_seconds: how long a silence of the server is borne.
+            is_watch: the body ends when it will, so the request timeout counts until the answer begins.
+        """
+        url = self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+        headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
+        deadline = self.deadline()
+        silence = read_seconds or self._request_seconds or READ_SECONDS
+        authorization = self._credentials.authorization()
+        response = self._sent(method, url, authorization, headers, body, deadline, silence)
+        if response.status == HTTPStatus.UNAUTHORIZED and self._is_renewed(authorization, response):
+            response.drain_conn()
+            authorization = self._credentials.authorization()
+            response = self._sent(method, url, authorization, headers, body, deadline, silence)
+        if deadline is None:
+            return response
+        if is_watch:
+            sock = getattr(response.connection, "sock", None)
+            if sock is not None:
+                sock.settimeout(read_seconds or READ_SECONDS)
+            return response
+        return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
+
+    def _sent(
+        self,
+        method: str,
+        url: str,
+        authorization: str,
+        more: Mapping[str, str],
+        body: bytes | None,
+        deadline: float | None,
+        silence: float,
+    ) -> BaseHTTPResponse:
+        from urllib3 import HTTPHeaderDict
         from urllib3.exceptions import HTTPError
 
         headers = HTTPHeaderDict(self._acting_as)
-        headers["Accept"] = accept
         headers["Accept-Encoding"] = self._encoding
         headers["User-Agent"] = f"kubectl-qos/{__version__}"
-        authorization = self._credentials.authorization()
+        headers.update(more)
         if authorization:
             headers["Authorization"] = authorization
         try:
-            return self._pool.request(
+            return self._current_pool().request(
                 method,
-                self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else ""),
+                url,
                 headers=headers,
+                body=body,
                 preload_content=False,
                 retries=False,
-                timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+                timeout=_timeout(deadline, silence),
             )
         except (HTTPError, OSError) as error:
+            if deadline is not None and deadline - time.monotonic() < _NO_TIME_SECONDS:
+                raise timed_out("exceeded while awaiting headers") from error
             raise unreachable(error, self.server) from error
+
+    def _is_renewed(self, refused: str, response: BaseHTTPResponse) -> bool:
+        try:
+            return self._credentials.renew(refused)
+        except QosError:
+            response.close()
+            raise
+
+    def _current_pool(self) -> PoolManager:
+        """The pool for the certificate that holds now; a renewed one is shown on new connections only."""
+        pair = self._credentials.pair()
+        with self._lock:
+            if pair != self._pair:
+                self._pair = pair
+                self._pool = self._new_pool()
+            return self._pool
+
+    def _new_pool(self) -> PoolManager:
+        context = tls_context(self._cluster, self._pair) if _is_secure(self._base) else None
+        name, proxy = self._cluster.get("tls-server-name"), self._cluster.get("proxy-url")
+        return pool(self._base, context, server_name=name, proxy=proxy)
 
 
 def connect(options: ConnectionOptions) -> Connection:
-    """A connection by kubeconfig or, in a pod, by its service account.
+    """A connection by kubeconfig, by flags or, in a pod, by its service account.
 
     Nothing is sent yet, but credential plugins may run. Raises QosError with the place and the remedy.
     """
-    found = target(options.kubeconfig, options.context)
-    return Connection(found, credentials_of(found), options.namespace or found.namespace)
+    request_seconds = seconds_of(options.request_timeout)
+    found = target(options)
+    refuse_unusable(found)
+    base = _base_url(found.cluster["server"])
+    credentials = credentials_of(found, secure=_is_secure(base))
+    return Connection(found, credentials, base, request_seconds=request_seconds)
 
 
-def tls_context(cluster: Mapping[str, Any], credentials: Credentials) -> ssl.SSLContext:
-    """A context as strict as kubectl's: verified, but not stricter about the CA's form.
+def _timeout(deadline: float | None, silence: float) -> Timeout:
+    from urllib3 import Timeout
 
-    Python >= 3.13 adds VERIFY_X509_STRICT, which refuses CAs without a key-usage extension or authority key
-    id; Go, and so kubectl, takes them, and takes an intermediate CA as an anchor too.
+    if deadline is None:
+        return Timeout(connect=CONNECT_SECONDS, read=silence)
+    # Some time must be left to give; a request that is late already fails at once.
+    left = max(deadline - time.monotonic(), _NO_TIME_SECONDS / 5)
+    return Timeout(connect=CONNECT_SECONDS, read=silence, total=left)
+
+
+def _base_url(server: str) -> str:
+    """The URL that paths are added to. Raises QosError for a server that is none.
+
+    Without a scheme it is plain HTTP, whatever is said of TLS: `-s localhost:8001` finds kubectl proxy.
+
+    Source: k8s.io/client-go/rest/url_utils.go (DefaultServerURL).
     """
-    ca = pem_of(cluster, "certificate-authority")
+    parts = urlsplit(server)
+    if not (parts.scheme and parts.netloc):
+        parts = urlsplit(f"http://{server}")
+        if parts.path not in {"", "/"}:
+            raise _no_server(server)
     try:
-        context = ssl.create_default_context(cadata=ca.decode("ascii") if ca is not None else None)
-    except (ssl.SSLError, ValueError):
-        raise QosError("the kubeconfig's certificate-authority holds no PEM certificate") from None
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if cluster.get("insecure-skip-tls-verify"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    credentials.add_certificate(context)
-    return context
-
-
-def _with_scheme(server: str, found: Target) -> str:
-    """A server without a scheme is meant as https if anything about TLS is configured, as in client-go."""
-    if "://" in server:
-        return server
-    entry = {**found.cluster, **found.user}
-    names = ("certificate-authority", "client-certificate", "insecure-skip-tls-verify")
-    secure = any(entry.get(name) or entry.get(f"{name}-data") for name in names)
-    return f"{'https' if secure else 'http'}://{server}"
-
-
-def _pool(server: str, cluster: Mapping[str, Any], credentials: Credentials) -> PoolManager:
-    import urllib3
-
-    from kubectl_qos.cluster.proxy import proxy_of
-
-    arguments: dict[str, Any] = {"maxsize": 4, "num_pools": 4}
-    if server.startswith("https"):
-        arguments["ssl_context"] = tls_context(cluster, credentials)
-        name = cluster.get("tls-server-name")
-        if name:
-            arguments["server_hostname"] = name
-        if cluster.get("insecure-skip-tls-verify"):
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    proxy = proxy_of(server, cluster.get("proxy-url"))
-    return urllib3.ProxyManager(proxy, **arguments) if proxy else urllib3.PoolManager(**arguments)
-
-
-def unreachable(error: Exception, server: str) -> ServerUnreachable:
-    """Kubectl's sentence for a connection that failed."""
-    from urllib3.exceptions import ProxyError
-
-    causes = list(_causes(error))
-    by_proxy = isinstance(error, ProxyError)
-    if not by_proxy and any(isinstance(one, ConnectionRefusedError) for one in causes):
-        return ServerUnreachable(
-            f"The connection to the server {server} was refused - did you specify the right host or port?"
+        usable = bool(parts.hostname) and (parts.port is None or parts.port >= 0)
+    except ValueError:
+        usable = False
+    if not usable or any(character.isspace() for character in parts.netloc):
+        raise _no_server(server)
+    if parts.scheme not in {"http", "https"}:
+        raise ServerUnreachable(
+            f'Unable to connect to the server: unsupported protocol scheme "{parts.scheme}"'
         )
-    reached = "the proxy" if by_proxy else server
-    why = next(filter(None, (_reason(one, reached) for one in causes)), None) or _one_line(causes[-1])
-    return ServerUnreachable(
-        f"Unable to connect to the server: {'proxyconnect tcp: ' if by_proxy else ''}{why}"
-    )
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, outermost first."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+def _no_server(server: str) -> QosError:
+    return QosError(f'host must be a URL or a host:port pair: "{server}"')
 
 
-def _reason(error: BaseException, server: str) -> str:
-    """Go's words for one failure, empty for an error that only wraps another."""
-    from urllib3.exceptions import (
-        ConnectTimeoutError,
-        NameResolutionError,
-        NewConnectionError,
-        ReadTimeoutError,
-    )
-
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"tls: {error.reason or _one_line(error)}"
-    if isinstance(error, NameResolutionError):
-        return f"dial tcp: lookup {urlsplit(f'//{server}').hostname}: no such host"
-    if isinstance(error, ReadTimeoutError):
-        return f"no answer from {server} within {READ_SECONDS:.0f} s"
-    if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
-        return f"dial tcp {server}: i/o timeout"
-    if isinstance(error, IncompleteRead | RemoteDisconnected):
-        return "unexpected EOF"
-    if isinstance(error, OSError) and error.strerror:
-        broken = isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
-        return f"{'read' if broken else 'dial'} tcp {server}: {error.strerror.lower()}"
-    return ""
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+def _is_secure(url: str) -> bool:
+    return url.startswith("https:")

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
@@ -40,6 +41,10 @@ class DemoSource:
     def snapshot(self, scope: Scope) -> Snapshot:
         """The whole demo cluster."""
         return self._files.snapshot(scope)
+
+    def follow(self, scope: Scope) -> Feed:
+        """All of it, once, and again whenever it is asked for."""
+        return Asking(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""

@@ -17,10 +17,9 @@ from typing import Any, Final
 import msgspec
 
 from kubectl_qos.cluster import problems
-from kubectl_qos.cluster.usage import usage_by_pod
 from kubectl_qos.cluster.workloads import WORKLOADS, pod_of_workload, template_path
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.metrics import PodMetrics
+from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, decoder_of
 from kubectl_qos.k8s.sharing import Sharing
 from kubectl_qos.k8s.usage import PodKey, PodUsage

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
+from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
@@ -53,6 +54,10 @@ class FileSource:
             usage=self._found.usage,
             known=self._known,
         )
+
+    def follow(self, scope: Scope) -> Feed:
+        """All of it, once, and again whenever it is asked for."""
+        return Asking(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as it is written, read again. Raises InputError if it is no longer there."""

@@ -1,20 +1,21 @@
 """Kubeconfig files, found, read and merged as kubectl does it: whoever names a thing first decides it.
 
-The kubernetes package has a loader too, but of several files it takes the last current-context, looks for
-the client certificate of one file beside another, and ignores impersonation; so files are read here, and
-only credential plugins are left to it (credentials.py).
+Not here: what the flags change of it (options.py), and whether what is meant can be used (usable.py).
 
-Source: k8s.io/client-go/tools/clientcmd/loader.go.
+Source: k8s.io/client-go/tools/clientcmd/loader.go and client_config.go.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.cluster.go_types import KUBECONFIG, WrongType, check, version_of
+from kubectl_qos.cluster.go_yaml import NotYaml, first_document
+from kubectl_qos.cluster.options import ConnectionOptions
 from kubectl_qos.errors import QosError
 
 DEFAULT_FILE: Final = Path("~/.kube/config")
@@ -26,142 +27,215 @@ _PATHS: Final = {
     "contexts": (),
 }
 """The lists of a kubeconfig, and the fields in them that are paths beside the file."""
+_GO_NAMES: Final = {"clusters": "Cluster", "users": "AuthInfo", "contexts": "Context"}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One context: the cluster and user entries that it names, with every path absolute."""
+    """One context: the cluster and user that it names, flags included, with every path absolute.
+
+    `user_file` is where the user entry stands, for credentials that must be written back.
+    """
 
     context: str
     namespace: str
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
+    cluster_name: str = ""
+    user_name: str = ""
+    user_file: Path | None = None
 
 
-def target(given: str | None, context: str | None) -> Target:
-    """The context that a person means.
+@dataclass(slots=True)
+class _Merged:
+    """All files as one: entries by name, the first of a name kept, and the first current-context."""
 
-    Args:
-        given: --kubeconfig; without it KUBECONFIG counts, then ~/.kube/config, then a pod's own account.
-        context: --context; without it current-context.
+    entries: dict[str, dict[str, dict[str, Any]]] = field(
+        default_factory=lambda: {name: {} for name in _PATHS}
+    )
+    user_files: dict[str, Path] = field(default_factory=dict)
+    current: str = ""
 
-    Raises:
-        QosError: a file that cannot be used, or no such context; the message names it.
+
+def target(options: ConnectionOptions) -> Target:
+    """What a person means: a context of the kubeconfig, a pod's own account, or what the flags alone say.
+
+    --kubeconfig counts, without it KUBECONFIG, then ~/.kube/config. Raises QosError for a file that cannot be
+    used and for names that do not exist.
     """
-    listed = given or os.environ.get("KUBECONFIG") or ""
-    paths = [given] if given else [path for path in listed.split(os.pathsep) if path] or [str(DEFAULT_FILE)]
-    files = [Path(path).expanduser() for path in paths]
+    given = options.kubeconfig
+    listed = "" if given else os.environ.get("KUBECONFIG", "")
+    paths = [given] if given else listed.split(os.pathsep) if listed else [str(DEFAULT_FILE)]
+    files = [Path(path).expanduser() for path in dict.fromkeys(paths) if path]
     if given and not files[0].exists():
         raise QosError(f"stat {given}: no such file or directory", hint=_NEEDS_NONE)
-    found = [path for path in files if path.exists()]
-    if not found:
-        if not listed and _is_in_pod():
-            return _of_pod()
-        where = f"at {listed}" if listed else "and this is not a pod"
-        raise QosError(f"no kubeconfig found {where}", hint=_NEEDS_NONE)
-    return _pick(_merge(found), found, context)
+    found = _read_all(files)
+    merged = _merge(found)
+    names = _names(merged, options)
+    cluster = options.on_cluster(merged.entries["clusters"].get(names["cluster"], {}))
+    if not cluster.get("server"):
+        if _is_in_pod():
+            return _of_pod(options)
+        if not os.environ.get("KUBERNETES_MASTER"):
+            raise _without_server(merged, names, found, listed)
+        cluster["server"] = os.environ["KUBERNETES_MASTER"]
+    user = options.on_user(merged.entries["users"].get(names["user"], {}))
+    if names["user"] and not user and names["user"] not in merged.entries["users"]:
+        raise QosError(
+            f'context "{names["context"]}": user "{names["user"]}" does not exist in the kubeconfig'
+        )
+    context = merged.entries["contexts"].get(names["context"], {})
+    return Target(
+        context=names["context"],
+        namespace=options.namespace or context.get("namespace") or "default",
+        cluster=cluster,
+        user=user,
+        cluster_name=names["cluster"],
+        user_name=names["user"],
+        user_file=merged.user_files.get(names["user"]),
+    )
 
 
 def _is_in_pod() -> bool:
-    return "KUBERNETES_SERVICE_HOST" in os.environ and (_SERVICE_ACCOUNT / "token").exists()
+    named = os.environ.get("KUBERNETES_SERVICE_HOST") and os.environ.get("KUBERNETES_SERVICE_PORT")
+    return bool(named) and (_SERVICE_ACCOUNT / "token").is_file()
 
 
-def _of_pod() -> Target:
-    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    namespace = _SERVICE_ACCOUNT / "namespace"
+def _of_pod(options: ConnectionOptions) -> Target:
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+    cluster = {"server": f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"}
+    if (_SERVICE_ACCOUNT / "ca.crt").exists():
+        cluster["certificate-authority"] = str(_SERVICE_ACCOUNT / "ca.crt")
+    file = _SERVICE_ACCOUNT / "namespace"
+    namespace = os.environ.get("POD_NAMESPACE") or (file.read_text().strip() if file.exists() else "")
     return Target(
         context="in-cluster",
-        namespace=(namespace.read_text().strip() if namespace.exists() else "") or "default",
-        cluster={
-            "server": f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-            "certificate-authority": str(_SERVICE_ACCOUNT / "ca.crt"),
-        },
-        user={"tokenFile": str(_SERVICE_ACCOUNT / "token")},
+        namespace=options.namespace or namespace or "default",
+        cluster=options.on_cluster(cluster),
+        user=options.on_user({"tokenFile": str(_SERVICE_ACCOUNT / "token")}),
     )
 
 
-def _merge(files: list[Path]) -> dict[str, Any]:
-    """All files as one: entries by name, the first of a name kept, and the first current-context."""
-    merged: dict[str, Any] = {name: {} for name in _PATHS}
+def _read_all(files: Iterable[Path]) -> dict[Path, Mapping[str, Any]]:
+    """What the files that are there hold. Raises QosError, with all that are unusable named in it."""
+    found: dict[Path, Mapping[str, Any]] = {}
+    unusable: list[QosError] = []
     for file in files:
-        config = _read(file)
-        merged.setdefault("current-context", config.get("current-context") or None)
-        if merged["current-context"] is None:
-            del merged["current-context"]
-        for name, path_fields in _PATHS.items():
-            for entry in config.get(name) or ():
-                merged[name].setdefault(*_named(entry, name, path_fields, file))
+        try:
+            config = _read(file)
+        except QosError as error:
+            unusable.append(error)
+        else:
+            if config is not None:
+                found[file] = config
+    if unusable:
+        for other in unusable[1:]:
+            unusable[0].add_note(str(other))
+        raise unusable[0]
+    return found
+
+
+def _read(file: Path) -> Mapping[str, Any] | None:
+    """A file's content, None for a file that is not there. Raises QosError in kubectl's words."""
+    try:
+        config = first_document(file.read_bytes())
+        version_of(config, "Config", ["v1"])
+        check(config, KUBECONFIG)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        verb = "read" if isinstance(error, IsADirectoryError) else "open"
+        raise _unusable(file, f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
+    except (NotYaml, WrongType) as error:
+        raise _unusable(file, str(error)) from None
+    return config or {}
+
+
+def _merge(found: Mapping[Path, Mapping[str, Any]]) -> _Merged:
+    merged = _Merged()
+    for file, config in found.items():
+        merged.current = merged.current or config.get("current-context") or ""
+        for of_list in _PATHS:
+            entries = _entries(config, of_list, file)
+            if of_list == "users":
+                merged.user_files = dict.fromkeys(entries, file) | merged.user_files
+            merged.entries[of_list] = entries | merged.entries[of_list]
     return merged
 
 
-def _read(file: Path) -> Mapping[str, Any]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        config = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - a safe loader
-    except OSError as error:
-        raise _unusable(file, f"open {file}: {(error.strerror or str(error)).lower()}") from None
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise _unusable(file, f"yaml: {line}{error.problem}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _unusable(file, " ".join(str(error).split())) from None
-    if config is None:
-        return {}
-    if not isinstance(config, Mapping) or not all(
-        isinstance(config.get(name) or [], list) for name in _PATHS
-    ):
-        raise _unusable(file, "it is not a kubeconfig")
-    return config
-
-
-def _named(entry: Any, of_list: str, path_fields: tuple[str, ...], file: Path) -> tuple[str, dict[str, Any]]:
-    """An entry's name and its content, with paths taken from the file's own folder."""
-    kind = of_list.removesuffix("s")
-    name = entry.get("name") if isinstance(entry, Mapping) else None
-    content = entry.get(kind) if name is not None else None
-    if name is None or not isinstance(content or {}, Mapping):
-        raise _unusable(file, f"an entry of {of_list} is not a name with a {kind}")
-    content = dict(content or {})
-    for key in path_fields:
-        if content.get(key):
-            content[key] = str(file.absolute().parent / str(content[key]))
-    return str(name), content
+def _entries(config: Mapping[str, Any], of_list: str, file: Path) -> dict[str, dict[str, Any]]:
+    """A file's entries by name, with paths taken from the file's own folder."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in config.get(of_list) or ():
+        name = (entry or {}).get("name") or ""
+        if name in found:
+            go = _GO_NAMES[of_list]
+            raise _unusable(
+                file,
+                f'error converting *[]Named{go} into *map[string]*api.{go}: duplicate name "{name}" in list',
+            )
+        content = {key: value for key, value in (entry.get(of_list[:-1]) or {}).items() if value is not None}
+        for key in _PATHS[of_list]:
+            if content.get(key):
+                content[key] = _beside(file, content[key])
+        command = (content.get("exec") or {}).get("command") or ""
+        if os.sep in command:
+            content["exec"] = {**content["exec"], "command": _beside(file, command)}
+        found[name] = content
+    return found
 
 
-def _pick(merged: Mapping[str, Any], files: list[Path], context: str | None) -> Target:
-    wanted = context or merged.get("current-context")
-    contexts = merged["contexts"]
-    if not wanted:
-        if not contexts:
-            names = ", ".join(map(str, files))
-            raise QosError(f"kubeconfig {names} defines no contexts", hint=_NEEDS_NONE)
-        raise QosError("kubeconfig has no current-context", hint=_choices(contexts))
-    if wanted not in contexts:
-        raise QosError(f'context "{wanted}" does not exist', hint=_choices(contexts))
-    chosen = contexts[wanted]
-    cluster_name, user_name = str(chosen.get("cluster") or ""), str(chosen.get("user") or "")
-    cluster = merged["clusters"].get(cluster_name)
-    if cluster is None:
-        raise QosError(f'context "{wanted}": cluster "{cluster_name}" does not exist in the kubeconfig')
-    if not cluster.get("server"):
-        raise QosError(f'context "{wanted}": cluster "{cluster_name}" has no server')
-    if user_name and user_name not in merged["users"]:
-        raise QosError(f'context "{wanted}": user "{user_name}" does not exist in the kubeconfig')
-    return Target(
-        context=wanted,
-        namespace=chosen.get("namespace") or "default",
-        cluster=cluster,
-        user=merged["users"].get(user_name, {}),
-    )
+def _beside(file: Path, path: str) -> str:
+    return os.path.normpath(file.absolute().parent / path)
 
 
-def _choices(contexts: Mapping[str, Any]) -> str:
-    if not contexts:
-        return "the kubeconfig defines no contexts"
-    names = list(contexts)
-    return f"--context takes one of: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+def _names(merged: _Merged, options: ConnectionOptions) -> dict[str, str]:
+    """The names of the context, cluster and user that are meant. Raises QosError for an unknown one."""
+    contexts = merged.entries["contexts"]
+    if options.user and options.user not in merged.entries["users"]:
+        raise QosError(
+            f'auth info "{options.user}" does not exist', hint=_choices("--user", merged.entries["users"])
+        )
+    name = options.context or merged.current
+    if options.context and name not in contexts:
+        raise QosError(f'context "{name}" does not exist', hint=_choices("--context", contexts))
+    if options.cluster and options.cluster not in merged.entries["clusters"]:
+        hint = _choices("--cluster", merged.entries["clusters"])
+        raise QosError(f'cluster "{options.cluster}" does not exist', hint=hint)
+    if name and name not in contexts:
+        hint = _choices("--context", contexts)
+        raise QosError(f"context was not found for specified context: {name}", hint=hint)
+    context = contexts.get(name, {})
+    return {
+        "context": name,
+        "cluster": options.cluster or context.get("cluster") or "",
+        "user": options.user or context.get("user") or "",
+    }
+
+
+def _without_server(
+    merged: _Merged, names: Mapping[str, str], found: Iterable[Path], listed: str
+) -> QosError:
+    """Why no server is known; kubectl would ask localhost:8080, where hardly anyone listens."""
+    contexts = merged.entries["contexts"]
+    if not any(True for _ in found):
+        where = f"at {listed}" if listed else "and this is not a pod"
+        return QosError(f"no kubeconfig found {where}", hint=_NEEDS_NONE)
+    if not names["cluster"] and not names["context"]:
+        if contexts:
+            return QosError("kubeconfig has no current-context", hint=_choices("--context", contexts))
+        return QosError(f"kubeconfig {', '.join(map(str, found))} defines no contexts", hint=_NEEDS_NONE)
+    place = f'context "{names["context"]}": ' if names["context"] else ""
+    missing = names["cluster"] not in merged.entries["clusters"]
+    what = "does not exist in the kubeconfig" if missing else "has no server"
+    return QosError(f'{place}cluster "{names["cluster"]}" {what}')
+
+
+def _choices(flag: str, entries: Iterable[str]) -> str:
+    names = list(entries)
+    if not names:
+        return "the kubeconfig defines no contexts" if flag == "--context" else "the kubeconfig defines none"
+    return f"{flag} takes one of: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
 
 def _unusable(file: Path, why: str) -> QosError:

@@ -7,31 +7,38 @@ seen, and the snapshot says so.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from kubectl_qos.cluster.api import Api, Progress
+from kubectl_qos.cluster.api import Api
 from kubectl_qos.cluster.connection import Connection
+from kubectl_qos.cluster.feed import Feed
+from kubectl_qos.cluster.follow import Following
 from kubectl_qos.cluster.kubelets import KubeletConfigurations
+from kubectl_qos.cluster.lists import Progress
+from kubectl_qos.cluster.missing import no_capacity, no_neighbours
 from kubectl_qos.cluster.prefetch import Later
+from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, OTHER_PODS, Known, Missing, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot
 
 NODES_ONE_BY_ONE: Final = 8
 """Up to so many nodes, their pods are listed node by node instead of all pods of the cluster."""
-
 
 CONFIGURATION_SECONDS: Final = 2.0
 """So long kubelets are waited for; what they are configured with is then assumed."""
 
 
 class LiveSource:
-    """The cluster behind a connection."""
+    """The cluster behind a connection.
+
+    With `only_ranking` what only single pods are explained by is left out: their ids, and what their kubelet
+    is configured with.
+    """
 
     is_live = True
 
@@ -39,15 +46,16 @@ class LiveSource:
         self,
         connection: Connection,
         *,
-        with_usage: bool = True,
-        with_configuration: bool = False,
+        usage: UsageChoice = UsageChoice.METRICS,
+        only_ranking: bool = False,
         known: Known = NOTHING_KNOWN,
         progress: Progress | None = None,
     ) -> None:
         self._connection = connection
-        self._api = Api(connection)
-        self._with_usage = with_usage
-        self._configurations = KubeletConfigurations(self._api) if with_configuration else None
+        self._only_ranking = only_ranking
+        self._api = Api(connection, ids=not only_ranking)
+        self._usage = usage
+        self._configurations = None if only_ranking else KubeletConfigurations(self._api)
         self._known = known
         self._progress = progress
 
@@ -62,8 +70,8 @@ class LiveSource:
         return self._connection.namespace
 
     def now(self) -> datetime:
-        """The present."""
-        return datetime.now(UTC)
+        """The present by the server's clock."""
+        return self._api.answers.now()
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """Pods, nodes and usage as they are now.
@@ -72,21 +80,39 @@ class LiveSource:
         namespaces may be missing.
         """
         missing: list[Missing] = []
-        later = Later(lambda: self._usage(scope)) if self._with_usage else None
+        by_metrics = self._usage is UsageChoice.METRICS
+        later = Later(lambda: self._read_usage(scope, ())) if by_metrics else None
         pods = self._pods(scope, missing)
-        nodes = self._nodes({pod.node_name for pod in pods if pod.node_name}, missing)
+        names = {pod.node_name for pod in pods if pod.node_name}
+        nodes = self._nodes(scope, names, missing)
         kubelets = self._kubelets(nodes)
-        usage, unknown_usage = later.result() if later is not None and pods else ({}, None)
-        if unknown_usage is not None:
-            missing.append(unknown_usage)
+        usage = NO_USAGE
+        if pods:
+            usage = later.result() if later is not None else self._read_usage(scope, names)
+        if usage.missing is not None:
+            missing.append(usage.missing)
         return Snapshot(
             pods=tuple(pods),
             nodes=nodes,
-            usage=usage,
+            usage=usage.by_pod,
             kubelets=kubelets,
             missing=tuple(missing),
             known=self._known,
             server_version="" if nodes else self._server_version(),
+        )
+
+    def follow(self, scope: Scope) -> Feed:
+        """What is known from now on, as it changes."""
+        return Following(
+            self._api.answers,
+            scope,
+            now=self.now,
+            read_usage=lambda asked, store: self._read_usage(asked, store.nodes()),
+            read_version=self._api.server_version,
+            configurations=self._configurations,
+            own_namespace=self.default_namespace,
+            known=self._known,
+            ids=not self._only_ranking,
         )
 
     def workload(self, kind: str, namespace: str, name: str) -> Pod:
@@ -130,7 +156,7 @@ class LiveSource:
             if scope.namespace is None:
                 error.hint = "name a namespace that you may read with -n"
                 raise
-            missing.append(_no_neighbours(error))
+            missing.append(no_neighbours(error))
             return self._api.pods(namespace=scope.namespace, field_selector=fields)
 
     def _with_neighbours(self, asked: list[Pod], missing: list[Missing]) -> list[Pod]:
@@ -150,26 +176,24 @@ class LiveSource:
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            missing.append(_no_neighbours(error))
+            missing.append(no_neighbours(error))
             return asked
         seen = {(pod.namespace, pod.name) for pod in others}
         return others + [pod for pod in asked if (pod.namespace, pod.name) not in seen]
 
-    def _nodes(self, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
-        """The nodes of these names; one that is gone is left out, as a pod may outlive it for a while."""
+    def _nodes(self, scope: Scope, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
+        """The nodes of these names, and those asked for; one that is gone is left out.
+
+        A pod may outlive its node for a while, and a node may have no pod.
+        """
         try:
-            if len(names) > NODES_ONE_BY_ONE:
+            if scope == Scope() or len(names) > NODES_ONE_BY_ONE:
                 return {node.name: node for node in self._api.nodes()}
-            found = (self._node(name) for name in sorted(names))
+            asked = {*names, scope.node} - {None}
+            found = (self._node(name) for name in sorted(filter(None, asked)))
             return {node.name: node for node in found if node is not None}
         except (ApiError, ServerUnreachable) as error:
-            missing.append(
-                Missing(
-                    "the nodes' memory capacity",
-                    str(error),
-                    "grant get and list on nodes; or give --node-memory 16Gi",
-                )
-            )
+            missing.append(no_capacity(error))
             return {}
 
     def _kubelets(self, nodes: Mapping[str, NodeObject]) -> Mapping[str, Kubelet]:
@@ -188,35 +212,11 @@ class LiveSource:
                 raise
             return None
 
-    def _usage(self, scope: Scope) -> tuple[Mapping[PodKey, PodUsage], Missing | None]:
-        """Usage of all pods, because a rank is among the pods of every namespace; and what is not known."""
-        grant = "grant list on pods in the API group metrics.k8s.io in all namespaces"
-        try:
-            return self._api.pod_metrics(), None
-        except ApiError as error:
-            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE}:
-                remedy = "install metrics-server; without it the order is by oom_score_adj alone"
-                return {}, Missing("memory usage", "Metrics API not available", remedy)
-            if error.status != HTTPStatus.FORBIDDEN or scope.namespace is None:
-                return {}, Missing("memory usage", str(error), grant)
-            of_others = Missing("the memory usage of other namespaces", str(error), grant)
-        except QosError as error:
-            return {}, Missing("memory usage", str(error))
-        try:
-            return self._api.pod_metrics(scope.namespace), of_others
-        except QosError as error:
-            return {}, Missing("memory usage", str(error), grant)
+    def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
+        return read_usage(self._api, self._usage, scope.namespace, nodes)
 
     def _server_version(self) -> str:
         try:
             return self._api.server_version()
         except QosError:
             return ""
-
-
-def _no_neighbours(error: ApiError) -> Missing:
-    return Missing(
-        OTHER_PODS,
-        str(error),
-        "grant list on pods in all namespaces; until then ranks are among the pods shown",
-    )

@@ -12,17 +12,18 @@ from queue import Empty, SimpleQueue
 from typing import Final, Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 _WAIT_SECONDS: Final = 0.5
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items, the next one made in a thread while the previous one is worked on.
+def ahead(items: Iterable[T], *, most: int = 1) -> Iterator[T]:
+    """The same items, the next ones made in a thread while the previous one is worked on.
 
-    At most one finished item waits. Raises what making them raised, after the items before it.
+    At most `most` finished items wait. Raises what making them raised, after the items before it.
     """
     queue: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
-    room = threading.Semaphore(1)
+    room = threading.Semaphore(most)
     stopped = threading.Event()
 
     def make() -> None:
@@ -70,6 +71,29 @@ class Later(Generic[T]):
         while self._thread.is_alive():
             self._thread.join(_WAIT_SECONDS)
         return self._outcome()
+
+
+def side_by_side(work: Callable[[K], T], items: Iterable[K], *, most: int) -> dict[K, Callable[[], T]]:
+    """Work on each item, on so many at a time at most; each outcome is a function that gives or raises it."""
+    waiting: SimpleQueue[K] = SimpleQueue()
+    found: dict[K, Callable[[], T]] = {}
+    for item in items:
+        waiting.put(item)
+
+    def run() -> None:
+        while True:
+            try:
+                item = waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                found[item] = _value(work(item))
+            except Exception as error:  # noqa: BLE001 - raised again by whoever takes the outcome
+                found[item] = _raising(error)
+
+    for worker in [Later(run) for _ in range(min(most, waiting.qsize()))]:
+        worker.result()
+    return found
 
 
 def _next(queue: SimpleQueue[T]) -> T:

@@ -13,32 +13,54 @@ from urllib.parse import urlsplit
 
 from kubectl_qos.errors import QosError
 
-SCHEMES: Final = ("http", "https")
+SCHEMES: Final = ("http", "https", "socks5")
+"""What a kubeconfig may name; the environment may say socks5h too."""
 
 _Address = IPv4Address | IPv6Address
 
 
 def proxy_of(url: str, configured: str | None, environment: Mapping[str, str] | None = None) -> str | None:
-    """The proxy's URL, None for a direct connection. Raises QosError for a kind that we cannot speak."""
-    found = configured
+    """The proxy's URL, None for a direct connection. Raises QosError for a kind that we cannot speak.
+
+    A host behind a SOCKS proxy is looked up by the proxy, as Go does it, whatever the scheme's letters say.
+    """
+    found = configured or _from_environment(url, os.environ if environment is None else environment)
     if not found:
-        variables = os.environ if environment is None else environment
-        parts = urlsplit(url)
-        name = f"{parts.scheme}_proxy"
-        found = variables.get(name.upper()) or variables.get(name)
-        exceptions = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        if not found or _is_direct(parts.hostname or "", port, exceptions):
-            return None
+        return None
     if "://" not in found:
         found = f"http://{found}"
-    scheme = urlsplit(found).scheme
-    if scheme not in SCHEMES:
+    trouble = trouble_with(found.replace("socks5h://", "socks5://", 1))
+    if trouble:
         raise QosError(
-            f"the proxy {found} speaks {scheme}, which kubectl-qos does not",
-            hint="name an http or https proxy, or list the server in NO_PROXY",
+            f'invalid proxy address "{found}": {trouble}',
+            hint="name an http, https or socks5 proxy, or list the server in NO_PROXY",
         )
-    return found
+    return found.replace("socks5://", "socks5h://", 1)
+
+
+def trouble_with(proxy: str) -> str:
+    """What client-go says of a kubeconfig's proxy-url that it refuses, empty for one that it takes.
+
+    Source: k8s.io/client-go/tools/clientcmd/helpers.go parseProxyURL.
+    """
+    try:
+        parts = urlsplit(proxy)
+        _ = parts.port
+    except ValueError:
+        return f"could not parse: {proxy}"
+    if parts.scheme not in SCHEMES:
+        return f'unsupported scheme "{parts.scheme}", must be http, https, or socks5'
+    return ""
+
+
+def _from_environment(url: str, variables: Mapping[str, str]) -> str | None:
+    parts = urlsplit(url)
+    name = f"{parts.scheme}_proxy"
+    exceptions = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if _is_direct(parts.hostname or "", port, exceptions):
+        return None
+    return variables.get(name.upper()) or variables.get(name)
 
 
 def _is_direct(host: str, port: int, exceptions: str) -> bool:

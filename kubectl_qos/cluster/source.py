@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Protocol
 
+from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
@@ -33,6 +34,9 @@ class Source(Protocol):
         Raises QosError where nothing at all can be said; what is only partly known is in
         `Snapshot.missing`.
         """
+
+    def follow(self, scope: Scope) -> Feed:
+        """What is known from now on, as it changes; a source that is read once says it once."""
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object behind a pod (the workload, for a template) as plain JSON.

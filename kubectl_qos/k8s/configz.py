@@ -46,6 +46,7 @@ class _Configuration(msgspec.Struct, rename="camel", frozen=True):
     system_reserved_cgroup: str = ""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def kubelet_of(configz: Mapping[str, Any], release: Release) -> Kubelet:
@@ -77,4 +78,5 @@ def kubelet_of(configz: Mapping[str, Any], release: Release) -> Kubelet:
         system_reserved_cgroup=found.system_reserved_cgroup,
         enforce_node_allocatable=found.enforce_node_allocatable,
         eviction_hard=found.eviction_hard,
+        eviction_soft=found.eviction_soft,
     )

@@ -89,6 +89,7 @@ class Kubelet:
     system_reserved_cgroup: str = ""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION_HARD)
+    eviction_soft: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     @staticmethod

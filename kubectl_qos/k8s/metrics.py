@@ -1,13 +1,16 @@
-"""Samples of the metrics API (metrics.k8s.io), as far as we read them.
-
-Not here: usage as predictions take it (usage.py).
-"""
+"""Samples of the metrics API (metrics.k8s.io), as far as we read them, and the usage that they tell of."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+
+T = TypeVar("T")
 
 
 class MemoryBytes(int):
@@ -53,3 +56,21 @@ class PodMetrics(_Sample, frozen=True):
     metadata: SampleMeta = SampleMeta()
     timestamp: str = ""
     containers: tuple[ContainerMetrics, ...] = ()
+
+
+def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
+    """Usage by namespace and name; what many samples spell alike is held once."""
+    held: dict[object, object] = {}
+
+    def one(part: T) -> T:
+        return held.setdefault(part, part)  # type: ignore[return-value]
+
+    found = {}
+    for sample in samples:
+        known = [each for each in sample.containers if each.usage.memory is not None]
+        names = one(tuple([each.name for each in known]))
+        amounts = tuple([int(each.usage.memory or 0) for each in known])
+        found[one(sample.metadata.namespace), sample.metadata.name] = PodUsage(
+            names, amounts, timestamp=one(sample.timestamp)
+        )
+    return found

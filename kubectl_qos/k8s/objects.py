@@ -94,7 +94,10 @@ class OwnerReference(_Object, frozen=True):
 
 
 class ObjectMeta(_Object, frozen=True):
-    """Names and identity; `creation_timestamp` is RFC 3339 text as the server sends it."""
+    """Names and identity; `creation_timestamp` is RFC 3339 text as the server sends it.
+
+    `resource_version` says how far a watch has come; of what is held it is dropped (see sharing.py).
+    """
 
     name: str = ""
     namespace: str = ""

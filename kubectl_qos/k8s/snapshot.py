@@ -5,9 +5,10 @@ Not here: where it comes from (cluster/), and what follows from it (qos/).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, overload
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -69,7 +70,7 @@ class Snapshot:
     could see. `known` is what a person said about the nodes.
     """
 
-    pods: tuple[Pod, ...] = ()
+    pods: Sequence[Pod] = ()
     nodes: Mapping[str, NodeObject] = field(default_factory=dict)
     usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
@@ -96,9 +97,36 @@ class Snapshot:
         setup = NodeSetup(node, kubelet, release)
         return changed(setup, self.known.settings) if self.known.settings else setup
 
-    def by_node(self) -> dict[str, list[Pod]]:
+    def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""
-        found: dict[str, list[Pod]] = {}
-        for pod in self.pods:
-            found.setdefault(pod.spec.node_name, []).append(pod)
-        return found
+        pods = self.pods
+        return pods.by_node if isinstance(pods, PodsByNode) else _by_node(pods)
+
+
+class PodsByNode(Sequence[Pod]):
+    """Pods that are already in order of their nodes: what did not change between two snapshots is shared."""
+
+    def __init__(self, by_node: Mapping[str, Sequence[Pod]]) -> None:
+        self.by_node = by_node
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_node.values()))
+
+    def __iter__(self) -> Iterator[Pod]:
+        return chain.from_iterable(self.by_node.values())
+
+    @overload
+    def __getitem__(self, index: int) -> Pod: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Pod]: ...
+
+    def __getitem__(self, index: int | slice) -> Pod | Sequence[Pod]:
+        return tuple(self)[index]
+
+
+def _by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        found.setdefault(pod.spec.node_name, []).append(pod)
+    return found

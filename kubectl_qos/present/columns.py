@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.amounts import NONE, UNKNOWN, age, escape, mebibytes
+from kubectl_qos.present.risk import risk_of
 from kubectl_qos.present.rows import PodRow, kill_order
+
+RowT = TypeVar("RowT")
 
 
 class Align(StrEnum):
@@ -21,8 +24,8 @@ class Align(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column. `cell` is what people read, `value` what JSON and CSV carry.
+class ColumnOf(Generic[RowT]):
+    """One column of a table of such rows. `cell` is what people read, `value` what JSON and CSV carry.
 
     `sort_key` orders ascending by what the column means; unknown values come last.
     `width` is what the UI reserves at least.
@@ -32,17 +35,21 @@ class Column:
     header: str
     align: Align
     width: int
-    cell: Callable[[PodRow, datetime], str]
-    value: Callable[[PodRow], Any]
-    sort_key: Callable[[PodRow], Any]
+    cell: Callable[[RowT, datetime], str]
+    value: Callable[[RowT], Any]
+    sort_key: Callable[[RowT], Any]
     help: str
+
+
+Column = ColumnOf[PodRow]
+"""A column of pods or containers."""
 
 
 def _amount(value: int | None, empty: str) -> str:
     return empty if value is None else mebibytes(value)
 
 
-def _last(value: float | None) -> tuple[bool, float]:
+def largest_first(value: float | None) -> tuple[bool, float]:
     """Largest first; None after every number."""
     return value is None, -(value or 0)
 
@@ -73,8 +80,8 @@ def _text(read: Callable[[PodRow], str]) -> Callable[[PodRow, datetime], str]:
     return lambda row, _: escape(read(row)) or NONE
 
 
-COLUMNS: Final = (
-    Column(
+COLUMNS: Final[tuple[Column, ...]] = (
+    ColumnOf(
         "rank",
         "RANK",
         Align.LEFT,
@@ -84,7 +91,7 @@ COLUMNS: Final = (
         kill_order,
         "the kernel's kill order on the node, 1 is next; N= is shared, - has no processes",
     ),
-    Column(
+    ColumnOf(
         "namespace",
         "NAMESPACE",
         Align.LEFT,
@@ -94,7 +101,7 @@ COLUMNS: Final = (
         lambda row: row.key,
         "the pod's namespace",
     ),
-    Column(
+    ColumnOf(
         "pod",
         "POD",
         Align.LEFT,
@@ -104,7 +111,7 @@ COLUMNS: Final = (
         lambda row: (row.name, row.key),
         "the pod's name",
     ),
-    Column(
+    ColumnOf(
         "container",
         "CONTAINER",
         Align.LEFT,
@@ -114,7 +121,7 @@ COLUMNS: Final = (
         lambda row: (row.container, row.key),
         "the container's name",
     ),
-    Column(
+    ColumnOf(
         "node",
         "NODE",
         Align.LEFT,
@@ -124,7 +131,7 @@ COLUMNS: Final = (
         lambda row: (row.node, *kill_order(row)),
         "the node that the pod runs on",
     ),
-    Column(
+    ColumnOf(
         "qos",
         "QOS",
         Align.LEFT,
@@ -134,67 +141,87 @@ COLUMNS: Final = (
         lambda row: (("BestEffort", "Burstable", "Guaranteed").index(row.qos.value), kill_order(row)),
         "the class that the node acts on",
     ),
-    Column(
+    ColumnOf(
         "oom_score_adj",
         "OOM_ADJ",
         Align.RIGHT,
         7,
         lambda row, _: _adj(row),
         lambda row: row.adj,
-        lambda row: (_last(row.adj), kill_order(row)),
+        lambda row: (largest_first(row.adj), kill_order(row)),
         "oom_score_adj of the container that is killed first",
     ),
-    Column(
+    ColumnOf(
         "oom_score",
         "OOM_SCORE",
         Align.RIGHT,
         9,
         lambda row, _: UNKNOWN if row.score is None else str(row.score),
         lambda row: row.score,
-        lambda row: (_last(row.score), kill_order(row)),
+        lambda row: (largest_first(row.score), kill_order(row)),
         "what /proc/PID/oom_score shows for that container",
     ),
-    Column(
+    ColumnOf(
         "memory",
         "MEMORY",
         Align.RIGHT,
         8,
         lambda row, _: _amount(row.memory, UNKNOWN),
         lambda row: row.memory,
-        lambda row: (_last(row.memory), kill_order(row)),
+        lambda row: (largest_first(row.memory), kill_order(row)),
         "memory in use (working set)",
     ),
-    Column(
+    ColumnOf(
+        "rss",
+        "RSS",
+        Align.RIGHT,
+        8,
+        lambda row, _: _amount(row.rss, UNKNOWN),
+        lambda row: row.rss,
+        lambda row: (largest_first(row.rss), kill_order(row)),
+        "anonymous memory in use, as the kubelet's summary has it (--usage=summary)",
+    ),
+    ColumnOf(
+        "swap",
+        "SWAP",
+        Align.RIGHT,
+        8,
+        lambda row, _: _amount(row.swap, UNKNOWN),
+        lambda row: row.swap,
+        lambda row: (largest_first(row.swap), kill_order(row)),
+        "swap in use, as the kubelet's summary has it (--usage=summary)",
+    ),
+    ColumnOf(
         "request",
         "REQUEST",
         Align.RIGHT,
         8,
         lambda row, _: _amount(row.request, NONE),
         lambda row: row.request,
-        lambda row: (_last(row.request), kill_order(row)),
+        lambda row: (largest_first(row.request), kill_order(row)),
         "memory requested by the whole pod",
     ),
-    Column(
+    ColumnOf(
         "limit",
         "LIMIT",
         Align.RIGHT,
         8,
         lambda row, _: _amount(row.limit, NONE),
         lambda row: row.limit,
-        lambda row: (_last(row.limit), kill_order(row)),
+        lambda row: (largest_first(row.limit), kill_order(row)),
         "memory limit of the whole pod, if every container has one",
     ),
-    Column(
+    ColumnOf(
         "limit_percent",
         "%LIMIT",
         Align.RIGHT,
         6,
         lambda row, _: _percent(row),
         lambda row: None if row.limit_percent is None else round(row.limit_percent, 1),
-        lambda row: (_last(row.limit_percent), kill_order(row)),
+        lambda row: (largest_first(row.limit_percent), kill_order(row)),
         "the highest usage of any container against its own memory limit",
     ),
-    Column(
+    ColumnOf(
         "restarts",
         "RESTARTS",
         Align.LEFT,
@@ -204,7 +231,7 @@ COLUMNS: Final = (
         lambda row: (-row.restarts, kill_order(row)),
         "container restarts, and how many last ended as OOMKilled",
     ),
-    Column(
+    ColumnOf(
         "priority",
         "PRIORITY",
         Align.RIGHT,
@@ -214,7 +241,7 @@ COLUMNS: Final = (
         lambda row: (-(row.pod.spec.priority or 0), kill_order(row)),
         "the pod's priority: eviction looks at it, the kernel does not",
     ),
-    Column(
+    ColumnOf(
         "eviction",
         "EVICTION",
         Align.RIGHT,
@@ -224,7 +251,7 @@ COLUMNS: Final = (
         lambda row: (row.eviction_rank is None, row.eviction_rank or 0, kill_order(row)),
         "the kubelet's order of eviction under memory pressure on the node, a different order",
     ),
-    Column(
+    ColumnOf(
         "age",
         "AGE",
         Align.LEFT,
@@ -234,7 +261,17 @@ COLUMNS: Final = (
         lambda row: (row.pod.metadata.creation_timestamp or "~", row.key),
         "time since the pod was created",
     ),
-    Column(
+    ColumnOf(
+        "risk",
+        "RISK",
+        Align.LEFT,
+        6,
+        lambda row, _: risk_of(row).word,
+        lambda row: risk_of(row).word,
+        lambda row: (-risk_of(row), kill_order(row)),
+        "none, low, medium (PRIORITY, OVER-REQUEST), high (NEAR-LIMIT) or next, the node's next victim",
+    ),
+    ColumnOf(
         "flags",
         "FLAGS",
         Align.LEFT,
@@ -262,6 +299,8 @@ DEFAULT_KEYS: Final = (
     "flags",
 )
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], "node", "priority", "eviction", "age", "flags")
+EVERY_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
+"""Those of the widest output of the command line, and of JSON, YAML and CSV."""
 EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)
 
 _OTHER_NAMES: Final = {
@@ -283,9 +322,14 @@ def columns(keys: Iterable[str]) -> list[Column]:
 
 
 def column_named(name: str) -> Column:
-    """The column that a person names by key, header or a common short form. Raises UsageError."""
+    """The column of pods that a person names by key, header or a common short form. Raises UsageError."""
+    return named(name, BY_KEY, _OTHER_NAMES)
+
+
+def named(name: str, known: Mapping[str, ColumnOf[RowT]], other_names: Mapping[str, str]) -> ColumnOf[RowT]:
+    """The column among these that a person names. Raises UsageError with those that there are."""
     key = name.lower().replace("-", "_")
-    key = _OTHER_NAMES.get(key, key)
-    if key not in BY_KEY:
-        raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(BY_KEY)}")
-    return BY_KEY[key]
+    key = other_names.get(key, key)
+    if key not in known:
+        raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(known)}")
+    return known[key]

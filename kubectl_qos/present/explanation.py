@@ -146,17 +146,17 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: Rows) -> Section:
     lines = [_container_line(container) for container in prediction.containers]
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that the kernel's order knows"))
-    ranking = rows.rankings.get(row.node) if row is not None else None
+    node = rows.nodes.get(row.node) if row is not None else None
     answer = "rank unknown: the node's memory capacity is not known"
-    if row is not None and ranking is not None:
+    if row is not None and node is not None:
         ranked = [one for one in rows.rows if one.node == row.node and one.rank is not None]
         if row.rank is not None:
             shared = " (shared)" if row.tied else ""
             answer = f"rank {row.rank}{shared} of {len(ranked)}, oom_score {row.score}"
             lines += _neighbours(row, ranked)
-            if ranking.basis is Basis.ADJ:
+            if node.basis is Basis.ADJ:
                 lines.append(Line("no memory usage is known: the rank is by oom_score_adj alone"))
-        elif row.adj is not None or ranking.basis is not Basis.NOTHING:
+        elif row.adj is not None or node.basis is not Basis.NOTHING:
             answer = "no rank: the pod has no processes on a node"
     return Section("OOM", answer, tuple(lines))
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import is_
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, ContainerState, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodUsage
-from kubectl_qos.present.amounts import binary
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
+from kubectl_qos.present.notes import ranking_notes
 from kubectl_qos.qos import eviction, flags
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.qos.qos_class import QosClass
@@ -35,7 +37,8 @@ from kubectl_qos.qos.ranking import (
 class PodRow:
     """What the tables show of a pod, or of one container of it. Bytes are bytes.
 
-    `adj` is None where it is not known; `adj_range` then bounds it.
+    `adj` is None where it is not known; `adj_range` then bounds it. `memory` is the working set; `worst` is
+    the container that the pod is ranked by.
     """
 
     pod: Pod
@@ -47,6 +50,8 @@ class PodRow:
     score: int | None
     points: int | None
     memory: int | None
+    rss: int | None
+    swap: int | None
     request: int | None
     limit: int | None
     limit_percent: float | None
@@ -54,6 +59,7 @@ class PodRow:
     oom_kills: int
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
+    worst: str = ""
     container: str = ""
 
     @property
@@ -74,37 +80,55 @@ class PodRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedNode:
+    """A node's rows in scope, and what its order rests on; `ranked` counts every pod with a rank.
+
+    `made_of` is what all of it was worked out from.
+    """
+
+    setup: NodeSetup
+    basis: Basis
+    ranked: int
+    without_usage: int
+    rows: tuple[PodRow, ...]
+    made_of: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Rows in kill order with what a reader has to know about them."""
 
     rows: tuple[PodRow, ...]
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
-    setups: Mapping[str, NodeSetup] = field(default_factory=dict)
+    nodes: Mapping[str, RankedNode] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    sampled: Sampled | None = None
 
 
-def rows_of(snapshot: Snapshot, scope: Scope, *, containers: bool = False) -> Rows:
+def rows_of(
+    snapshot: Snapshot, scope: Scope, *, containers: bool = False, before: Rows | None = None
+) -> Rows:
     """The rows in scope, each ranked among every known pod of its node.
 
-    In kill order: by printed score over all nodes, and within a node by rank.
+    In kill order: by printed score over all nodes, and within a node by rank. Of rows made `before` for the
+    same scope, those of nodes about which nothing has changed are taken over.
     """
-    rows: list[PodRow] = []
-    rankings, setups = {}, {}
+    nodes: dict[str, RankedNode] = {}
+    known = before.nodes if before is not None else {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
-    for node_name, pods in snapshot.by_node().items():
-        wanted = [pod for pod in pods if scope.matches(pod)]
-        if not wanted:
-            continue
-        setup = snapshot.setup(node_name)
-        release = setup.release
-        capacity = setup.node.memory_capacity_bytes
-        alike = profiles.setdefault((capacity, release), Profiles(capacity, release))
-        defaulted = [default_pod(pod, release) for pod in pods]
-        ranking = rank_node(defaulted, setup.node, release, snapshot.usage, alike)
-        rankings[node_name], setups[node_name] = ranking, setup
-        rows.extend(_rows_of_node(ranking, setup, scope, containers=containers))
-    rows.sort(key=kill_order)
-    return Rows(tuple(rows), rankings, setups, tuple(_notes(snapshot, rankings, setups)))
+    for name, pods in snapshot.by_node().items():
+        made_of = (pods, snapshot.nodes.get(name), snapshot.kubelets.get(name), snapshot.usage)
+        found = known.get(name)
+        if found is None or not all(map(is_, found.made_of, made_of)):
+            if not any(map(scope.matches, pods)):
+                continue
+            setup = snapshot.setup(name)
+            key = setup.node.memory_capacity_bytes, setup.release
+            alike = profiles.setdefault(key, Profiles(*key))
+            found = _ranked_node(pods, setup, snapshot.usage, scope, alike, made_of, containers=containers)
+        nodes[name] = found
+    rows = sorted(chain.from_iterable(found.rows for found in nodes.values()), key=kill_order)
+    when = sampled(snapshot.usage, before.sampled if before is not None else None)
+    return Rows(tuple(rows), nodes, tuple(ranking_notes(snapshot, nodes)), when)
 
 
 def kill_order(row: PodRow) -> tuple[object, ...]:
@@ -116,6 +140,23 @@ def kill_order(row: PodRow) -> tuple[object, ...]:
     if row.rank is None:
         return (2, 0, 0, 0, row.node, *row.key)
     return (0, -row.score, 0, 0, row.node, row.rank, *row.key)
+
+
+def _ranked_node(
+    pods: Iterable[Pod],
+    setup: NodeSetup,
+    usage: Mapping[PodKey, PodUsage],
+    scope: Scope,
+    alike: Profiles,
+    made_of: tuple[object, ...],
+    *,
+    containers: bool,
+) -> RankedNode:
+    defaulted = [default_pod(pod, setup.release) for pod in pods]
+    ranking = rank_node(defaulted, setup.node, setup.release, usage, alike)
+    rows = tuple(_rows_of_node(ranking, setup, scope, containers=containers))
+    ranked = sum(1 for row in ranking.pods if row.rank is not None)
+    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, rows, made_of)
 
 
 def _rows_of_node(ranking: Ranking, setup: NodeSetup, scope: Scope, *, containers: bool) -> Iterable[PodRow]:
@@ -138,6 +179,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     percent = flags.limit_percent(row)
     worst = row.worst or _highest(row.containers)
     statuses = all_statuses(pod)
+    usage = row.usage
     return PodRow(
         pod=pod,
         node=setup.node.name,
@@ -147,7 +189,9 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         adj=worst.adj if worst is not None else None,
         score=worst.oom_score if row.worst is not None and worst is not None else None,
         points=worst.points if worst is not None else None,
-        memory=row.usage.memory_bytes if row.usage is not None else None,
+        memory=usage.working_set_bytes if usage is not None else None,
+        rss=usage.rss_bytes if usage is not None else None,
+        swap=usage.swap_bytes if usage is not None else None,
         request=row.profile.request_bytes or None,
         limit=row.profile.limit_bytes or None,
         limit_percent=percent,
@@ -155,6 +199,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         oom_kills=sum(map(was_oom_killed, statuses)),
         flags=tuple(flags.flags(row, percent, lowest_after)),
         eviction_rank=evicted,
+        worst=worst.name if worst is not None else "",
     )
 
 
@@ -173,8 +218,9 @@ def _container_row(
     statuses = [status for status in all_statuses(pod) if status.name == score.name]
     limit = found.limits.get(MEMORY, ZERO).value()
     percent = None
-    if limit and score.memory_bytes is not None:
-        percent = 100 * score.memory_bytes / limit
+    usage = score.usage
+    if limit and usage is not None:
+        percent = 100 * usage.working_set_bytes / limit
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
     return PodRow(
         pod=pod,
@@ -185,7 +231,9 @@ def _container_row(
         adj=score.adj,
         score=score.oom_score if rank is not None else None,
         points=score.points,
-        memory=score.memory_bytes,
+        memory=usage.working_set_bytes if usage is not None else None,
+        rss=usage.rss_bytes if usage is not None else None,
+        swap=usage.swap_bytes if usage is not None else None,
         request=_known(found.requests.get(MEMORY)),
         limit=_known(found.limits.get(MEMORY)),
         limit_percent=percent,
@@ -193,6 +241,7 @@ def _container_row(
         oom_kills=sum(map(was_oom_killed, statuses)),
         flags=pod_row.flags,
         eviction_rank=pod_row.eviction_rank,
+        worst=score.name,
         container=score.name,
     )
 
@@ -266,47 +315,4 @@ def _eviction_ranks(ranking: Ranking, setup: NodeSetup) -> dict[tuple[str, str],
 
 
 def _for_eviction(usage: PodUsage | None) -> eviction.PodUsage | None:
-    return None if usage is None else eviction.PodUsage(working_set_bytes=usage.memory_bytes)
-
-
-def _notes(
-    snapshot: Snapshot, rankings: Mapping[str, Ranking], setups: Mapping[str, NodeSetup]
-) -> Iterable[str]:
-    """What was missing, assumed or estimated, one sentence each."""
-    for missing in snapshot.missing:
-        yield missing_sentence(missing)
-    bases = {ranking.basis for ranking in rankings.values()}
-    if Basis.ADJ in bases:
-        yield "RANK is by oom_score_adj alone: no memory usage is known"
-    elif Basis.USAGE in bases:
-        partly = sum(ranking.without_usage for ranking in rankings.values())
-        if partly:
-            yield f"{_count(partly, 'pod')} without usage counted as using nothing"
-    unknown = [
-        name
-        for name, setup in setups.items()
-        if not setup.node.memory_capacity_bytes and (name or not snapshot.nodes)
-    ]
-    if unknown:
-        named = [name for name in unknown if name]
-        of = f" of {', '.join(sorted(named)[:3])}" if named else ""
-        yield (
-            f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
-            " have no rank (--node-memory 16Gi assumes one)"
-        )
-    elif snapshot.known.memory_bytes and any(name not in snapshot.nodes for name in rankings):
-        yield f"nodes that are not known are assumed to have {binary(snapshot.known.memory_bytes)}"
-    outside = {str(setup.release) for setup in setups.values() if setup.release.assumed}
-    if outside:
-        stand_in = ", ".join(sorted(outside))
-        yield f"some nodes run a release outside 1.20 to 1.37; they are predicted as {stand_in}"
-
-
-def missing_sentence(missing: Missing) -> str:
-    """One line: what is missing, why, and the remedy."""
-    remedy = f" ({missing.remedy})" if missing.remedy else ""
-    return f"{missing.what} is missing: {missing.why}{remedy}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    return None if usage is None else eviction.PodUsage(working_set_bytes=usage.working_set_bytes)

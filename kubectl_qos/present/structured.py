@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.columns import Column
-from kubectl_qos.present.rows import PodRow, Rows
+from kubectl_qos.present.columns import Column, ColumnOf, RowT
+from kubectl_qos.present.rows import Rows
 
 _CONTROLS: Final = re.compile("[\x7f-\x9f\ud800-\udfff]")
 """Controls that JSON lets through, and halves of characters, which no encoding has."""
@@ -31,7 +31,7 @@ def to_yaml(values: Any) -> str:
     return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
-def to_csv(rows: Iterable[PodRow], columns: Sequence[Column]) -> str:
+def to_csv(rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]]) -> str:
     """Comma separated values with the columns' keys as header; memory in bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -43,14 +43,23 @@ def to_csv(rows: Iterable[PodRow], columns: Sequence[Column]) -> str:
 
 def ranking_values(rows: Rows, columns: Sequence[Column]) -> dict[str, Any]:
     """The ranking for JSON and YAML: one object a row, keys as the columns'."""
+    return table_values("PodRanking", rows.rows, columns, rows.notes)
+
+
+def table_values(
+    kind: str, rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]], notes: Iterable[str]
+) -> dict[str, Any]:
+    """Any table for JSON and YAML: one object a row, keys as the columns', and what has to be known."""
     return {
-        "kind": "PodRanking",
-        "items": [{column.key: column.value(row) for column in columns} for row in rows.rows],
-        "notes": list(rows.notes),
+        "kind": kind,
+        "items": [{column.key: column.value(row) for column in columns} for row in rows],
+        "notes": list(notes),
     }
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -12,7 +12,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.explanation import short_path
-from kubectl_qos.present.rows import missing_sentence
+from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.words import assumption_sentence
 from kubectl_qos.qos.cgroup_tree import CgroupTree, Directory, Level
 from kubectl_qos.qos.ranking import ContainerKind

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_qos.present.amounts import binary, escape
-from kubectl_qos.present.rows import PodRow, Rows
+from kubectl_qos.present.rows import PodRow, RankedNode, Rows
 from kubectl_qos.present.words import FLAG_MEANINGS, formula
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction
-from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking
+from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.reason import Rule
 
 
@@ -21,23 +21,22 @@ def why_lines(prediction: Prediction, row: PodRow, rows: Rows) -> Iterator[str]:
         rows: the rows that it is among, with the ranking of its node.
     """
     name = escape(f"{row.pod.namespace}/{row.name}" if row.pod.namespace else row.name)
-    ranking = rows.rankings.get(row.node)
-    yield f"{name} is {row.qos.value}{verdict(row, ranking)}"
-    yield _numbers(prediction, row, ranking)
+    yield f"{name} is {row.qos.value}{verdict(row, rows.nodes.get(row.node))}"
+    yield _numbers(prediction, row)
     if row.flags:
         yield "; ".join(f"{flag}: {FLAG_MEANINGS[flag]}" for flag in row.flags)
 
 
-def verdict(row: PodRow, ranking: Ranking | None) -> str:
+def verdict(row: PodRow, node: RankedNode | None) -> str:
     """What follows the class: `, the next victim of worker-2` or its place in the order."""
     where = escape(row.node)
     if row.rank is None:
         if not where:
             return ", without a rank: it is on no node"
-        if ranking is not None and ranking.basis is Basis.NOTHING:
+        if node is not None and node.basis is Basis.NOTHING:
             return ", rank unknown: the node's memory capacity is not known"
         return ", without a rank: it has no processes on a node"
-    total = sum(1 for one in ranking.pods if one.rank is not None) if ranking is not None else 0
+    total = node.ranked if node is not None else 0
     of_node = f" of {where}" if where else ""
     if row.rank == 1:
         what = "one of the next victims" if row.tied else "the next victim"
@@ -47,8 +46,8 @@ def verdict(row: PodRow, ranking: Ranking | None) -> str:
     return f", rank {row.rank}{shared} of {total}{on_node}, oom_score {row.score}"
 
 
-def _numbers(prediction: Prediction, row: PodRow, ranking: Ranking | None) -> str:
-    found = _worst(prediction, row, ranking)
+def _numbers(prediction: Prediction, row: PodRow) -> str:
+    found = _worst(prediction, row)
     text = escape(found.name)
     reason = found.oom_score_adj_reason
     if reason is None:
@@ -64,10 +63,6 @@ def _numbers(prediction: Prediction, row: PodRow, ranking: Ranking | None) -> st
     return f"{text}; the pod uses {binary(row.memory)}{of}"
 
 
-def _worst(prediction: Prediction, row: PodRow, ranking: Ranking | None) -> ContainerPrediction:
-    """The container by which the pod is ranked; without a ranking the first one."""
-    mine: RankedPod | None = None
-    if ranking is not None:
-        mine = next((one for one in ranking.pods if one.pod.metadata == row.pod.metadata), None)
-    name = mine.worst.name if mine is not None and mine.worst is not None else None
-    return next((one for one in prediction.containers if one.name == name), prediction.containers[0])
+def _worst(prediction: Prediction, row: PodRow) -> ContainerPrediction:
+    """The container by which the pod is ranked; without any the first one."""
+    return next((one for one in prediction.containers if one.name == row.worst), prediction.containers[0])

@@ -54,9 +54,9 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
         found.append(Flag.PRIORITY)
     if percent is not None and percent >= NEAR_LIMIT_PERCENT:
         found.append(Flag.NEAR_LIMIT)
-    if row.usage is not None and 0 < profile.request_bytes < row.usage.memory_bytes:
+    if row.usage is not None and 0 < profile.request_bytes < row.usage.working_set_bytes:
         found.append(Flag.OVER_REQUEST)
-    if _is_resizing(pod):
+    if is_resizing(pod):
         found.append(Flag.RESIZING)
     if is_static(pod) or is_mirror(pod):
         found.append(Flag.STATIC)
@@ -76,11 +76,11 @@ def limit_percent(row: RankedPod) -> float | None:
         return None
     highest = None
     if profile.pod_level_limit_bytes:
-        highest = 100 * usage.memory_bytes / profile.pod_level_limit_bytes
+        highest = 100 * usage.working_set_bytes / profile.pod_level_limit_bytes
     for container in profile.containers:
-        used = usage.containers.get(container.name) if container.limit_bytes else None
+        used = usage.of(container.name) if container.limit_bytes else None
         if used is not None:
-            percent = 100 * used.memory_bytes / container.limit_bytes
+            percent = 100 * used.working_set_bytes / container.limit_bytes
             highest = percent if highest is None else max(highest, percent)
     return highest
 
@@ -102,7 +102,7 @@ def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
     return lowest
 
 
-def _is_resizing(pod: Pod) -> bool:
+def is_resizing(pod: Pod) -> bool:
     """A pending or running in-place resize (conditions since 1.33, status.resize before)."""
     if pod.status.resize:
         return True

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.resources import (
     pod_limits,
     pod_requests,
 )
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.oom_score import (
     LOWEST_BURSTABLE_ADJ,
     PodAdj,
@@ -65,7 +65,7 @@ class ContainerScore(NamedTuple):
     name: str
     kind: ContainerKind
     adj: int | None
-    memory_bytes: int | None
+    usage: ContainerUsage | None
     points: int | None
     oom_score: int | None
 
@@ -289,14 +289,13 @@ class _Scorer:
         name, kind, adj, _ = container
         if adj is not None and self._runtime_adj is not None:
             adj = restricted(adj, self._runtime_adj)
-        used = usage.containers.get(name) if usage is not None else None
-        memory = used.memory_bytes if used is not None else None
+        used = usage.of(name) if usage is not None else None
         if adj is None or not self.total_pages:
-            return ContainerScore(name, kind, adj, memory, None, None)
-        pages = (used.memory_bytes + (used.swap_bytes or 0)) // self._page if used is not None else 0
+            return ContainerScore(name, kind, adj, used, None, None)
+        pages = used.kernel_bytes // self._page if used is not None else 0
         points = badness(pages, adj, self.total_pages, self._kernel)
         return ContainerScore(
-            name, kind, adj, memory, points, proc_oom_score(points, self.total_pages, self._kernel)
+            name, kind, adj, used, points, proc_oom_score(points, self.total_pages, self._kernel)
         )
 
 

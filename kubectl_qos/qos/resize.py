@@ -273,16 +273,21 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
         after.limits.get(MEMORY, ZERO) < before.limits.get(MEMORY, ZERO)
         for before, after in zip(old.containers, new.containers, strict=True)
     )
-    if shrinks and all(limited) and sum(limited) < usage.memory_bytes:
+    if shrinks and all(limited) and sum(limited) < usage.working_set_bytes:
         yield (
-            f"attempting to set pod memory limit ({sum(limited)}) below current usage ({usage.memory_bytes})"
+            f"attempting to set pod memory limit ({sum(limited)}) below current usage"
+            f" ({usage.working_set_bytes})"
         )
     for before, after in zip(old.containers, new.containers, strict=True):
-        limit, used = after.limits.get(MEMORY, ZERO), usage.containers.get(after.name)
-        if used is not None and limit < before.limits.get(MEMORY, ZERO) and limit.value() < used.memory_bytes:
+        limit, used = after.limits.get(MEMORY, ZERO), usage.of(after.name)
+        if (
+            used is not None
+            and limit < before.limits.get(MEMORY, ZERO)
+            and limit.value() < used.working_set_bytes
+        ):
             yield (
                 f'attempting to set container "{after.name}" memory limit ({limit.value()}) '
-                f"below current usage ({used.memory_bytes})"
+                f"below current usage ({used.working_set_bytes})"
             )
 
 

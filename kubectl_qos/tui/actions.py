@@ -145,7 +145,7 @@ ACTIONS: Final = (
     Action(Room.SHEET, "close", ("escape", "q", "question_mark", "f1"), "close", "close it", palette=False),
     Action(Room.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
     Action(Room.APP, "refresh", ("r",), "refresh", "ask again now"),
-    Action(Room.APP, "pause", ("p",), "pause", "stop asking every 15 seconds, or go on"),
+    Action(Room.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
     Action(
         Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
     ),

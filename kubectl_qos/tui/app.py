@@ -18,7 +18,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, Room, bindings, shown_key
 from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.live import REFRESH_SECONDS, Answered, Finder, Questions, Refused, Status
+from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.main import MainScreen
@@ -27,8 +27,8 @@ from kubectl_qos.tui.view import freshness, title_words
 from kubectl_qos.tui.widgets.document import harmless
 from kubectl_qos.tui.widgets.title_line import TitleLine
 
-AGE_SECONDS = 5
-"""So often the ages in the title are counted anew."""
+AGE_SECONDS = 1
+"""So often the ages in the title are counted anew, and the seconds to the next try."""
 
 
 class QosApp(App[QosError]):
@@ -48,7 +48,7 @@ class QosApp(App[QosError]):
         super().__init__()
         self.source = source
         self.notes = tuple(notes)
-        self._questions = Questions(self, source, scope, find)
+        self._follower = Follower(self, source, scope, find)
         self.set_reactive(QosApp.status, Status(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
@@ -59,38 +59,30 @@ class QosApp(App[QosError]):
         return MainScreen()
 
     def on_mount(self) -> None:
-        """Ask at once, and again from time to time where the answer can change."""
-        self._ask()
+        """Follow the source from now on."""
+        self.status = replace(self.status, asking=True)
+        self._follower.start()
         if self.source.is_live:
-            self.set_interval(REFRESH_SECONDS, self._ask_again)
             self.set_interval(AGE_SECONDS, self.show_title)
 
-    def _ask(self) -> None:
-        self.status = replace(self.status, asking=True)
-        self._questions.ask()
-
-    def _ask_again(self) -> None:
-        if not self.status.paused and not self.status.asking:
-            self._ask()
+    def on_unmount(self) -> None:
+        """Let the source go."""
+        self._follower.close()
 
     def on_answered(self, message: Answered) -> None:
-        """Show an answer, unless a later question was asked meanwhile."""
-        if not self._questions.accepts(message):
-            return
-        self.status = replace(self.status, asking=False, error=None)
+        """Show what is known."""
+        self.status = replace(self.status, asking=False, health=message.health)
         self.facts = message.facts
         if message.target is not None:
             self.edit(message.target)
 
     def on_refused(self, message: Refused) -> None:
         """Keep what is shown and say what went wrong."""
-        if not self._questions.accepts(message):
-            return
         if message.fatal:
             # Through the screen's own queue: it may still be composing, and cannot leave before it came.
-            self.screen.call_later(self.exit, message.error)
+            self.screen.call_later(self.exit, message.health.error)
             return
-        self.status = replace(self.status, asking=False, error=message.error)
+        self.status = replace(self.status, asking=False, health=message.health)
 
     def watch_facts(self) -> None:
         """The title counts."""
@@ -180,14 +172,16 @@ class QosApp(App[QosError]):
 
     def action_refresh(self) -> None:
         """Ask now."""
-        self._ask()
+        self.status = replace(self.status, asking=True)
+        self._follower.refresh()
 
     def action_pause(self) -> None:
-        """Stop asking, or go on."""
+        """Hold what is shown, or go on."""
         if not self.source.is_live:
             self.tell(f"{self.source.title} is read once, there is nothing to pause")
             return
         self.status = replace(self.status, paused=not self.status.paused)
+        self._follower.pause(self.status.paused)
 
     def action_theme(self) -> None:
         """The next theme."""

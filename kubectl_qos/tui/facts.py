@@ -5,9 +5,10 @@ Not here: asking the source (live.py) and what of it is shown at the moment (vie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import is_
 from typing import Final
 
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -51,8 +52,17 @@ class PodGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node, and the shown pods of each namespace on it; `made_of` is what that was worked out from."""
+
+    group: PodGroup
+    namespaces: Mapping[str, PodGroup]
+    made_of: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """A snapshot with its rows in kill order; `taken` is when it was asked for, by the source's clock.
+    """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
     `notice` says where the answer is another one than was asked for.
     """
@@ -60,25 +70,30 @@ class Facts:
     snapshot: Snapshot
     rows: Rows
     nodes: tuple[PodGroup, ...]
-    namespaces: tuple[str, ...]
-    stored: Mapping[Identity, Pod]
+    namespaces: Mapping[str, PodGroup]
+    by_node: Mapping[str, NodeFacts]
     taken: datetime
     notice: str = ""
 
     def pod_of(self, row: PodRow) -> Pod:
         """The pod of a row as it is stored: rows hold it with the server's defaults filled in."""
-        return self.stored[_identity(row.pod)]
+        wanted = _identity(row.pod)
+        pods = self.snapshot.by_node()[row.pod.node_name]
+        return next(pod for pod in pods if _identity(pod) == wanted)
 
 
-def facts_of(snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = "") -> Facts:
-    """Everything that the screens need of a snapshot."""
-    rows = rows_of(snapshot, scope)
+def facts_of(
+    snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = "", before: Facts | None = None
+) -> Facts:
+    """Everything that the screens need of a snapshot; what is the same as before is taken over."""
+    rows = rows_of(snapshot, scope, before=before.rows if before is not None else None)
+    by_node = _by_node(snapshot, rows, before.by_node if before is not None else {})
     return Facts(
         snapshot=snapshot,
         rows=rows,
-        nodes=tuple(_nodes(snapshot, rows.rows)),
-        namespaces=tuple(sorted({row.pod.namespace for row in rows.rows})),
-        stored={_identity(pod): pod for pod in snapshot.pods},
+        nodes=tuple(_nodes(found.group for found in by_node.values())),
+        namespaces=_namespaces(by_node.values()),
+        by_node=by_node,
         taken=taken,
         notice=notice,
     )
@@ -86,54 +101,82 @@ def facts_of(snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = ""
 
 def namespaces_on(facts: Facts, node: str | None) -> list[PodGroup]:
     """Every namespace with its pods on one node (None: on all), all of them together first."""
-    by_namespace: dict[str, list[PodRow]] = {name: [] for name in facts.namespaces}
-    everything = [row for row in facts.rows.rows if node is None or row.node == node]
-    for row in everything:
-        by_namespace[row.pod.namespace].append(row)
-    groups = [_group(name, rows, _used(rows)) for name, rows in by_namespace.items()]
-    return [_group(None, everything, _used(everything)), *groups]
+    if node is None:
+        groups = list(facts.namespaces.values())
+    else:
+        here = facts.by_node[node].namespaces if node in facts.by_node else {}
+        groups = [here.get(name) or _group(name, (), None) for name in facts.namespaces]
+    return [_sum(None, groups), *groups]
 
 
 def oldest_usage(facts: Facts) -> datetime | None:
     """When the oldest usage sample was taken, None where nobody says."""
-    moments = (parse_time(usage.timestamp) for usage in facts.snapshot.usage.values())
-    return min((moment for moment in moments if moment is not None), default=None)
+    return parse_time(facts.rows.sampled.oldest) if facts.rows.sampled is not None else None
 
 
-def _nodes(snapshot: Snapshot, rows: Iterable[PodRow]) -> Iterable[PodGroup]:
-    """All nodes together, then each one, the fullest first, then the pods without a node."""
-    by_node: dict[str, list[PodRow]] = {name: [] for name in snapshot.nodes}
-    for row in rows:
-        by_node.setdefault(row.node, []).append(row)
-    used = _used_by_node(snapshot)
-    groups = []
-    for name, of_node in by_node.items():
-        group = _group(name, of_node, used.get(name))
+def _by_node(snapshot: Snapshot, rows: Rows, before: Mapping[str, NodeFacts]) -> dict[str, NodeFacts]:
+    """Every node that is known or has pods that are shown."""
+    found: dict[str, NodeFacts] = {}
+    pods = snapshot.by_node()
+    for name in dict.fromkeys((*snapshot.nodes, *rows.nodes)):
+        ranked, node = rows.nodes.get(name), snapshot.nodes.get(name)
+        made_of = (ranked, pods.get(name), node, snapshot.usage, snapshot.kubelets.get(name))
+        old = before.get(name)
+        if old is not None and all(map(is_, old.made_of, made_of)):
+            found[name] = old
+            continue
+        shown = ranked.rows if ranked is not None else ()
+        group = _group(name, shown, _used(pods.get(name, ()), snapshot))
         if name:
             capacity = snapshot.setup(name).node.memory_capacity_bytes
-            group = replace(group, capacity=capacity, troubles=_troubles(snapshot.nodes.get(name)))
-        groups.append(group)
-    groups.sort(key=lambda group: (group.key == "", group.percent is None, -(group.percent or 0), group.key))
-    yield _together(groups)
-    yield from groups
+            group = replace(group, capacity=capacity, troubles=_troubles(node))
+        found[name] = NodeFacts(group, _by_namespace(shown), made_of)
+    return found
 
 
-def _together(groups: list[PodGroup]) -> PodGroup:
-    machines = [group for group in groups if group.key]
+def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
+    found: dict[str, list[PodRow]] = {}
+    for row in rows:
+        found.setdefault(row.pod.metadata.namespace, []).append(row)
+    return {name: _group(name, of_it, _total([row.memory for row in of_it])) for name, of_it in found.items()}
+
+
+def _namespaces(nodes: Iterable[NodeFacts]) -> dict[str, PodGroup]:
+    """Every namespace of which pods are shown, by name."""
+    found: dict[str, list[PodGroup]] = {}
+    for node in nodes:
+        for name, group in node.namespaces.items():
+            found.setdefault(name, []).append(group)
+    return {name: _sum(name, found[name]) for name in sorted(found)}
+
+
+def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
+    """All nodes together, then each one, the fullest first, then the pods without a node."""
+    ordered = sorted(
+        groups, key=lambda group: (group.key == "", group.percent is None, -(group.percent or 0), group.key)
+    )
+    machines = [group for group in ordered if group.key]
     capacities = [group.capacity for group in machines if group.capacity]
-    known = [group.used for group in machines if group.used is not None]
+    yield replace(
+        _sum(None, ordered),
+        used=_total([group.used for group in machines]),
+        capacity=sum(capacities) if len(capacities) == len(machines) else None,
+    )
+    yield from ordered
+
+
+def _sum(key: str | None, groups: Sequence[PodGroup]) -> PodGroup:
     return PodGroup(
-        None,
-        sum(group.pods for group in groups),
-        sum(group.guaranteed for group in groups),
-        sum(group.burstable for group in groups),
-        sum(group.best_effort for group in groups),
-        sum(known) if known else None,
-        sum(capacities) if len(capacities) == len(machines) else None,
+        key,
+        sum([group.pods for group in groups]),
+        sum([group.guaranteed for group in groups]),
+        sum([group.burstable for group in groups]),
+        sum([group.best_effort for group in groups]),
+        _total([group.used for group in groups]),
     )
 
 
-def _group(key: str | None, rows: Iterable[PodRow], used: int | None) -> PodGroup:
+def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
     classes = [row.qos for row in rows]
     return PodGroup(
         key,
@@ -145,19 +188,15 @@ def _group(key: str | None, rows: Iterable[PodRow], used: int | None) -> PodGrou
     )
 
 
-def _used(rows: Iterable[PodRow]) -> int | None:
-    known = [row.memory for row in rows if row.memory is not None]
+def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
+    """What pods use, whether they were asked for or not."""
+    found = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in pods]
+    return _total([usage.working_set_bytes for usage in found if usage is not None])
+
+
+def _total(amounts: Sequence[int | None]) -> int | None:
+    known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None
-
-
-def _used_by_node(snapshot: Snapshot) -> dict[str, int]:
-    """What the pods of each node use, whether they were asked for or not."""
-    found: dict[str, int] = {}
-    for pod in snapshot.pods:
-        usage = snapshot.usage.get((pod.namespace, pod.name))
-        if usage is not None:
-            found[pod.node_name] = found.get(pod.node_name, 0) + usage.memory_bytes
-    return found
 
 
 def _troubles(node: NodeObject | None) -> tuple[str, ...]:

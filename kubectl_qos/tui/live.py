@@ -1,26 +1,36 @@
-"""Asking a source without stopping the UI: a thread asks and works out, a message brings the answer.
+"""Following a source without stopping the UI: a thread waits and works out, a message brings the outcome.
 
-Only messages cross from the threads to the widgets. Threads are daemons of our own rather than Textual's
-pooled workers, because those are waited for at the end: quitting must not wait for a server that hangs.
+Only messages cross from the thread to the widgets. The thread is a daemon of our own rather than one of
+Textual's pooled workers, because those are waited for at the end: quitting must not wait for a server that
+hangs.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from kubectl_qos.cluster.feed import Feed, Moment
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.cluster.store import LIVE, Health
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.facts import Facts, facts_of
 
-REFRESH_SECONDS = 15
+BATCH_SECONDS: Final = 0.5
+"""What changes within so long is shown at once."""
+_SWITCH_SECONDS: Final = 0.0005
+_SHARE_OF_A_CORE: Final = 3
+"""After working something out the thread rests so many times as long: keys are to be answered meanwhile."""
 
 Finder = Callable[[Snapshot], Pod]
 """Finds the pod that a person named on the command line. Raises QosError if there is none."""
@@ -28,97 +38,100 @@ Finder = Callable[[Snapshot], Pod]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the asking goes; `error` is that of the last answer, None after a good one."""
+    """How the following goes; `asking` until there is an answer to the last question."""
 
     is_live: bool
     asking: bool = False
     paused: bool = False
-    error: QosError | None = None
+    health: Health = LIVE
 
 
 class Answered(Message):
-    """The source answered; `scope` is what it allowed us to ask, `target` the pod to open at once."""
+    """The source said something; `target` is the pod to open at once."""
 
-    def __init__(self, generation: int, facts: Facts, scope: Scope, target: Pod | None) -> None:
+    def __init__(self, facts: Facts, health: Health, target: Pod | None = None) -> None:
         super().__init__()
-        self.generation = generation
         self.facts = facts
-        self.scope = scope
+        self.health = health
         self.target = target
 
 
 class Refused(Message):
-    """The source gave no answer; `fatal` where the pod to open does not exist."""
+    """The source could not say anything; `fatal` where the pod to open does not exist."""
 
-    def __init__(self, generation: int, error: QosError, *, fatal: bool = False) -> None:
+    def __init__(self, health: Health, *, fatal: bool = False) -> None:
         super().__init__()
-        self.generation = generation
-        self.error = error
+        self.health = health
         self.fatal = fatal
 
 
-class Questions:
-    """Asks a source one question after the other; only the answer to the last one counts."""
+class Follower:
+    """Follows a source in a thread and posts what it says."""
 
     def __init__(self, pump: MessagePump, source: Source, scope: Scope, find: Finder | None = None) -> None:
         self._pump = pump
         self._source = source
         self._scope = scope
         self._find = find
-        self._generation = 0
+        self._feed: Feed | None = None
+        self._facts: Facts | None = None
+        self._wanted = threading.Event()
+        self._paused = False
+        self._closed = False
 
-    def ask(self) -> None:
-        """Ask again; an answer that is still under way will not count."""
-        self._generation += 1
-        generation, scope, find = self._generation, self._scope, self._find
-        in_background(self._pump, lambda: answer(generation, self._source, scope, find))
+    def start(self) -> None:
+        """Begin. From now on a thread may be busy: it must hand over soon when a key is pressed."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        threading.Thread(target=self._run, name="qos-follower", daemon=True).start()
 
-    def accepts(self, message: Answered | Refused) -> bool:
-        """Whether a message answers the last question. What it allowed is what is asked next time."""
-        if message.generation != self._generation:
-            return False
-        if isinstance(message, Answered):
-            self._scope, self._find = message.scope, None
-        return True
+    def refresh(self) -> None:
+        """Ask now, paused or not."""
+        if self._feed is not None:
+            self._feed.refresh()
+        self._wanted.set()
 
+    def pause(self, paused: bool) -> None:
+        """Show nothing new for a while; it is taken in all the same."""
+        self._paused = paused
+        self._wanted.set()
 
-def answer(generation: int, source: Source, scope: Scope, find: Finder | None) -> Message:
-    """The source's answer as a message; runs in a thread."""
-    try:
-        found, allowed, notice = _snapshot(source, scope)
-    except QosError as error:
-        return Refused(generation, error)
-    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        return Refused(generation, _defect(error))
-    try:
-        target = find(found) if find is not None else None
-    except QosError as error:
-        return Refused(generation, error, fatal=True)
-    try:
-        facts = facts_of(found, allowed, source.now(), notice)
-    except Exception as error:  # noqa: BLE001 - likewise
-        return Refused(generation, _defect(error))
-    return Answered(generation, facts, allowed, target)
+    def close(self) -> None:
+        """End."""
+        self._closed = True
+        if self._feed is not None:
+            self._feed.close()
+        self._wanted.set()
 
+    def _run(self) -> None:
+        try:
+            feed = self._feed = self._source.follow(self._scope)
+        except QosError as error:
+            self._post(Refused(Health(error)))
+            return
+        while not self._closed:
+            try:
+                moment = feed.next()
+            except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
+                self._post(Refused(Health(_defect(error))))
+                return
+            if moment is None:
+                return
+            began = time.monotonic()
+            self._wanted.clear()
+            message = outcome(moment, self._facts, self._find)
+            if isinstance(message, Answered):
+                self._facts, self._find = message.facts, None
+            self._post(message)
+            self._rest(time.monotonic() - began)
 
-def _snapshot(source: Source, scope: Scope) -> tuple[Snapshot, Scope, str]:
-    """A snapshot; where the cluster is forbidden, that of the source's own namespace and a word about it."""
-    try:
-        return source.snapshot(scope), scope, ""
-    except ApiError as error:
-        namespace = source.default_namespace
-        if error.status != 403 or scope.namespace is not None or not namespace:
-            raise
-        narrower = replace(scope, namespace=namespace)
-        notice = f"only namespace {namespace} is shown: {error}"
-        return source.snapshot(narrower), narrower, notice
+    def _rest(self, worked_seconds: float) -> None:
+        self._wanted.wait(max(BATCH_SECONDS, _SHARE_OF_A_CORE * worked_seconds))
+        while self._paused and not self._closed and not self._wanted.is_set():
+            self._wanted.wait()
 
-
-def _defect(error: Exception) -> QosError:
-    return QosError(
-        f"unexpected {type(error).__name__}: {error}",
-        hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
-    )
+    def _post(self, message: Message) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the UI has ended meanwhile
+            self._pump.post_message(message)
 
 
 def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
@@ -130,3 +143,26 @@ def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
             pump.post_message(message)
 
     threading.Thread(target=run, name="qos-question", daemon=True).start()
+
+
+def outcome(moment: Moment, before: Facts | None, find: Finder | None) -> Answered | Refused:
+    """What a moment means for the UI; runs in the thread."""
+    snapshot = moment.snapshot
+    if snapshot is None:
+        return Refused(moment.health)
+    try:
+        target = find(snapshot) if find is not None else None
+    except QosError as error:
+        return Refused(Health(error), fatal=True)
+    try:
+        facts = facts_of(snapshot, moment.scope, moment.taken, moment.notice, before)
+    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
+        return Refused(Health(_defect(error), moment.taken))
+    return Answered(facts, moment.health, target)
+
+
+def _defect(error: Exception) -> QosError:
+    return QosError(
+        f"unexpected {type(error).__name__}: {error}",
+        hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.amounts import duration, escape
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.rows import PodRow, kill_order
 from kubectl_qos.qos.flags import RISKS
 from kubectl_qos.tui.facts import Facts, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
@@ -28,22 +31,24 @@ class View:
     at_risk: bool = False
     wide: bool = False
 
-    def selected(self, facts: Facts) -> list[PodRow]:
+    def selected(self, facts: Facts) -> Sequence[PodRow]:
         """The rows of the node and namespace, in kill order."""
-        return [
-            row
-            for row in facts.rows.rows
-            if (self.node is None or row.node == self.node)
-            and (self.namespace is None or row.pod.namespace == self.namespace)
-        ]
+        rows = facts.rows.rows
+        if self.node is not None:
+            ranked = facts.rows.nodes.get(self.node)
+            rows = tuple(sorted(ranked.rows, key=kill_order)) if ranked is not None else ()
+        if self.namespace is None:
+            return rows
+        return [row for row in rows if row.pod.metadata.namespace == self.namespace]
 
-    def rows(self, facts: Facts) -> list[PodRow]:
+    def rows(self, facts: Facts) -> Sequence[PodRow]:
         """The selected rows that the filter and `only at risk` let through."""
-        return [
-            row
-            for row in self.selected(facts)
-            if self.filter.matches(row) and (not self.at_risk or not RISKS.isdisjoint(row.flags))
-        ]
+        rows = self.selected(facts)
+        if self.filter:
+            rows = [row for row in rows if self.filter.matches(row)]
+        if self.at_risk:
+            rows = [row for row in rows if not RISKS.isdisjoint(row.flags)]
+        return rows
 
 
 def crumbs(view: View, shown: int, total: int, sorted_by: str) -> str:
@@ -88,11 +93,13 @@ def title_words(title: str, facts: Facts | None, now: datetime) -> list[str]:
 
 
 def freshness(facts: Facts | None, status: Status) -> str:
-    """Whether what is shown is what is: live, paused, stale, or read once."""
-    if status.error is not None and facts is not None:
-        return f"! stale since {facts.taken:%H:%M:%S %Z}"
-    if status.error is not None:
-        return "! no answer"
+    """Whether what is shown is what is: live, paused, stale and until when, or read once."""
+    health = status.health
+    if health.error is not None:
+        seconds = math.ceil(health.retry_at - time.monotonic())
+        retry = f", retry in {seconds} s" if seconds > 0 else ""
+        since = health.since
+        return f"! stale since {since:%H:%M:%S %Z}{retry}" if facts and since else f"! no answer{retry}"
     if facts is None:
         return "asking …"
     if not status.is_live:

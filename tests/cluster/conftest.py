@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.connection import Connection, ConnectionOptions, connect
+from tests.cluster.following import follow
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.serving import authority, serve
 
-__all__ = ["authority", "serve"]
+__all__ = ["authority", "follow", "serve"]
 
 ConnectTo = Callable[..., Connection]
 

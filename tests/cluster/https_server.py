@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,7 +43,9 @@ class Request:
 class Answer:
     """What the server sends back.
 
-    With `promised_bytes` larger than the body the connection breaks off in the middle of it.
+    With `promised_bytes` larger than the body the connection breaks off in the middle of it. With `chunks`
+    the body is sent piece by piece as they come; one that is None breaks the connection off. With `hangs_up`
+    there is no answer at all, with `raw` these bytes are sent in its place.
     """
 
     status: int = 200
@@ -50,6 +54,9 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
     promised_bytes: int | None = None
+    chunks: Iterable[bytes | None] | None = None
+    hangs_up: bool = False
+    raw: bytes = b""
 
 
 class HttpsServer:
@@ -66,6 +73,7 @@ class HttpsServer:
         *,
         hosts: tuple[str, ...] = ("127.0.0.1", "localhost"),
         clients: Authority | None = None,
+        port: int = 0,
     ) -> None:
         certificate, key = authority.server(*hosts).write(folder, "server")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -77,7 +85,7 @@ class HttpsServer:
         self.requests: list[Request] = []
         self.raw_headers: list[list[tuple[str, str]]] = []
         self._answer = answer
-        self._listener = _Listener(context, self._respond)
+        self._listener = _Listener(context, self._respond, port)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -99,6 +107,14 @@ class HttpsServer:
         """The paths asked for, in order of arrival."""
         return [request.path for request in self.requests]
 
+    def stop(self) -> None:
+        """End as a process does: nobody listens any more, and every connection is closed."""
+        self._listener.shutdown()
+        self._listener.server_close()
+        for connection in self._listener.open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -119,8 +135,9 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, context: ssl.SSLContext, respond: Callable[..., Answer]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, context: ssl.SSLContext, respond: Callable[..., Answer], port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.open: list[ssl.SSLSocket] = []
         self.context = context
         self.respond = respond
         self.accepted = 0
@@ -129,6 +146,7 @@ class _Listener(ThreadingHTTPServer):
         """Count the connection; its handshake belongs to its own thread."""
         self.accepted += 1
         wrapped = self.context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        self.open.append(wrapped)
         super().process_request(wrapped, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -162,11 +180,18 @@ class _Handler(BaseHTTPRequestHandler):
         )
         answer = self.server.respond(request, self.headers.items())
         time.sleep(answer.delay_seconds)
+        if answer.hangs_up or answer.raw:
+            self.wfile.write(answer.raw)
+            self.close_connection = True
+            return
         body = answer.body
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         for name, value in answer.headers.items():
             self.send_header(name, value)
+        if answer.chunks is not None:
+            self._send_chunks(answer.chunks)
+            return
         if len(body) >= GZIP_FROM_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
             body = gzip.compress(body, 1)
             self.send_header("Content-Encoding", "gzip")
@@ -176,6 +201,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
         if promised > len(body):
             self.close_connection = True
+
+    def _send_chunks(self, chunks: Iterable[bytes | None]) -> None:
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in chunks:
+            if chunk is None:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            if chunk:
+                self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+        self.wfile.write(b"0\r\n\r\n")
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle  # noqa: N815 - http.server's names
 

@@ -60,6 +60,10 @@ class ObjectServer:
             return _json(self.others[request.path])
         return self._items(request)
 
+    def list_revision(self) -> str:
+        """The revision that a list names."""
+        return "7"
+
     def _items(self, request: Request) -> Answer:
         match = _ITEM.fullmatch(request.path)
         if match is None or (match["metrics"] and self.metrics is None):
@@ -86,7 +90,7 @@ class ObjectServer:
         limit = int(query.get("limit") or 0) or len(chosen) or 1
         if self.expire_after is not None and start >= self.expire_after * limit:
             return status(410, "Expired", "The provided continue parameter is too old")
-        metadata: dict[str, Any] = {"resourceVersion": "7"}
+        metadata: dict[str, Any] = {"resourceVersion": self.list_revision()}
         if start + limit < len(chosen):
             token = json.dumps({"rv": 7, "start": start + limit})
             metadata["continue"] = base64.b64encode(token.encode()).decode()

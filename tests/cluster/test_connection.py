@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,11 @@ from kubectl_qos.cluster import connection
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.cluster.connection import ConnectionOptions, connect
 from kubectl_qos.errors import QosError, ServerUnreachable
+from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
-from tests.cluster.https_server import Answer
+from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer
@@ -82,13 +85,18 @@ def test_a_certificate_of_another_ca_is_refused(
 ) -> None:
     server = serve(ObjectServer(pods=ONE_POD))
     reach = Api(connect_to(server, cluster=cluster)).pods
-    assert failure(reach).startswith("Unable to connect to the server: tls: failed to verify certificate: ")
+    assert failure(reach) == (
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by"
+        " unknown authority"
+    )
     assert server.requests == []
 
 
 def test_a_certificate_for_another_host_is_refused(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
-    assert "failed to verify certificate: IP address mismatch" in failure(Api(connect_to(server)).pods)
+    assert "failed to verify certificate: x509: certificate is not valid for 127.0.0.1" in failure(
+        Api(connect_to(server)).pods
+    )
 
 
 def test_tls_server_name_says_whose_certificate_to_expect(serve: Serve, connect_to: ConnectTo) -> None:
@@ -97,7 +105,7 @@ def test_tls_server_name_says_whose_certificate_to_expect(serve: Serve, connect_
     named = connect_to(server, cluster={**ca, "tls-server-name": "kube.example.com"})
     assert len(Api(named).pods()) == 1
     other = connect_to(server, cluster={**ca, "tls-server-name": "other.example.com"})
-    assert "Hostname mismatch" in failure(Api(other).pods)
+    assert "certificate is not valid for other.example.com" in failure(Api(other).pods)
 
 
 def test_insecure_skip_tls_verify_takes_any_certificate(serve: Serve, connect_to: ConnectTo) -> None:
@@ -148,7 +156,9 @@ def test_a_server_that_does_not_answer(
 ) -> None:
     monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
     server = serve(lambda _: Answer(delay_seconds=1.0))
-    assert "no answer from 127.0.0.1" in failure(Api(connect_to(server)).pods)
+    assert failure(Api(connect_to(server)).pods) == (
+        f"Unable to connect to the server: read tcp 127.0.0.1:{server.port}: i/o timeout"
+    )
 
 
 def test_a_server_that_hangs_up(connect_to: ConnectTo) -> None:
@@ -161,7 +171,7 @@ def test_a_server_that_hangs_up(connect_to: ConnectTo) -> None:
 
         threading.Thread(target=hang_up, daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(Api(connect_to(url)).pods) == "Unable to connect to the server: unexpected EOF"
+        assert failure(Api(connect_to(url)).pods) == "Unable to connect to the server: EOF"
 
 
 def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
@@ -175,15 +185,18 @@ def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
 
         threading.Thread(target=answer_plainly, daemon=True).start()
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(Api(connect_to(url)).pods).startswith("Unable to connect to the server: tls: ")
+        assert failure(Api(connect_to(url)).pods) == (
+            "Unable to connect to the server: tls: first record does not look like a TLS handshake"
+        )
 
 
 @pytest.mark.parametrize(
     ("cluster", "url"),
     [
         ({}, "http://h:1"),
-        ({"insecure-skip-tls-verify": True}, "https://h:1"),
-        ({"certificate-authority-data": inline(Authority().certificate)}, "https://h:1"),
+        ({"insecure-skip-tls-verify": True}, "http://h:1"),
+        ({"certificate-authority-data": inline(Authority().certificate)}, "http://h:1"),
+        ({"server": "https://h:1/k8s/clusters/c/?a=b#c"}, "https://h:1/k8s/clusters/c"),
     ],
 )
 def test_a_server_without_a_scheme(
@@ -209,19 +222,133 @@ def test_a_server_is_named_as_kubectl_names_it(connect_to: ConnectTo) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ("!!", "certificate-authority-data is not base64"),
-        (inline(b"nonsense"), "certificate-authority holds no PEM certificate"),
-        (inline("schlüssel".encode()), "certificate-authority holds no PEM certificate"),
+        (b"nonsense", "unable to parse bytes as PEM block"),
+        (
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "no valid certificate authority data seen",
+        ),
     ],
 )
-def test_a_ca_that_is_none(connect_to: ConnectTo, data: str, sentence: str) -> None:
-    with pytest.raises(QosError, match=sentence):
-        connect_to("https://127.0.0.1:1", cluster={"certificate-authority-data": data})
+def test_a_ca_that_is_none(connect_to: ConnectTo, data: bytes, sentence: str) -> None:
+    with pytest.raises(QosError, match=rf"^unable to load root certificates: .*{sentence}"):
+        connect_to("https://127.0.0.1:1", cluster={"certificate-authority-data": inline(data)})
 
 
-def test_a_missing_ca_file_is_named(connect_to: ConnectTo, tmp_path: Path) -> None:
-    with pytest.raises(QosError) as caught:
-        connect_to("https://127.0.0.1:1", cluster={"certificate-authority": "gone.crt"})
-    assert str(caught.value) == (
-        f"unable to read certificate-authority: open {tmp_path}/gone.crt: no such file or directory"
+def test_a_ca_among_other_words(serve: Serve, connect_to: ConnectTo, authority: Authority) -> None:
+    """As `openssl x509 -text` writes it, with a name that is not ASCII."""
+    bundle = "Certificate of Zoë:\n".encode() + authority.certificate
+    server = serve(ObjectServer(nodes=[]))
+    Api(connect_to(server, cluster={"certificate-authority-data": inline(bundle)})).nodes()
+    assert server.paths() == ["/api/v1/nodes"]
+
+
+def test_a_certificate_that_has_expired(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
+    assert failure(Api(connect_to(serve(ObjectServer()))).pods) == (
+        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or"
+        " is not yet valid"
     )
+
+
+def test_a_remedy_is_named(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer(), hosts=("kube.example.com",))
+    with pytest.raises(ServerUnreachable) as caught:
+        Api(connect_to(server)).pods()
+    assert caught.value.hint == "--tls-server-name NAME says whose certificate to expect"
+
+
+@needs_kubectl
+@pytest.mark.parametrize("fault", ["unknown authority", "expired", "no TLS", "hang-up"])
+def test_kubectl_says_the_same_of_a_fault(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Or more: the time of a certificate's end, why a signature does not fit."""
+    cluster: dict[str, Any] | None = None
+    if fault == "expired":
+        monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
+    if fault == "unknown authority":
+        cluster = {"certificate-authority-data": inline(Authority().certificate)}
+    answers = {"no TLS": b"SSH-2.0-OpenSSH\r\n", "hang-up": b""}
+    with answering(answers.get(fault, b"")) as port:
+        scheme = "http" if fault == "hang-up" else "https"
+        server = f"{scheme}://127.0.0.1:{port}" if fault in answers else serve(ObjectServer())
+        path = write(tmp_path / "kubeconfig", kubeconfig(server, cluster=cluster))
+        ours = failure(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
+        assert said_by_kubectl(path, "get", "--raw", "/api").startswith(ours)
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A server that says one thing to everyone, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    found, _ = listener.accept()
+                except OSError:
+                    return
+                with found:
+                    found.recv(65536)
+                    found.sendall(answer)
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def test_an_answer_that_is_no_http(connect_to: ConnectTo) -> None:
+    with answering(b"SSH-2.0-OpenSSH\r\n") as port:
+        assert failure(Api(connect_to(f"http://127.0.0.1:{port}")).pods) == (
+            "Unable to connect to the server: net/http: HTTP/1.x transport connection broken: malformed HTTP"
+            ' response "SSH-2.0-OpenSSH"'
+        )
+
+
+def test_a_body_and_its_type(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(lambda _: Answer(body=b"{}"))
+    connection = connect_to(server)
+    connection.request("PATCH", "/x", {"dryRun": "All"}, body=b"[]", content_type="text/x").read()
+    connection.request("GET", "/x", accept="text/y").read()
+    sent, plain = server.requests
+    assert (sent.method, sent.query, sent.body) == ("PATCH", {"dryRun": "All"}, b"[]")
+    assert (sent.headers["content-type"], plain.headers["accept"]) == ("text/x", "text/y")
+    assert "content-type" not in plain.headers
+
+
+def test_a_dead_peer_is_noticed(serve: Serve, connect_to: ConnectTo) -> None:
+    response = connect_to(serve(lambda _: Answer(body=b"x" * 100))).request("GET", "/")
+    found = getattr(response.connection, "sock")  # noqa: B009 - the protocol of urllib3 does not name it
+    assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [found.getsockopt(socket.IPPROTO_TCP, name) for name in names] == [30, 10, 3]
+    response.drain_conn()
+
+
+def test_watches_and_short_requests_share_a_pool(
+    serve: Serve, connect_to: ConnectTo, caplog: pytest.LogCaptureFixture
+) -> None:
+    """None waits for another, and what is finished is kept for the next."""
+    together = threading.Barrier(12)
+
+    def answer(request: Request) -> Answer:
+        if request.path != "/again":
+            together.wait(20)
+        return Answer(body=b"{}")
+
+    server = serve(answer)
+    connection = connect_to(server)
+    for path in ("/first", "/again"):
+        threads = [
+            threading.Thread(target=lambda path=path: connection.request("GET", path).read())
+            for _ in range(12)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(server.requests) == 24
+    assert server.connections == 12
+    assert "Connection pool is full" not in caplog.text

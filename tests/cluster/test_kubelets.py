@@ -10,6 +10,7 @@ import pytest
 
 from kubectl_qos.cluster.kubelets import MOST_NODES
 from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import node, pod
@@ -41,7 +42,7 @@ def cluster_of(count: int, **others: Any) -> ObjectServer:
 
 
 def source_of(server: HttpsServer, connect_to: ConnectTo) -> LiveSource:
-    return LiveSource(connect_to(server), with_usage=False, with_configuration=True)
+    return LiveSource(connect_to(server), usage=UsageChoice.NONE)
 
 
 def driver(snapshot: Snapshot, name: str) -> tuple[CgroupDriver, Origin]:

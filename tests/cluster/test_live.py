@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.live import NODES_ONE_BY_ONE, LiveSource
+from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Known, Scope, Snapshot
-from kubectl_qos.present.rows import Rows, missing_sentence, rows_of
+from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.rows import Rows, rows_of
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer
@@ -23,6 +25,7 @@ from tests.cluster.serving import Serve
 PODS = "/api/v1/pods"
 SHOP_PODS = "/api/v1/namespaces/shop/pods"
 METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
+NEW_METRICS = "/apis/metrics.k8s.io/v1/pods"
 SHOP_METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
 
 
@@ -35,6 +38,7 @@ class Cluster:
         self._connect_to = connect_to
 
     def source(self, **options: Any) -> LiveSource:
+        options = {"only_ranking": True} | options
         return LiveSource(self._connect_to(self.server, namespace="shop"), **options)
 
     def rows(self, scope: Scope, **options: Any) -> Rows:
@@ -79,7 +83,7 @@ def test_the_whole_cluster_is_asked_for_once(cluster: Cluster) -> None:
     assert sorted(snapshot.nodes) == ["worker-1", "worker-2"]
     assert set(snapshot.usage) == {("shop", "web"), ("other", "hog")}
     assert snapshot.missing == ()
-    assert cluster.asked() == {PODS: 1, METRICS: 1, "/api/v1/nodes/worker-1": 1, "/api/v1/nodes/worker-2": 1}
+    assert cluster.asked() == {PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
 
 
 def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:
@@ -89,6 +93,7 @@ def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> 
     assert cluster.asked() == {
         SHOP_PODS: 1,
         f"{PODS}?spec.nodeName=worker-1": 1,
+        NEW_METRICS: 1,
         METRICS: 1,
         "/api/v1/nodes/worker-1": 1,
     }
@@ -108,13 +113,37 @@ def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectT
     cluster = Cluster(serve, connect_to, objects)
     snapshot = cluster.source().snapshot(Scope(namespace="shop"))
     assert {found.name for found in snapshot.pods} == {*[f"p-{name}" for name in names], "neighbour"}
-    assert cluster.asked() == {SHOP_PODS: 1, PODS: 1, METRICS: 1, "/api/v1/nodes": 1}
+    assert cluster.asked() == {
+        SHOP_PODS: 1,
+        PODS: 1,
+        NEW_METRICS: 1,
+        METRICS: 1,
+        "/api/v1/nodes": 1,
+    }
 
 
 def test_a_node_is_asked_for_alone(cluster: Cluster) -> None:
     snapshot = cluster.source().snapshot(Scope(node="worker-1"))
     assert {found.name for found in snapshot.pods} == {"web", "db", "hog"}
-    assert cluster.asked() == {f"{PODS}?spec.nodeName=worker-1": 1, METRICS: 1, "/api/v1/nodes/worker-1": 1}
+    assert cluster.asked() == {
+        f"{PODS}?spec.nodeName=worker-1": 1,
+        NEW_METRICS: 1,
+        METRICS: 1,
+        "/api/v1/nodes/worker-1": 1,
+    }
+
+
+def test_a_node_without_pods_is_there_all_the_same(cluster: Cluster) -> None:
+    cluster.objects.nodes.append(node("spare"))
+    assert "spare" in cluster.source().snapshot(Scope()).nodes
+    assert list(cluster.source().snapshot(Scope(node="spare")).nodes) == ["spare"]
+
+
+def test_the_newest_metrics_api_is_asked_first_and_the_older_one_remembered(cluster: Cluster) -> None:
+    source = cluster.source()
+    source.snapshot(Scope())
+    source.snapshot(Scope())
+    assert (cluster.asked()[NEW_METRICS], cluster.asked()[METRICS]) == (1, 2)
 
 
 def test_a_node_and_a_namespace_still_rank_among_all(cluster: Cluster) -> None:
@@ -138,13 +167,13 @@ def test_one_name_is_asked_for_by_name(cluster: Cluster) -> None:
 
 
 def test_without_usage_nobody_asks_for_it(cluster: Cluster) -> None:
-    rows = cluster.rows(Scope(), with_usage=False)
+    rows = cluster.rows(Scope(), usage=UsageChoice.NONE)
     assert METRICS not in cluster.asked()
     assert rows.notes == ("RANK is by oom_score_adj alone: no memory usage is known",)
 
 
 def test_an_empty_namespace_is_one_request_and_the_version(cluster: Cluster) -> None:
-    snapshot = cluster.source(with_usage=False).snapshot(Scope(namespace="none"))
+    snapshot = cluster.source(usage=UsageChoice.NONE).snapshot(Scope(namespace="none"))
     assert (snapshot.pods, snapshot.missing) == ((), ())
     assert cluster.asked() == {"/api/v1/namespaces/none/pods": 1, "/version": 1}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import select
 import socket
 import threading
+from typing import Any, Self
 
 import pytest
 
@@ -13,6 +15,7 @@ from kubectl_qos.cluster.proxy import proxy_of
 from kubectl_qos.errors import QosError, ServerUnreachable
 from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import Serve
@@ -26,6 +29,7 @@ class ConnectProxy:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.heads: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -43,16 +47,14 @@ class ConnectProxy:
 
     def _tunnel(self, client: socket.socket) -> None:
         with client:
-            line = client.recv(65536).split(b"\r\n")[0].decode()
+            head = client.recv(65536).decode()
+            line = head.split("\r\n")[0]
             self.asked.append(line)
+            self.heads.append(head)
             host, _, port = line.split()[1].rpartition(":")
             with socket.create_connection((host, int(port))) as server:
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                while ready := select.select([client, server], [], [], 10)[0]:
-                    data = ready[0].recv(65536)
-                    if not data:
-                        return
-                    (server if ready[0] is client else client).sendall(data)
+                pass_on(client, server)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,147 @@ def test_the_proxy_of_the_kubeconfig_is_not_to_be_excepted() -> None:
 
 
 def test_a_proxy_that_we_cannot_speak_to_is_named() -> None:
-    with pytest.raises(QosError, match="socks5://proxy:1080 speaks socks5"):
-        proxy_of(URL, "socks5://proxy:1080", {})
+    with pytest.raises(QosError, match=r'^invalid proxy address "ftp://proxy": unsupported scheme "ftp"'):
+        proxy_of(URL, None, {"HTTPS_PROXY": "ftp://proxy"})
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_a_socks_proxy_looks_names_up(scheme: str) -> None:
+    """Go leaves it to the proxy for both."""
+    assert proxy_of(URL, None, {"HTTPS_PROXY": f"{scheme}://proxy:1080"}) == "socks5h://proxy:1080"
+
+
+def test_all_proxy_means_nothing() -> None:
+    assert proxy_of(URL, None, {"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
+
+
+class SocksProxy:
+    """A SOCKS5 proxy that knows one host by name; it keeps what it was `asked` for, and `logins`."""
+
+    def __init__(
+        self, *, known: str = "kube.invalid", login: tuple[str, str] | None = None, code: int = 0
+    ) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.logins: list[tuple[str, str]] = []
+        self._known, self._login, self._code = known, login, code
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, client.makefile("rb") as read:
+            methods = read.read(read.read(2)[1])
+            method = 2 if self._login else 0
+            client.sendall(bytes([5, method if method in methods else 255]))
+            if method not in methods:
+                return
+            if self._login:
+                name = read.read(read.read(2)[1]).decode()
+                self.logins.append((name, read.read(read.read(1)[0]).decode()))
+                client.sendall(bytes([1, 0 if self.logins[-1] == self._login else 1]))
+            kind = read.read(4)[3]
+            host = read.read(read.read(1)[0]).decode() if kind == 3 else socket.inet_ntoa(read.read(4))
+            port = int.from_bytes(read.read(2), "big")
+            self.asked.append((host, port))
+            client.sendall(bytes([5, self._code, 0, 1, 0, 0, 0, 0, 0, 0]))
+            if self._code:
+                return
+            with socket.create_connection(("127.0.0.1" if host == self._known else host, port)) as server:
+                pass_on(client, server)
+
+
+def pass_on(client: socket.socket, server: socket.socket) -> None:
+    """What either says, to the other, until one hangs up."""
+    while ready := select.select([client, server], [], [], 10)[0]:
+        data = ready[0].recv(65536)
+        if not data:
+            return
+        (server if ready[0] is client else client).sendall(data)
+
+
+def through(proxy: str, server: HttpsServer) -> dict[str, str]:
+    return {
+        "server": f"https://kube.invalid:{server.port}",
+        "tls-server-name": "localhost",
+        "certificate-authority-data": inline(server.authority.certificate),
+        "proxy-url": proxy,
+    }
+
+
+def test_requests_go_through_a_socks_proxy(serve: Serve, connect_to: ConnectTo) -> None:
+    """TLS ends at the server, and its name is looked up behind the proxy."""
+    server = serve(ObjectServer())
+    with SocksProxy() as proxy:
+        Api(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
+        assert proxy.asked == [("kube.invalid", server.port)]
+    assert server.paths() == ["/api/v1/nodes"]
+
+
+def test_a_socks_proxy_of_the_environment(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(ObjectServer())
+    cluster = through("", server)
+    with SocksProxy(login=("me", "s@cret")) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"socks5h://me:s%40cret@{proxy.address}")
+        Api(connect_to(server, cluster=cluster)).nodes()
+        assert proxy.logins == [("me", "s@cret")]
+    assert server.paths() == ["/api/v1/nodes"]
+
+
+def test_connections_through_a_socks_proxy_notice_a_dead_peer(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer())
+    with SocksProxy() as proxy:
+        connection = connect_to(server, cluster=through(f"socks5://{proxy.address}", server))
+        response = connection.request("GET", "/version")
+        found = getattr(response.connection, "sock")  # noqa: B009 - the protocol of urllib3 does not name it
+        assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        response.drain_conn()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"code": 5}, "Connection refused"),
+        ({"code": 1}, "General SOCKS server failure"),
+        ({"login": ("me", "secret")}, "All offered SOCKS5 authentication methods were rejected"),
+    ],
+)
+def test_a_socks_proxy_that_refuses_is_not_taken_for_the_server(
+    serve: Serve, connect_to: ConnectTo, options: dict[str, Any], why: str
+) -> None:
+    server = serve(ObjectServer())
+    with (
+        SocksProxy(**options) as proxy,
+        pytest.raises(
+            ServerUnreachable, match=rf"^Unable to connect to the server: socks connect tcp: .*{why}"
+        ),
+    ):
+        Api(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
+
+
+def test_a_socks_proxy_that_is_not_there_is_not_taken_for_the_server(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = f"127.0.0.1:{gone.getsockname()[1]}"
+    server = serve(ObjectServer())
+    with pytest.raises(ServerUnreachable, match=rf"socks connect tcp: .*{address}.*refused"):
+        Api(connect_to(server, cluster=through(f"socks5://{address}", server))).nodes()
 
 
 def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> None:
@@ -118,6 +259,21 @@ def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> N
     finally:
         proxy.close()
     assert [line.split()[:2] for line in proxy.asked] == [["CONNECT", f"127.0.0.1:{server.port}"]]
+
+
+def test_a_proxy_may_want_a_name_and_a_password(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer())
+    proxy = ConnectProxy()
+    cluster = {
+        "certificate-authority-data": inline(server.authority.certificate),
+        "proxy-url": proxy.url.replace("//", "//me:s%40cret@"),
+    }
+    try:
+        Api(connect_to(server, cluster=cluster)).nodes()
+    finally:
+        proxy.close()
+    login = base64.b64encode(b"me:s@cret").decode()
+    assert f"proxy-authorization: basic {login}".lower() in proxy.heads[0].lower()
 
 
 def test_a_proxy_that_refuses_is_not_taken_for_the_server(connect_to: ConnectTo) -> None:

@@ -46,7 +46,7 @@ def edit(side: Side, resource: str, text: str | None, owner: str = "c") -> Edit:
 
 MINE = pod("mine", "requests: {memory: 1Gi}")
 OTHERS = [pod("low", "requests: {memory: 64Mi}"), pod("high", "requests: {memory: 4Gi}")]
-USAGE = {("n", name): PodUsage({"c": ContainerUsage(GI)}) for name in ("mine", "low", "high")}
+USAGE = {("n", name): PodUsage.of_containers({"c": ContainerUsage(GI)}) for name in ("mine", "low", "high")}
 
 
 def test_a_larger_request_moves_the_pod_behind_others() -> None:

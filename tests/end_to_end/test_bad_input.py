@@ -113,7 +113,7 @@ def test_a_kubeconfig_that_is_broken(run: Run, tmp_path: Path) -> None:
     done = run("top", "--kubeconfig", path)
     assert done.code == 1
     assert sentences(done) == [
-        f'error: error loading config file "{path}": yaml: line 2: did not find expected node content'
+        f'error: error loading config file "{path}": yaml: line 1: did not find expected node content'
     ]
 
 

@@ -16,9 +16,9 @@ from tests.end_to_end.command import Run
     [
         (["kubectl-qos", "ex"], ["explain"]),
         (["kubectl-qos", "--vers"], ["--version"]),
-        (["kubectl-qos", "compare", "--t"], ["--to"]),
+        (["kubectl-qos", "compare", "--to"], ["--to", "--token"]),
         (["kubectl-qos", "-n", "shop", "tree", "--cg"], ["--cgroup-version"]),
-        (["kubectl-qos", "top", "--to"], []),
+        (["kubectl-qos", "top", "--to"], ["--token"]),
     ],
     ids=" ".join,
 )

@@ -13,6 +13,7 @@ from tests.end_to_end.golden_text import assert_as_kept
     [
         ("top", []),
         ("top-wide", ["-o", "wide"]),
+        ("top-risk", ["--min-risk", "high"]),
         ("top-one-node", ["--node", "worker-2"]),
         ("top-one-namespace", ["-n", "shop"]),
         ("top-containers", ["-n", "shop", "--containers"]),
@@ -25,8 +26,26 @@ from tests.end_to_end.golden_text import assert_as_kept
 )
 def test_top(run: Run, name: str, arguments: list[str]) -> None:
     done = run("top", "--demo", *arguments)
-    assert (done.code, done.err) == (0, "")
-    assert_as_kept(name, done.out)
+    assert done.code == 0
+    assert_as_kept(name, done.out + done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("top-nodes", []),
+        ("top-nodes-wide", ["-o", "wide"]),
+        ("top-nodes-sorted", ["--sort-by", "soft_eviction", "--no-headers"]),
+        ("top-nodes-csv", ["-o", "csv"]),
+        ("top-nodes-name", ["-o", "name"]),
+        ("top-nodes-json", ["-o", "json", "--node", "worker-2"]),
+        ("top-nodes-yaml", ["-o", "yaml", "--node", "worker-2"]),
+    ],
+)
+def test_top_nodes(run: Run, name: str, arguments: list[str]) -> None:
+    done = run("top", "nodes", "--demo", *arguments)
+    assert done.code == 0
+    assert_as_kept(name, done.out + done.err)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ POD = pod_from_yaml(
 
 
 def older(used_by_app: int) -> Comparison:
-    usage = {("d", "p"): PodUsage({"app": ContainerUsage(used_by_app), "side": ContainerUsage(0)})}
+    usage = {
+        ("d", "p"): PodUsage.of_containers({"app": ContainerUsage(used_by_app), "side": ContainerUsage(0)})
+    }
     return compare([POD], SETUP, changed(SETUP, [], "1.30"), usage)
 
 

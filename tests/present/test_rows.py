@@ -15,7 +15,7 @@ from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.columns import BY_KEY, COLUMNS, column_named
 from kubectl_qos.present.rows import PodRow, rows_of
-from kubectl_qos.present.table import lines, pod_table
+from kubectl_qos.present.table import lines, table
 from kubectl_qos.qos.flags import Flag
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -45,7 +45,8 @@ def pod(name: str, resources: str = "", more: str = "", status: str = "phase: Ru
 
 def snapshot(*pods: Pod, usage: dict[str, int] | None = None, nodes: bool = True) -> Snapshot:
     found = {
-        ("n", name): PodUsage({"c": ContainerUsage(value * MI)}) for name, value in (usage or {}).items()
+        ("n", name): PodUsage.of_containers({"c": ContainerUsage(value * MI)})
+        for name, value in (usage or {}).items()
     }
     return Snapshot(pods=pods, nodes={"n1": node()} if nodes else {}, usage=found)
 
@@ -145,7 +146,7 @@ def test_a_percentage_of_a_limit_is_of_one_container() -> None:
         "kind: Pod\nmetadata: {name: p, namespace: n}\n"
         "spec: {nodeName: n1, containers: [{name: a, resources: {limits: {memory: 100Mi}}}, {name: b}]}\n"
     )
-    usage = PodUsage({"a": ContainerUsage(50 * MI), "b": ContainerUsage(900 * MI)})
+    usage = PodUsage.of_containers({"a": ContainerUsage(50 * MI), "b": ContainerUsage(900 * MI)})
     row = rows_of(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
     assert row.limit_percent == 50
     assert row.limit is None, "a sum over containers without limits means nothing"
@@ -157,7 +158,7 @@ def test_a_pod_level_limit_is_shared_by_all_containers() -> None:
         "spec: {nodeName: n1, resources: {limits: {memory: 200Mi}},"
         " containers: [{name: a, resources: {limits: {memory: 100Mi}}}, {name: b}]}\n"
     )
-    usage = PodUsage({"a": ContainerUsage(10 * MI), "b": ContainerUsage(180 * MI)})
+    usage = PodUsage.of_containers({"a": ContainerUsage(10 * MI), "b": ContainerUsage(180 * MI)})
     row = rows_of(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
     assert row.limit_percent == 95
     assert row.limit == 200 * MI
@@ -202,6 +203,6 @@ def test_a_column_is_named_by_key_header_or_short_form() -> None:
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:
     rows = rows_of(snapshot(pod("a"), usage={"a": 1}), Scope()).rows
-    printed = list(pod_table(rows, [BY_KEY["pod"], BY_KEY["oom_score"], BY_KEY["flags"]], NOW))
+    printed = list(table(rows, [BY_KEY["pod"], BY_KEY["oom_score"], BY_KEY["flags"]], NOW))
     assert printed == ["POD   OOM_SCORE   FLAGS", "a          1332"]
     assert list(lines([], [], None)) == []

@@ -66,7 +66,9 @@ def test_unknown_capacity_and_usage() -> None:
 
 def test_the_container_that_decides_is_named() -> None:
     rows = rows_of(DemoSource().snapshot(Scope()), Scope())
+    by_container = rows_of(DemoSource().snapshot(Scope()), Scope(), containers=True).rows
     for row in rows.rows:
-        ranked = next(one for one in rows.rankings[row.node].pods if one.pod.metadata == row.pod.metadata)
-        if ranked.worst is not None:
-            assert why(row.name)[1].startswith(f"{ranked.worst.name}: ")
+        points = {one.container: one.points or 0 for one in by_container if one.key[:2] == row.key[:2]}
+        if row.rank is not None:
+            worst = why(row.name)[1].partition(":")[0]
+            assert points[worst] == max(points.values())

@@ -130,7 +130,7 @@ def test_the_kill_order_is_a_total_preorder_whatever_the_input_order(
     release = Release.of("1.36")
     found = [default_pod(pod, release) for pod in found]
     usage = {
-        (pod.namespace, pod.name): PodUsage(
+        (pod.namespace, pod.name): PodUsage.of_containers(
             {
                 container.name: ContainerUsage(data.draw(st.integers(0, 1 << 33)))
                 for container in pod.containers

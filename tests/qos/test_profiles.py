@@ -43,7 +43,7 @@ def facts(ranking: Ranking) -> list[tuple[object, ...]]:
 def test_sharing_changes_no_ranking(version: str) -> None:
     release = Release.of(version)
     sharing, profiles = Sharing(), Profiles(CAPACITY, release)
-    plain = [default_pod(decoded(raw), release) for raw in recorded_pods()]
+    plain = [default_pod(Sharing().pod(decoded(raw)), release) for raw in recorded_pods()]
     shared = [default_pod(sharing.pod(decoded(raw)), release) for raw in recorded_pods() * 2][60:]
     rank_node(shared, NODE, release, profiles=profiles)
     again = rank_node(shared, NODE, release, profiles=profiles)

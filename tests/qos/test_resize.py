@@ -121,7 +121,7 @@ def test_a_pod_that_restarts_says_so() -> None:
 
 def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
     old, new = recorded(1, "rz-hog")
-    usage = PodUsage({"c": ContainerUsage(105504768)})
+    usage = PodUsage.of_containers({"c": ContainerUsage(105504768)})
     answer, message = outcome(old, new, setup(), usage=usage)
     assert answer is Answer.ERROR
     assert message.startswith(

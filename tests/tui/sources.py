@@ -12,6 +12,7 @@ import msgspec
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -38,6 +39,7 @@ class ScriptedSource:
         self.moment = DEMO_TIME
         self.hold = threading.Event()
         self.hold.set()
+        self.every_seconds: float | None = None
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
@@ -53,6 +55,11 @@ class ScriptedSource:
         if isinstance(answer, QosError):
             raise answer
         return answer if isinstance(answer, Snapshot) else answer(scope)
+
+    def follow(self, scope: Scope) -> Feed:
+        """One answer each time it is refreshed."""
+        own, every = self.default_namespace, self.every_seconds
+        return Asking(self.snapshot, scope, self.now, own_namespace=own, every_seconds=every)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
@@ -76,7 +83,8 @@ def pod_named(snapshot: Snapshot, name: str) -> Pod:
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:
     """The snapshot in which the first container of a pod uses so much."""
     pod = pod_named(snapshot, name)
-    usage = PodUsage({pod.containers[0].name: ContainerUsage(memory_bytes)}, timestamp="2026-11-20T11:59:48Z")
+    used = {pod.containers[0].name: ContainerUsage(memory_bytes)}
+    usage = PodUsage.of_containers(used, timestamp="2026-11-20T11:59:48Z")
     return replace(snapshot, usage={**snapshot.usage, (pod.namespace, pod.name): usage})
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import msgspec
 import pytest
 
 from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.store import Health
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
@@ -31,7 +33,7 @@ def test_a_node_counts_its_pods_and_what_they_use(facts: Facts) -> None:
     snapshot = facts.snapshot
     pods = [pod for pod in snapshot.pods if pod.node_name == "worker-2"]
     used = sum(
-        snapshot.usage[pod.namespace, pod.name].memory_bytes
+        snapshot.usage[pod.namespace, pod.name].working_set_bytes
         for pod in pods
         if (pod.namespace, pod.name) in snapshot.usage
     )
@@ -89,7 +91,7 @@ def test_namespaces_are_all_there_on_every_node(facts: Facts) -> None:
 @pytest.mark.parametrize("namespace", [None, "shop", "nope"])
 def test_a_view_selects_what_a_scope_would(facts: Facts, node: str | None, namespace: str | None) -> None:
     scoped = rows_of(facts.snapshot, Scope(node=node, namespace=namespace)).rows
-    assert View(node, namespace).rows(facts) == list(scoped)
+    assert list(View(node, namespace).rows(facts)) == list(scoped)
 
 
 def test_a_filter_and_risk_narrow_a_view(facts: Facts) -> None:
@@ -163,5 +165,10 @@ def test_freshness(facts: Facts) -> None:
     assert freshness(facts, Status(is_live=True)) == "live"
     assert freshness(facts, Status(is_live=True, paused=True)) == "paused"
     assert freshness(facts, Status(is_live=False)) == "not live"
-    assert freshness(facts, Status(is_live=True, error=QosError("x"))) == "! stale since 12:00:00 UTC"
-    assert freshness(None, Status(is_live=True, error=QosError("x"))) == "! no answer"
+    stale = Health(QosError("x"), DEMO_TIME)
+    assert freshness(facts, Status(is_live=True, health=stale)) == "! stale since 12:00:00 UTC"
+    assert freshness(None, Status(is_live=True, health=stale)) == "! no answer"
+    retried = replace(stale, retry_at=time.monotonic() + 7.5)
+    assert (
+        freshness(facts, Status(is_live=True, health=retried)) == "! stale since 12:00:00 UTC, retry in 8 s"
+    )

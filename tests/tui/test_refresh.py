@@ -5,17 +5,14 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.live import Answered
 from kubectl_qos.tui.widgets.title_line import TitleLine
 from tests.tui.sources import (
     ScriptedSource,
-    app_of,
     demo,
     main_of,
     names,
@@ -161,63 +158,35 @@ async def test_loading_says_what_is_asked_and_bears_every_key() -> None:
         assert names(pilot)
 
 
-async def test_only_the_answer_to_the_last_question_counts() -> None:
-    first, second = demo(), without(demo(), "db-0")
-    source = ScriptedSource(first, second)
-    async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        app = app_of(pilot)
-        assert app.facts is not None
-        late = Answered(0, replace(app.facts, notice="late"), Scope(), None)
-        await refresh(pilot)
-        app.post_message(late)
-        await pilot.pause()
-        assert app.facts.notice == ""
-        assert app.facts.snapshot is second
-
-
-async def test_asking_again_while_a_question_is_under_way_drops_the_older_answer() -> None:
+async def test_asking_again_while_a_question_is_under_way_asks_once_more() -> None:
     source = ScriptedSource(demo(), without(demo(), "db-0"))
     source.hold.clear()
     async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await until(pilot, lambda: len(source.asked) == 1)
         await press(pilot, "r")
-        await until(pilot, lambda: len(source.asked) == 2)
         source.hold.set()
-        await settled(pilot)
-        await pilot.pause(0.1)
-        assert len(names(pilot)) == 59
-
-
-async def test_a_live_source_is_asked_again_and_not_while_paused() -> None:
-    source = ScriptedSource(demo())
-    async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        app = app_of(pilot)
-        app._ask_again()
-        await settled(pilot)
+        await until(pilot, lambda: len(names(pilot)) == 59)
         assert len(source.asked) == 2
+
+
+async def test_nothing_new_is_shown_while_paused_unless_it_is_asked_for() -> None:
+    source = ScriptedSource(demo())
+    source.every_seconds = 0.01
+    async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(source.asked) > 2)
         await press(pilot, "p")
         assert "paused" in title(pilot)
-        app._ask_again()
-        await settled(pilot)
-        assert len(source.asked) == 2
+        await pilot.pause(0.7)
+        asked = len(source.asked)
+        await pilot.pause(0.7)
+        assert len(source.asked) == asked
         await refresh(pilot)
-        assert len(source.asked) == 3, "r asks all the same"
+        await until(pilot, lambda: len(source.asked) == asked + 1)
+        await pilot.pause(0.7)
+        assert len(source.asked) == asked + 1, "r asks all the same, once"
         await press(pilot, "p")
         assert "paused" not in title(pilot)
-
-
-async def test_no_question_is_asked_over_one_that_is_under_way() -> None:
-    source = ScriptedSource(demo())
-    source.hold.clear()
-    async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        app_of(pilot)._ask_again()
-        await pilot.pause(0.05)
-        assert len(source.asked) == 1
-        source.hold.set()
-        await settled(pilot)
+        await until(pilot, lambda: len(source.asked) > asked + 2)
 
 
 async def test_the_narrower_question_is_remembered_and_said() -> None:
@@ -264,12 +233,9 @@ async def test_what_a_server_says_is_only_text() -> None:
         assert "[/nothing]" in screen_text(pilot)
 
 
-async def test_it_is_asked_again_every_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.tui.app.REFRESH_SECONDS", 0.05)
-    live, once = ScriptedSource(demo()), ScriptedSource(demo())
+async def test_what_is_read_once_is_not_asked_again() -> None:
+    once = ScriptedSource(demo())
     once.is_live = False
-    async with QosApp(live, Scope()).run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: len(live.asked) > 3)
     async with QosApp(once, Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pilot.pause(0.3)
@@ -291,7 +257,7 @@ async def test_leaving_does_not_wait_for_a_server_that_hangs() -> None:
     async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         await press(pilot, "q")
-    asking = [thread for thread in threading.enumerate() if thread.name == "qos-question"]
+    asking = [thread for thread in threading.enumerate() if thread.name == "qos-follower"]
     assert asking
     assert all(thread.daemon for thread in asking)
     assert time.monotonic() - begin < 8

@@ -17,7 +17,7 @@ from kubectl_qos.k8s.settings import Setting, changed
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.comparison import kubelet_parts, node_parts, part_lines, pod_parts, subject
 from kubectl_qos.present.diff import Part
-from kubectl_qos.present.rows import missing_sentence
+from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.tui.actions import Room, bindings
 from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall

@@ -16,7 +16,7 @@ from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.diff import preview_parts
-from kubectl_qos.present.rows import missing_sentence
+from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.words import step_sentence
 from kubectl_qos.qos.class_steps import Step, StepKind, steps_to
 from kubectl_qos.qos.qos_class import QosClass

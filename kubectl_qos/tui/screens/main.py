@@ -19,7 +19,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.columns import BY_KEY
 from kubectl_qos.present.rows import PodRow, Rows
-from kubectl_qos.present.table import pod_table
+from kubectl_qos.present.table import table
 from kubectl_qos.tui.actions import Room, bindings, of_room
 from kubectl_qos.tui.columns import (
     NAMESPACE_COLUMNS,
@@ -115,13 +115,14 @@ class MainScreen(QosScreen):
             side.styles.max_width = side_width(facts.nodes, self.qos.source.now())
 
     def _show_status(self) -> None:
-        error = self.qos.status.error
+        error = self.qos.status.health.error
         problem = self.query_one("#problem", Static)
         problem.display = error is not None
         if error is not None:
             hint = f"\n{error.hint}" if error.hint else ""
             problem.update(harmless(f"! {error}{hint}\nr asks again"))
-        self._show_pods()
+        if self.qos.facts is None:
+            self._show_pods()
 
     def _show_facts(self, facts: Facts | None) -> None:
         if facts is not None:
@@ -164,7 +165,7 @@ class MainScreen(QosScreen):
         facts, pods = self.qos.facts, self.pods
         now = self.qos.source.now()
         if facts is None:
-            waits = self.qos.status.error is None
+            waits = self.qos.status.health.error is None
             empty = f"Asking {escape(self.qos.source.title)} for its pods …" if waits else ""
             pods.load([], lambda _: Layout(), now, empty=empty)
         else:
@@ -381,7 +382,7 @@ class MainScreen(QosScreen):
             self.qos.tell("there is no row to copy", wrong=True)
             return
         columns = [BY_KEY[column.key] for column in self.pods.columns.columns]
-        text = "\n".join(pod_table(rows, columns, self.qos.source.now()))
+        text = "\n".join(table(rows, columns, self.qos.source.now()))
         self.qos.copy(text, f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
 
     def action_export(self) -> None:

@@ -23,7 +23,7 @@ class WhyPanel(Document):
 
 def why_layout(row: PodRow, rows: Rows) -> TextLayout:
     """The lines of one pod; those of a next victim stand out."""
-    setup = rows.setups[row.node]
+    setup = rows.nodes[row.node].setup
     prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     verdict, *others = why_lines(prediction, row, rows)
     token = "wrong" if row.rank == 1 else "answer"

@@ -1,0 +1,106 @@
+"""How `top -A` does on a large cluster, against a bare download of the same bytes and against kubectl.
+
+    python benchmarks/large.py [--pods 150000] [--nodes 5000] [--times 3]
+
+The cluster is made up, the same on every run, and served by a process of its own that has everything
+rendered beforehand. Yardstick: a process that downloads the same lists page by page over one TLS connection
+with http.client, parses each page with json.loads, and drops it. At 20,000 pods on 200 nodes kubectl is
+measured too, where it is installed: `kubectl get pods -A`, which fetches tables with the pods' metadata only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import yaml
+
+from benchmarks.measure import Run, interleaved
+from benchmarks.server import CA_FILE, KUBECONFIG_FILE, METRICS_PATH, NODES_PATH, PODS_PATH
+
+HERE = Path(__file__).parent
+MOST_RATIO = 1.0
+MOST_MEGABYTES = 350
+KUBECTL_PODS, KUBECTL_NODES, KUBECTL_MEGABYTES = 20_000, 200, 100
+KUBECTL_RATIO, KUBECTL_MEMORY_RATIO = 0.5, 0.1
+
+
+def main() -> int:
+    """Measure, print, and exit 1 where a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--times", type=int, default=3)
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores")
+    met = _against_download(options.pods, options.nodes, options.times, MOST_MEGABYTES)
+    met &= _against_download(KUBECTL_PODS, KUBECTL_NODES, options.times, KUBECTL_MEGABYTES)
+    met &= _against_kubectl(options.times)
+    return int(not met)
+
+
+@contextmanager
+def served(pods: int, nodes: int) -> Iterator[Path]:
+    """The folder of a server's kubeconfig and CA, while it runs."""
+    with tempfile.TemporaryDirectory() as name:
+        size = ["--pods", str(pods), "--nodes", str(nodes)]
+        command = [sys.executable, str(HERE / "server.py"), name, *size]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            served_bytes = int(server.stdout.readline().split()[1])
+            print(f"{pods:,} pods on {nodes:,} nodes, {served_bytes / 1e6:,.0f} MB of JSON")
+            yield Path(name)
+            server.communicate("")
+
+
+def ours(folder: Path) -> list[str]:
+    """The command that is measured."""
+    return [sys.executable, "-m", "kubectl_qos", "top", "-A", "--kubeconfig", str(folder / KUBECONFIG_FILE)]
+
+
+def _against_download(pods: int, nodes: int, times: int, megabytes: int) -> bool:
+    with served(pods, nodes) as folder:
+        url = yaml.safe_load((folder / KUBECONFIG_FILE).read_text())["clusters"][0]["cluster"]["server"]
+        paths = [PODS_PATH, NODES_PATH, METRICS_PATH]
+        yardstick = [sys.executable, str(HERE / "download.py"), url, str(folder / CA_FILE), *paths]
+        found = interleaved({"yardstick": yardstick, "ours": ours(folder)}, times)
+    mine, other = found["ours"], found["yardstick"]
+    ratio = mine.wall_seconds / other.wall_seconds
+    print(f"  top -A {ratio:.2f} of the yardstick's wall time (target at most {MOST_RATIO}), {_words(mine)}")
+    print(f"  yardstick {_words(other)}; target under {megabytes} MB")
+    return ratio <= MOST_RATIO and mine.peak_bytes < megabytes * 1e6
+
+
+def _against_kubectl(times: int) -> bool:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        print("not measured against kubectl: it is not installed")
+        return True
+    with served(KUBECTL_PODS, KUBECTL_NODES) as folder:
+        given = ["--kubeconfig", str(folder / KUBECONFIG_FILE), "--cache-dir", str(folder / "cache")]
+        theirs = [kubectl, "get", "pods", "-A", *given]
+        found = interleaved({"kubectl": theirs, "ours": ours(folder)}, times)
+    mine, other = found["ours"], found["kubectl"]
+    ratio = mine.wall_seconds / other.wall_seconds
+    memory = mine.peak_bytes / other.peak_bytes
+    print(f"  top -A {ratio:.2f} of kubectl's wall time (target under {KUBECTL_RATIO}), {_words(mine)}")
+    print(f"  {memory:.2f} of its memory (target under {KUBECTL_MEMORY_RATIO}); kubectl {_words(other)}")
+    return ratio < KUBECTL_RATIO and memory < KUBECTL_MEMORY_RATIO
+
+
+def _words(run: Run) -> str:
+    return f"{run.wall_seconds:.2f} s, cpu {run.cpu_seconds:.2f} s, peak {run.peak_bytes / 1e6:.0f} MB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""`-w`: a table that follows its cluster. On a terminal it is drawn anew, elsewhere changed rows follow.
+
+As `kubectl get -w` does it, what is no terminal gets every row once and then each row that has changed; a
+row that is gone gets no line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from kubectl_qos.cli import streams
+from kubectl_qos.cli.sources import Asked
+from kubectl_qos.cli.tables import Shown, Tabled, print_table
+from kubectl_qos.cluster.feed import Feed, Moment
+from kubectl_qos.errors import UsageError
+from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.columns import ColumnOf
+from kubectl_qos.present.structured import to_csv, to_json, to_yaml
+from kubectl_qos.present.table import Table, table
+
+REDRAW_SECONDS: Final = 1.0
+_CLEARED: Final = "\x1b[H\x1b[J"
+
+
+def watch(tabled: Tabled, wanted: Asked, options: argparse.Namespace) -> int:
+    """Show the table until it is interrupted, or until nobody reads it any more."""
+    if not wanted.source.is_live:
+        raise UsageError(f"-w needs a cluster: {wanted.source.title} does not change")
+    feed = wanted.source.follow(tabled.scope(wanted))
+    on_terminal = sys.stdout.isatty() and getattr(options, "output", None) in {None, "wide"}
+    screen: _Drawn | _Appended = _Drawn(options) if on_terminal else _Appended(options)
+    try:
+        _follow(feed, tabled, wanted, screen)
+    finally:
+        feed.close()
+    return 0
+
+
+def _follow(feed: Feed, tabled: Tabled, wanted: Asked, screen: _Drawn | _Appended) -> None:
+    while (moment := feed.next()) is not None:
+        if moment.snapshot is None:
+            if moment.health.error is not None:
+                raise moment.health.error
+            continue
+        shown = tabled.shown(moment.snapshot, moment.scope, wanted.source.now())
+        if shown.missing and not shown.rows:
+            raise shown.missing[0]
+        screen.show(shown, moment, wanted)
+        if streams.nobody_reads():
+            return
+        time.sleep(REDRAW_SECONDS)
+
+
+class _Drawn:
+    """A terminal that is cleared and filled, as far as there is room."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._headers = not getattr(options, "no_headers", False)
+
+    def show(self, shown: Shown[Any], moment: Moment, wanted: Asked) -> None:
+        width, height = shutil.get_terminal_size()
+        notes = [escape(note) for note in (moment.notice, *shown.ages, *shown.notes) if note][:3]
+        room = max(height - 3 - len(notes), 1)
+        rows = shown.rows[: room - 1] if len(shown.rows) > room else shown.rows
+        lines = [
+            _state(moment, wanted),
+            *table(rows, shown.columns, wanted.source.now(), headers=self._headers),
+        ]
+        if len(rows) < len(shown.rows):
+            lines.append(f"… {len(shown.rows) - len(rows):,} more")
+        if not shown.rows:
+            lines.append(shown.nothing)
+        cut = (line if len(line) <= width else f"{line[: width - 1]}…" for line in (*lines, *notes))
+        streams.out_text(_CLEARED + "\n".join(cut) + "\n")
+
+
+class _Appended:
+    """A stream that gets every row, and then those that change."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._output = getattr(options, "output", None)
+        self._before: Mapping[Hashable, Sequence[Any]] | None = None
+        self._table: Table[Any] | None = None
+        self._columns: Sequence[ColumnOf[Any]] = ()
+        self._said: set[str] = set()
+
+    def show(self, shown: Shown[Any], moment: Moment, wanted: Asked) -> None:
+        # The columns stay those of the beginning: a reader cannot be told of others.
+        self._columns = self._columns or shown.columns
+        values = {shown.key(row): [column.value(row) for column in self._columns] for row in shown.rows}
+        before = self._before if self._before is not None else {}
+        changed = [row for row in shown.rows if values[shown.key(row)] != before.get(shown.key(row))]
+        self._print(
+            replace(shown, rows=changed, columns=self._columns), wanted, is_first=self._before is None
+        )
+        self._before = values
+        notes = [note for note in (moment.notice, *shown.notes) if note and note not in self._said]
+        self._said.update(notes)
+        streams.notes(notes)
+        if moment.health.error is not None:
+            streams.note(_state(moment, wanted))
+
+    def _print(self, changed: Shown[Any], wanted: Asked, *, is_first: bool) -> None:
+        if self._output in {"json", "yaml"}:
+            for row in changed.rows:
+                value = {column.key: column.value(row) for column in changed.columns}
+                streams.out_text(to_json(value) if self._output == "json" else f"---\n{to_yaml(value)}")
+        elif self._output == "csv":
+            text = to_csv(changed.rows, changed.columns)
+            streams.out_text(text if is_first else text.partition("\n")[2])
+        elif self._output == "name" or not changed.rows:
+            if is_first or changed.rows:
+                print_table(changed, self._options, wanted.source.now())
+        else:
+            headers = not getattr(self._options, "no_headers", False)
+            self._table = self._table or Table(changed.columns, headers=headers)
+            streams.out(self._table.lines(changed.rows, wanted.source.now()))
+
+
+def _state(moment: Moment, wanted: Asked) -> str:
+    """Whether what is shown is what is."""
+    now, health = wanted.source.now(), moment.health
+    if health.error is None:
+        return f"{escape(wanted.source.title)}  live  {now:%H:%M:%S %Z}"
+    again = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
+    since = f"stale since {health.since:%H:%M:%S %Z}, " if health.since is not None else ""
+    return f"! {since}next try at {again:%H:%M:%S}: {escape(str(health.error))}"

@@ -1,0 +1,240 @@
+"""A live cluster that is followed: watches of pods and nodes, usage now and then, one store, one feed.
+
+A rank needs every pod of a node, so all pods are watched, whatever is shown of them; with fewer rights those
+of one namespace, and what that means is said.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, Generic
+
+from kubectl_qos.cluster.answers import Answers
+from kubectl_qos.cluster.feed import Moment, narrowed, notice_of
+from kubectl_qos.cluster.kubelets import KubeletConfigurations
+from kubectl_qos.cluster.missing import no_capacity, no_neighbours
+from kubectl_qos.cluster.store import NODES, PODS, Health, Store
+from kubectl_qos.cluster.usage import Usage
+from kubectl_qos.cluster.watch import POLL_SECONDS, Question, T, Watch
+from kubectl_qos.cluster.workloads import segment
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.snapshot import Known, Missing, Scope
+
+USAGE_SECONDS: Final = 15.0
+"""So often metrics-server measures by default; the kubelets do so more often."""
+FIRST_USAGE_SECONDS: Final = 3.0
+"""So long the first moment waits for usage: without it the order would be another one a moment later."""
+
+
+class Following:
+    """The feed of a live cluster.
+
+    `read_usage` reads usage for a scope and `configurations` the kubelets' settings, if they are wanted.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        scope: Scope,
+        *,
+        now: Callable[[], datetime],
+        read_usage: Callable[[Scope, Store], Usage],
+        read_version: Callable[[], str],
+        configurations: KubeletConfigurations | None,
+        own_namespace: str | None,
+        known: Known,
+        ids: bool,
+    ) -> None:
+        self._answers = answers
+        self._scope = scope
+        self._now = now
+        self._read_usage = read_usage
+        self._read_version = read_version
+        self._configurations = configurations
+        self._own_namespace = own_namespace
+        self._store = Store(known, now)
+        self._sharing = Sharing(ids=ids)
+        self._watches: list[Watch[Pod] | Watch[NodeObject]] = []
+        self._notice = ""
+        self._seen = 0
+        self._begun = False
+        self._closed = False
+        self._measured = threading.Event()
+        self._measure = threading.Event()
+        self._watch_pods(None)
+        self._watch_nodes()
+        self._in_thread(self._keep_measuring)
+
+    def next(self) -> Moment | None:
+        """Wait for the next change; whatever came together is one moment."""
+        store = self._store
+        while not self._closed:
+            self._seen = store.wait(self._seen)
+            if self._closed:
+                break
+            refused = store.refusal()
+            if refused is not None:
+                return self._nothing(Health(refused, self._now()))
+            if store.is_complete():
+                if not self._begun:
+                    self._measured.wait(FIRST_USAGE_SECONDS)
+                    self._begun = True
+                health = store.health()
+                taken = health.since or self._now()
+                return Moment(store.snapshot(), self._scope, health, taken, self._notice)
+            health = store.health()
+            if health.error is not None:
+                return self._nothing(health)
+        return None
+
+    def refresh(self) -> None:
+        """Measure usage anew, and try at once what waits for another try."""
+        self._measure.set()
+        for watch in self._watches:
+            watch.retry_now()
+        self._store.poke()
+
+    def close(self) -> None:
+        """End every watch."""
+        self._closed = True
+        self._measure.set()
+        self._measured.set()
+        for watch in self._watches:
+            watch.close()
+        self._store.poke()
+
+    def _nothing(self, health: Health) -> Moment:
+        return Moment(None, self._scope, health, self._now())
+
+    def _watch_pods(self, namespace: str | None) -> None:
+        """Watch all pods (of the scope's node), or those of one namespace."""
+        place = "pods" if namespace is None else f"namespaces/{segment(namespace)}/pods"
+        fields = f"spec.nodeName={self._scope.node}" if self._scope.node else ""
+        question = Question(f"/api/v1/{place}", {"fieldSelector": fields})
+        self._start(Watch(self._answers, question, Pod, self._sharing.pod, _Pods(self, namespace)))
+
+    def _watch_nodes(self) -> None:
+        fields = f"metadata.name={self._scope.node}" if self._scope.node else ""
+        question = Question("/api/v1/nodes", {"fieldSelector": fields})
+        self._start(Watch(self._answers, question, NodeObject, self._sharing.node, _Nodes(self)))
+
+    def _start(self, watch: Watch[T]) -> None:
+        self._watches.append(watch)  # type: ignore[arg-type]
+        self._in_thread(watch.run)
+
+    def pods_refused(self, error: ApiError, namespace: str | None) -> None:
+        """Take fewer pods, or give up."""
+        if namespace is None and self._scope.namespace is not None:
+            self._store.note(PODS, no_neighbours(error))
+            self._watch_pods(self._scope.namespace)
+            return
+        narrower = narrowed(error, self._scope, self._own_namespace) if namespace is None else None
+        if narrower is None:
+            self._store.refuse(PODS, error, None)
+            return
+        self._scope, self._notice = narrower, notice_of(error, narrower)
+        self._store.note(PODS, no_neighbours(error))
+        self._watch_pods(narrower.namespace)
+
+    def nodes_refused(self, error: ApiError) -> None:
+        """Go on without the nodes, with the server's release in place of the kubelets'."""
+        self._read_server_version()
+        self._store.refuse(NODES, error, no_capacity(error))
+
+    def nodes_failed(self, error: QosError, retry_seconds: float) -> None:
+        """Until there are nodes, go on as if they were refused; the pods are there all the same."""
+        if not self._store.is_listed(NODES):
+            if not self._store.does_without(NODES):
+                self._read_server_version()
+            self._store.do_without(NODES, no_capacity(error))
+        self._store.out_of_step(NODES, error, retry_seconds)
+
+    def _read_server_version(self) -> None:
+        try:
+            self._store.set_server_version(self._read_version())
+        except QosError:
+            self._store.set_server_version("")
+
+    @property
+    def store(self) -> Store:
+        """What the watches fill."""
+        return self._store
+
+    def _keep_measuring(self) -> None:
+        """Usage, and the configurations of kubelets that are new, now and then."""
+        while not self._closed:
+            self._measure.clear()
+            began = time.monotonic()
+            usage = self._usage()
+            self._store.set_usage(usage.by_pod, usage.missing)
+            self._measured.set()
+            if self._configurations is not None:
+                self._configurations.read(self._store.nodes())
+                self._store.set_kubelets(self._configurations.found)
+            self._measure.wait(max(USAGE_SECONDS, 3 * (time.monotonic() - began)))
+
+    def _usage(self) -> Usage:
+        try:
+            return self._read_usage(self._scope, self._store)
+        except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
+            return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name="qos-follow", daemon=True).start()
+
+
+class _Link(Generic[T]):
+    """What the watches of pods and nodes say alike."""
+
+    def __init__(self, following: Following, name: str) -> None:
+        self._following = following
+        self._store = following.store
+        self._name = name
+
+    def in_step(self) -> None:
+        self._store.in_step(self._name)
+
+    def out_of_step(self, error: QosError, retry_seconds: float) -> None:
+        self._store.out_of_step(self._name, error, retry_seconds)
+
+    def is_polled(self, error: ApiError | None) -> None:
+        if error is None:
+            self._store.note(f"watch {self._name}", None)
+            return
+        remedy = f"grant watch on {self._name}; until then they are listed every {POLL_SECONDS:.0f} s"
+        self._store.note(f"watch {self._name}", Missing(f"changes of {self._name}", str(error), remedy))
+
+
+class _Pods(_Link[Pod]):
+    def __init__(self, following: Following, namespace: str | None) -> None:
+        super().__init__(following, PODS)
+        self._namespace = namespace
+        self.replace = self._store.replace_pods
+        self.put = self._store.put_pod
+        self.drop = self._store.drop_pod
+
+    def refused(self, error: ApiError) -> None:
+        self._following.pods_refused(error, self._namespace)
+
+
+class _Nodes(_Link[NodeObject]):
+    def __init__(self, following: Following) -> None:
+        super().__init__(following, NODES)
+        self.replace = self._replace
+        self.put = self._store.put_node
+        self.drop = self._store.drop_node
+
+    def _replace(self, nodes: list[NodeObject]) -> None:
+        self._store.note(NODES, None)
+        self._store.replace_nodes(nodes)
+
+    def out_of_step(self, error: QosError, retry_seconds: float) -> None:
+        self._following.nodes_failed(error, retry_seconds)
+
+    def refused(self, error: ApiError) -> None:
+        self._following.nodes_refused(error)

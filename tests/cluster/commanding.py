@@ -1,0 +1,15 @@
+"""Connections by words of a command line, as a person writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubectl_qos.cli.parser import parse
+from kubectl_qos.cli.sources import connected
+from kubectl_qos.cluster.connection import Connection
+
+
+def connected_by(kubeconfig: Path | str | None, *words: str) -> Connection:
+    """What `kubectl qos top` would talk to."""
+    where = ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
+    return connected(parse(["top", *where, *words]))

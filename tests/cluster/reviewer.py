@@ -1,0 +1,54 @@
+"""A server that answers access reviews by a list of rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from kubectl_qos.cluster.rights import REVIEWS
+from tests.cluster.https_server import Answer, Request
+
+READER = ("get pods in shop", "list pods in shop", "watch pods in shop")
+
+
+class Reviewer:
+    """Allows these rights, said as `list pods.metrics.k8s.io in shop`; without a namespace, in all.
+
+    `faults` by a right come before that; `said` are further fields of each status.
+    """
+
+    def __init__(self, allowed: Iterable[str] = (), **said: Any) -> None:
+        self.allowed = set(allowed)
+        self.said = said
+        self.faults: dict[str, Answer] = {}
+
+    def __call__(self, request: Request) -> Answer:
+        """The review."""
+        assert (request.method, request.path) == ("POST", REVIEWS)
+        assert request.headers["content-type"] == "application/json"
+        right = asked_right(request)
+        if right in self.faults:
+            return self.faults[right]
+        return review(allowed=right in self.allowed, **self.said)
+
+
+def asked_right(request: Request) -> str:
+    """The right that a review asks for."""
+    asked = json.loads(request.body)["spec"]["resourceAttributes"]
+    group = f".{asked['group']}" if asked.get("group") else ""
+    subresource = f"/{asked['subresource']}" if asked.get("subresource") else ""
+    namespace = f" in {asked['namespace']}" if asked.get("namespace") else ""
+    return f"{asked['verb']} {asked['resource']}{group}{subresource}{namespace}"
+
+
+def review(**status: Any) -> Answer:
+    """A review with this status."""
+    body = {
+        "kind": "SelfSubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "metadata": {},
+        "spec": {},
+        "status": status,
+    }
+    return Answer(201, json.dumps(body).encode())

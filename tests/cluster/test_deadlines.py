@@ -1,0 +1,265 @@
+"""--request-timeout: kubectl's syntax, and requests that end with it however a server dawdles."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster import connection as connection_module
+from kubectl_qos.cluster.connection import Connection, ConnectionOptions, connect, unreachable
+from kubectl_qos.cluster.deadlines import DeadlinePassed, seconds_of
+from kubectl_qos.errors import QosError, ServerUnreachable
+from tests.cluster.https_server import Answer
+from tests.cluster.serving import Serve
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TIMEOUT = 0.4
+
+
+@contextmanager
+def served(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A plain HTTP server whose connections are a function's affair; its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    found, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(found,), daemon=True).start()
+
+        def one(found: socket.socket) -> None:
+            with found:
+                found.recv(65536)
+                try:
+                    answer(found)
+                except OSError:
+                    return
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def trickle(head: bytes, part: bytes) -> Callable[[socket.socket], None]:
+    """Never silent for long, and never done."""
+
+    def answer(found: socket.socket) -> None:
+        found.sendall(head)
+        for _ in range(100):
+            found.sendall(part)
+            time.sleep(0.05)
+
+    return answer
+
+
+def limited(url: str) -> Connection:
+    return connect(ConnectionOptions(server=url, request_timeout=f"{TIMEOUT}s"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("0", None),
+        ("0s", None),
+        ("30", 30.0),
+        ("+5", 5.0),
+        ("1s", 1.0),
+        ("2m", 120.0),
+        ("1h", 3600.0),
+        ("1m30s", 90.0),
+        ("1.5h", 5400.0),
+        (".5s", 0.5),
+        ("1.s", 1.0),
+        ("250ms", 0.25),
+        ("10us", 1e-5),
+        ("10µs", 1e-5),
+        ("-5s", None),
+    ],
+)
+def test_durations(text: str | None, seconds: float | None) -> None:
+    assert seconds_of(text) == (None if seconds is None else pytest.approx(seconds))
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1d", "1 s", "s", "1.5", "1m30", ".s", "1s1", "\u0661s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(
+        QosError, match=r"^Invalid timeout value\. Timeout must be a single integer in seconds"
+    ):
+        seconds_of(text)
+
+
+def test_a_server_that_is_silent() -> None:
+    with served(lambda _: time.sleep(3)) as url:
+        began = time.monotonic()
+        with pytest.raises(ServerUnreachable) as caught:
+            limited(url).request("GET", "/")
+    assert str(caught.value) == (
+        "Unable to connect to the server: net/http: request canceled"
+        " (Client.Timeout exceeded while awaiting headers)"
+    )
+    assert TIMEOUT <= time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        trickle(HEAD, b"x"),
+        trickle(CHUNKED, b"1\r\nx\r\n"),
+        trickle(HEAD, b""),
+    ],
+    ids=["length", "chunked", "silent"],
+)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda response: response.read(decode_content=False),
+        lambda response: response.read(100, decode_content=False),
+        lambda response: list(response.stream(10, decode_content=False)),
+        lambda response: response.data,
+    ],
+    ids=["read", "read a part", "stream", "data"],
+)
+def test_a_body_that_does_not_end(
+    answer: Callable[[socket.socket], None], read: Callable[[Any], Any]
+) -> None:
+    with served(answer) as url:
+        began = time.monotonic()
+        response = limited(url).request("GET", "/")
+        with pytest.raises(DeadlinePassed):
+            read(response)
+    assert TIMEOUT * 0.9 <= time.monotonic() - began < 2
+
+
+def test_silence_after_a_while_does_not_outlast_the_deadline() -> None:
+    def late_and_silent(found: socket.socket) -> None:
+        found.sendall(HEAD)
+        time.sleep(0.8)
+        found.sendall(b"x")
+        time.sleep(3)
+
+    with served(late_and_silent) as url:
+        began = time.monotonic()
+        response = connect(ConnectionOptions(server=url, request_timeout="1s")).request("GET", "/")
+        with pytest.raises(DeadlinePassed):
+            response.read()
+    assert time.monotonic() - began < 1.6
+
+
+def test_a_connection_with_an_unfinished_body_is_not_used_again() -> None:
+    def unfinished(found: socket.socket) -> None:
+        found.sendall(HEAD + b"x")
+        time.sleep(3)
+
+    with served(unfinished) as url:
+        connection = limited(url)
+        for _ in range(2):
+            response = connection.request("GET", "/")
+            assert response.read1(1) == b"x"
+            time.sleep(TIMEOUT)
+            with pytest.raises(DeadlinePassed):
+                response.read()
+            response.release_conn()
+
+
+def test_a_deadline_that_has_passed_reads_as_in_kubectl() -> None:
+    assert str(unreachable(DeadlinePassed(), "h")) == (
+        "Unable to connect to the server: net/http: request canceled"
+        " (Client.Timeout or context cancellation while reading body)"
+    )
+
+
+def test_a_body_in_time_is_whole(serve: Serve) -> None:
+    body = bytes(range(256)) * 4096
+    url = serve(lambda _: Answer(body=body)).url
+    connection = connect(
+        ConnectionOptions(server=url, insecure_skip_tls_verify=True, request_timeout="20s", token="t")
+    )
+    whole = connection.request("GET", "/")
+    assert whole.read(decode_content=True) == body
+    parts = connection.request("GET", "/")
+    assert parts.read(1000, decode_content=True) == body[:1000]
+    assert b"".join(parts.stream(5000, decode_content=True)) == body[1000:]
+    assert (whole.status, whole.headers["Content-Type"]) == (200, "application/json")
+
+
+def test_connections_are_used_again(serve: Serve) -> None:
+    server = serve(lambda _: Answer(body=b"x" * 5000))
+    options = ConnectionOptions(server=server.url, insecure_skip_tls_verify=True, request_timeout="20s")
+    connection = connect(options)
+    for _ in range(3):
+        response = connection.request("GET", "/")
+        response.read()
+        response.release_conn()
+    assert server.connections == 1
+
+
+def test_a_watch_goes_on_after_the_timeout() -> None:
+    with served(trickle(CHUNKED, b"1\r\nx\r\n")) as url:
+        response = limited(url).request("GET", "/", is_watch=True, read_seconds=5)
+        began = time.monotonic()
+        while time.monotonic() - began < 2 * TIMEOUT:
+            assert response.read1(100) == b"x"
+        response.close()
+
+
+def test_a_watch_may_be_silent_for_longer_than_the_timeout() -> None:
+    def late(found: socket.socket) -> None:
+        found.sendall(CHUNKED)
+        time.sleep(2 * TIMEOUT)
+        found.sendall(b"1\r\nx\r\n")
+
+    with served(late) as url:
+        response = limited(url).request("GET", "/", is_watch=True, read_seconds=5)
+        assert response.read1(100) == b"x"
+        response.close()
+
+
+def test_a_watch_must_begin_in_time() -> None:
+    with served(lambda _: time.sleep(3)) as url, pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+        limited(url).request("GET", "/", is_watch=True, read_seconds=5)
+
+
+def test_a_watch_s_silence_is_borne_as_long_as_asked() -> None:
+    with served(trickle(CHUNKED, b"")) as url:
+        response = limited(url).request("GET", "/", is_watch=True, read_seconds=0.3)
+        with pytest.raises(Exception, match="timed out"):
+            response.read1(100)
+
+
+def test_silence_is_borne_for_as_long_as_asked() -> None:
+    with served(lambda _: time.sleep(3)) as url:
+        began = time.monotonic()
+        with pytest.raises(ServerUnreachable, match="i/o timeout"):
+            connect(ConnectionOptions(server=url)).request("GET", "/", read_seconds=0.2)
+    assert time.monotonic() - began < 2
+
+
+def test_a_long_timeout_bears_longer_silence_than_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "READ_SECONDS", 0.1)
+
+    def late(found: socket.socket) -> None:
+        time.sleep(0.5)
+        found.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with served(late) as url:
+        patient = connect(ConnectionOptions(server=url, request_timeout="20s"))
+        assert patient.request("GET", "/").read() == b"ok"
+        with pytest.raises(ServerUnreachable):
+            connect(ConnectionOptions(server=url)).request("GET", "/")
+
+
+def test_the_deadline_is_told() -> None:
+    assert connect(ConnectionOptions(server="http://h")).deadline() is None
+    deadline = connect(ConnectionOptions(server="http://h", request_timeout="10")).deadline()
+    assert deadline is not None
+    assert 9 < deadline - time.monotonic() <= 10

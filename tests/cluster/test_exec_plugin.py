@@ -1,0 +1,410 @@
+"""Exec plugins: what they are given, what they may answer, and when they are run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.exec_plugin import ExecPlugin
+from kubectl_qos.cluster.kubeconfig import target
+from kubectl_qos.cluster.options import ConnectionOptions
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from tests.cluster.certificates import Authority
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, HttpsServer, Request
+from tests.cluster.kubeconfigs import inline, kubeconfig, write
+from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.object_server import ObjectServer
+from tests.cluster.plugins import API_VERSION, calls, gives, plugin
+from tests.cluster.serving import Serve
+
+FAILED = "Unable to connect to the server: getting credentials: "
+
+
+@pytest.fixture
+def server(serve: Serve, authority: Authority) -> HttpsServer:
+    return serve(ObjectServer(), clients=authority)
+
+
+def sent(server: HttpsServer) -> list[str]:
+    return [request.token for request in server.requests]
+
+
+def in_minutes(minutes: float) -> str:
+    return (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
+
+
+def test_a_token_is_asked_for_once(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="admin"))))
+    api.nodes()
+    api.nodes()
+    assert (sent(server), calls(tmp_path)) == (["admin", "admin"], 1)
+
+
+def test_the_beta_api_has_a_mode_of_its_own(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+) -> None:
+    user = plugin(tmp_path, gives(token="admin").replace("k8s.io/v1", "k8s.io/v1beta1"))
+    user["exec"] |= {"apiVersion": f"{API_VERSION}beta1"}
+    del user["exec"]["interactiveMode"]
+    Api(connect_to(server, user=user)).nodes()
+    assert sent(server) == ["admin"]
+
+
+def test_a_token_in_yaml(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    code = f"print('apiVersion: {API_VERSION}\\nkind: ExecCredential\\nstatus: {{token: admin}}')"
+    Api(connect_to(server, user=plugin(tmp_path, code))).nodes()
+    assert sent(server) == ["admin"]
+
+
+def test_an_expired_token_is_replaced(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    code = gives(token="=['viewer', 'admin'][count > 1]", expirationTimestamp=f"={_expiry()}")
+    api = Api(connect_to(server, user=plugin(tmp_path, code)))
+    api.nodes()
+    api.nodes()
+    assert (sent(server), calls(tmp_path)) == (["admin", "admin"], 2)
+
+
+def _expiry() -> str:
+    return f"{in_minutes(-1)!r} if count == 1 else {in_minutes(9)!r}"
+
+
+def test_a_certificate(
+    server: HttpsServer, connect_to: ConnectTo, authority: Authority, tmp_path: Path
+) -> None:
+    pair = authority.client("jane")
+    code = gives(clientCertificateData=pair.certificate.decode(), clientKeyData=pair.key.decode())
+    Api(connect_to(server, user=plugin(tmp_path, code))).nodes()
+    assert server.requests[-1].user == "jane"
+
+
+def test_a_refused_token_is_replaced_once(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    """A token that a server no longer takes, though it has not expired."""
+    code = gives(token="=['revoked', 'admin'][count > 1]")
+    connection = connect_to(server, user=plugin(tmp_path, code))
+    for _ in range(2):
+        response = connection.request("POST", "/version", body=b"{}", content_type="text/x")
+        assert response.status == 200
+        response.drain_conn()
+    assert sent(server) == ["revoked", "admin", "admin"]
+    assert [request.body for request in server.requests] == [b"{}"] * 3
+    assert server.requests[1].headers["content-type"] == "text/x"
+    assert (calls(tmp_path), server.connections) == (2, 1)
+
+
+def test_a_token_that_stays_refused_is_asked_for_once_a_request(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+) -> None:
+    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="=f'unknown {count}'"))))
+    with pytest.raises(ApiError, match="You must be logged in"):
+        api.nodes()
+    assert sent(server) == ["unknown 1", "unknown 2"]
+
+
+def test_a_plugin_with_nothing_new_is_not_tried_twice(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+) -> None:
+    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="unknown"))))
+    with pytest.raises(ApiError, match="You must be logged in"):
+        api.nodes()
+    assert (sent(server), calls(tmp_path)) == (["unknown"], 2)
+
+
+def test_a_refused_certificate_is_replaced(
+    serve: Serve, connect_to: ConnectTo, authority: Authority, tmp_path: Path
+) -> None:
+    def answer(request: Request) -> Answer:
+        return Answer(200 if request.user == "new" else 401, b"{}")
+
+    server = serve(answer, clients=authority)
+    pairs = [authority.client(name) for name in ("old", "new")]
+    certificates = [pair.certificate.decode() for pair in pairs]
+    keys = [pair.key.decode() for pair in pairs]
+    code = gives(clientCertificateData=f"={certificates!r}[count > 1]", clientKeyData=f"={keys!r}[count > 1]")
+    connection = connect_to(server, user=plugin(tmp_path, code))
+    response = connection.request("GET", "/version")
+    response.drain_conn()
+    assert response.status == 200
+    assert [request.user for request in server.requests] == ["old", "new"]
+
+
+def test_threads_that_are_refused_together_run_it_once(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+) -> None:
+    connection = connect_to(server, user=plugin(tmp_path, gives(token="=['revoked', 'admin'][count > 1]")))
+    found: list[int] = []
+    together = threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait()
+        response = connection.request("GET", "/version")
+        response.drain_conn()
+        found.append(response.status)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (found, calls(tmp_path)) == ([200] * 8, 2)
+
+
+def test_what_was_refused_is_replaced_once(server: HttpsServer, tmp_path: Path) -> None:
+    user = plugin(tmp_path, gives(token="=f'token {count}'"))
+    path = write(tmp_path / "config", kubeconfig(server, user=user))
+    found = ExecPlugin(target(ConnectionOptions(kubeconfig=str(path))))
+    refused = found.granted()
+    assert [found.renew(refused).token for _ in range(2)] == ["token 2", "token 2"]
+    assert (found.granted().token, calls(tmp_path)) == ("token 2", 2)
+
+
+def test_a_second_run_that_fails_says_what_the_plugin_said(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = f"if count > 1: sys.exit('the session is over,\\nlog in again')\n{gives(token='revoked')}"
+    connection = connect_to(server, user=plugin(tmp_path, code))
+    with pytest.raises(ServerUnreachable) as caught:
+        connection.request("GET", "/version")
+    assert str(caught.value) == f"{FAILED}exec: executable {tmp_path}/plugin failed with exit code 1"
+    assert caught.value.hint == "it says: the session is over, log in again"
+    assert capfd.readouterr().err == ""
+
+
+def credential(version: str = API_VERSION, **fields: Any) -> str:
+    found = {"apiVersion": version, "kind": "ExecCredential", **fields}
+    return f"print({json.dumps(found)!r})"
+
+
+UNREADABLE = "decoding stdout: couldn't get version/kind; json parse error: json: cannot unmarshal"
+WRONG_VERSION = f"exec plugin is configured to use API version {API_VERSION}, plugin returned version"
+WRONG_TOKEN = (
+    "decoding stdout: json: cannot unmarshal number into Go struct field"
+    " ExecCredentialStatus.status.token of type string"
+)
+ANSWERS = {
+    "garbage": ("print('garbage')", f"{UNREADABLE} string into Go value of type struct"),
+    "a list": ("print('[]')", f"{UNREADABLE} array into Go value of type struct"),
+    "no YAML": ("print('a: [')", "decoding stdout: yaml: line 1: did not find expected node content"),
+    "nothing": ("", f"{WRONG_VERSION} client.authentication.k8s.io/__internal"),
+    "no fields": ("print('{}')", f"{WRONG_VERSION} client.authentication.k8s.io/__internal"),
+    "another version": (
+        credential(f"{API_VERSION}beta1", status={"token": "t"}),
+        f"{WRONG_VERSION} {API_VERSION}beta1",
+    ),
+    "another group": (
+        credential("x/v1"),
+        'decoding stdout: no kind "ExecCredential" is registered for version "x/v1"',
+    ),
+    "another kind": (
+        credential(kind="Pod"),
+        f'decoding stdout: no kind "Pod" is registered for version "{API_VERSION}"',
+    ),
+    "no status": (credential(), "exec plugin didn't return a status field"),
+    "an empty status": (credential(status={}), "exec plugin didn't return a token or cert/key pair"),
+    "a certificate alone": (
+        credential(status={"clientCertificateData": "x"}),
+        "exec plugin returned only certificate or key, not both",
+    ),
+    "a pair that is none": (
+        credential(status={"clientCertificateData": "x", "clientKeyData": "y"}),
+        "failed parsing client key/certificate: tls: failed to find any PEM data in certificate input",
+    ),
+    "a token that is a number": (credential(status={"token": 1}), WRONG_TOKEN),
+    "a time that is none": (
+        credential(status={"token": "t", "expirationTimestamp": "x"}),
+        'decoding stdout: parsing time "x" as "2006-01-02T15:04:05Z07:00"',
+    ),
+    "an exit code": ("sys.exit(3)", "exec: executable {plugin} failed with exit code 3"),
+    "a signal": ("os.kill(os.getpid(), 9)", "exec: executable {plugin} failed with exit code -1"),
+}
+
+
+@pytest.fixture(params=ANSWERS)
+def answer(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict[str, Any], str]:
+    """A user entry, and what is said of what its plugin answers."""
+    code, said = ANSWERS[request.param]
+    return plugin(tmp_path, code), FAILED + said.replace("{plugin}", f"{tmp_path}/plugin")
+
+
+def test_an_answer_that_is_none(
+    server: HttpsServer, connect_to: ConnectTo, answer: tuple[dict[str, Any], str]
+) -> None:
+    user, said = answer
+    with pytest.raises(ServerUnreachable) as caught:
+        connect_to(server, user=user)
+    assert str(caught.value) == said
+    assert server.requests == []
+
+
+@needs_kubectl
+def test_kubectl_says_the_same_of_it(
+    server: HttpsServer, tmp_path: Path, answer: tuple[dict[str, Any], str]
+) -> None:
+    user, said = answer
+    path = write(tmp_path / "config", kubeconfig(server, user=user))
+    assert said_by_kubectl(path, "get", "--raw", "/version").startswith(said)
+
+
+def test_what_it_says_goes_to_the_terminal_at_first(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = f"print('log in at https://x', file=sys.stderr)\n{gives(token='admin')}"
+    connect_to(server, user=plugin(tmp_path, code))
+    assert capfd.readouterr().err == "log in at https://x\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({"installHint": "install it\nso\n"}, "install it so"),
+        ({}, "it looks like a client-go credential plugin"),
+    ],
+)
+def test_a_plugin_that_is_not_installed(
+    server: HttpsServer, connect_to: ConnectTo, more: dict[str, str], hint: str
+) -> None:
+    entry = {"apiVersion": API_VERSION, "command": "no-such-plugin", "interactiveMode": "Never", **more}
+    with pytest.raises(QosError) as caught:
+        connect_to(server, user={"exec": entry})
+    assert str(caught.value) == f"{FAILED}exec: executable no-such-plugin not found"
+    assert caught.value.hint.startswith(hint)
+
+
+def test_a_command_beside_the_kubeconfig(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    user = plugin(tmp_path, gives(token="admin"))
+    user["exec"]["command"] = "./plugin"
+    Api(connect_to(server, user=user)).nodes()
+    assert sent(server) == ["admin"]
+
+
+def test_it_sees_arguments_and_environment(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+) -> None:
+    user = plugin(tmp_path, gives(token="=sys.argv[1] + os.environ['REST'] + os.environ['EMPTY']"))
+    user["exec"] |= {"args": ["ad"], "env": [{"name": "REST", "value": "min"}, {"name": "EMPTY"}]}
+    Api(connect_to(server, user=user)).nodes()
+    assert sent(server) == ["admin"]
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_no_arguments_and_no_environment(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, nothing: Any
+) -> None:
+    """kubectl config writes `args: null` and `env: null`."""
+    user = plugin(tmp_path, gives(token="admin"))
+    user["exec"] |= {"args": nothing, "env": nothing}
+    Api(connect_to(server, user=user)).nodes()
+    assert sent(server) == ["admin"]
+
+
+def told(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "told").read_text())
+    return found
+
+
+def telling(folder: Path) -> str:
+    keep = f"open({str(folder / 'told')!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])"
+    return f"{keep}\n{gives(token='admin')}"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_it_may_ask_for_the_cluster(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, asked: bool
+) -> None:
+    (tmp_path / "ca.crt").write_bytes(server.authority.certificate)
+    cluster = {
+        "certificate-authority": "ca.crt",
+        "tls-server-name": "localhost",
+        "disable-compression": True,
+        "extensions": [
+            {"name": "other", "extension": 7},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+        ],
+    }
+    user = plugin(tmp_path, telling(tmp_path))
+    user["exec"]["provideClusterInfo"] = asked
+    connect_to(server, cluster=cluster, user=user)
+    info = {
+        "server": server.url,
+        "tls-server-name": "localhost",
+        "disable-compression": True,
+        "certificate-authority-data": inline(server.authority.certificate),
+        "config": {"audience": "a"},
+    }
+    spec = {"interactive": False, **({"cluster": info} if asked else {})}
+    assert told(tmp_path) == {"kind": "ExecCredential", "apiVersion": API_VERSION, "spec": spec}
+
+
+@needs_kubectl
+def test_kubectl_tells_it_the_same(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(server.authority.certificate)
+    user = plugin(tmp_path, telling(tmp_path))
+    user["exec"]["provideClusterInfo"] = True
+    connect_to(server, cluster={"certificate-authority": "ca.crt"}, user=user)
+    ours = told(tmp_path)
+    said_by_kubectl(tmp_path / "kubeconfig", "get", "--raw", "/version")
+    assert (calls(tmp_path), told(tmp_path)) == (2, ours)
+
+
+_ON_A_TERMINAL = """
+import sys
+from kubectl_qos.cluster.connection import ConnectionOptions, connect
+connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
+response = connection.request("GET", "/version")
+response.drain_conn()
+print("status", response.status)
+"""
+
+
+@pytest.mark.parametrize("mode", ["Never", "IfAvailable", "Always"])
+def test_a_person_may_be_asked_at_first_only(server: HttpsServer, tmp_path: Path, mode: str) -> None:
+    """On a terminal, a plugin that may reads from it; when it is run again it gets nothing to read."""
+    code = f"""
+        interactive = json.loads(os.environ["KUBERNETES_EXEC_INFO"])["spec"]["interactive"]
+        with open({str(tmp_path / "log")!r}, "a") as log:
+            log.write(f"{{interactive}} {{sys.stdin.isatty()}}\\n")
+        {gives(token="=['revoked', 'admin'][count > 1]")}
+    """
+    user = plugin(tmp_path, code)
+    user["exec"]["interactiveMode"] = mode
+    path = write(tmp_path / "config", kubeconfig(server, user=user))
+    leader, terminal = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _ON_A_TERMINAL, str(path)],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(leader)
+        os.close(terminal)
+    log = (tmp_path / "log").read_text().splitlines()
+    if mode == "Always":
+        assert log == ["True True"]
+        assert "exec plugin cannot support interactive mode: standard input is unavailable" in done.stderr
+    else:
+        first = "True True" if mode == "IfAvailable" else "False False"
+        assert (log, done.stdout) == ([first, "False False"], "status 200\n")
+
+
+def test_a_certificate_in_the_kubeconfig_comes_before_it(
+    server: HttpsServer, connect_to: ConnectTo, authority: Authority, tmp_path: Path
+) -> None:
+    pair = authority.client("jane")
+    user = plugin(tmp_path, gives(token="admin"))
+    user |= {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
+    Api(connect_to(server, user=user)).nodes()
+    assert (server.requests[-1].user, sent(server), calls(tmp_path)) == ("jane", [""], 0)

@@ -1,0 +1,458 @@
+"""Following a cluster through what befalls servers: restarts, expired tokens, parts of it that are down."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster import watch
+from kubectl_qos.cluster.lists import Lister
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.store import PODS as PODS_LINK
+from kubectl_qos.cluster.store import Store
+from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.errors import ApiError
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.snapshot import Scope
+from tests.cluster.certificates import Authority
+from tests.cluster.cluster_objects import metrics, node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.following import (
+    NODES,
+    PODS,
+    Follow,
+    assert_as_listed,
+    has,
+    missing,
+    names,
+    ranks,
+    says,
+    wait_for,
+)
+from tests.cluster.https_server import Answer, Request
+from tests.cluster.object_server import Object, status
+from tests.cluster.serving import Serve
+from tests.cluster.watch_faults import BROKEN_OFF, SPOILED, BreakableServer, event
+from tests.cluster.watch_server import Line, WatchServer
+
+METRICS = "/apis/metrics.k8s.io/v1beta1/pods"
+DOWN = status(503, "ServiceUnavailable", "the server is starting")
+SAID_DOWN = "Error from server (ServiceUnavailable): the server is starting"
+
+
+def cluster(*pods: str, **options: Any) -> WatchServer:
+    return WatchServer(pods=[pod(name) for name in pods], nodes=[node()], **options)
+
+
+def plain(connect_to: ConnectTo, server: Any) -> LiveSource:
+    return LiveSource(connect_to(server), usage=UsageChoice.NONE)
+
+
+def test_a_server_that_is_away_for_a_while(follow: Follow, serve: Serve, connect_to: ConnectTo) -> None:
+    objects = cluster("a", "b")
+    followed, server = follow(objects)
+    followed.until(has("a", "b"))
+    server.stop()
+    bad = followed.until(
+        says(
+            f"The connection to the server 127.0.0.1:{server.port} was refused - did you specify the right"
+            " host or port?"
+        )
+    )
+    assert names(bad) == ["a", "b"]
+    objects.delete(pod("a"))
+    objects.put(pod("c"))
+    again = serve(objects, port=server.port)
+    followed.until(has("b", "c"))
+    assert_as_listed(followed, plain(connect_to, again))
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_server_with_another_past(
+    follow: Follow, serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    """Restored from a backup, it waits for revisions that we have seen: its silence gives it away."""
+    monkeypatch.setattr(watch, "LONGEST_WORDLESS_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "_SHORTEST_WATCH_SECONDS", 0.0)
+    objects = cluster("a", "b", streams=streams)
+    followed, server = follow(objects)
+    followed.until(has("a", "b"))
+    server.stop()
+    restored = cluster("a", "c", streams=streams)
+    restored._revision = restored._oldest = 10
+    again = serve(restored, port=server.port)
+    wait_for(lambda: {PODS, NODES} <= set(again.paths()))
+    followed.until(has("a", "b"))
+    restored.put(pod("d"))
+    restored.end_watches()
+    followed.until(has("a", "c", "d"))
+    restored.put(pod("e"))
+    followed.until(has("a", "c", "d", "e"))
+    assert_as_listed(followed, plain(connect_to, again))
+
+
+def test_a_certificate_that_nobody_vouches_for_any_more(follow: Follow, serve: Serve) -> None:
+    objects = cluster("a")
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    server.stop()
+    other = serve(objects, port=server.port, authority=Authority("other"))
+    bad = followed.until(
+        says(
+            "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by"
+            " unknown authority"
+        )
+    )
+    assert names(bad) == ["a"]
+    other.stop()
+    serve(objects, port=server.port)
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+
+
+def test_a_name_that_is_not_found_for_a_while(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = cluster("a")
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", nowhere)
+        objects.end_watches(abruptly=True)
+        sentence = "Unable to connect to the server: dial tcp: lookup 127.0.0.1: no such host"
+        assert names(followed.until(says(sentence))) == ["a"]
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+
+
+class Rotating(WatchServer):
+    """Takes one token at a time."""
+
+    token = "first"
+
+    def __call__(self, request: Request) -> Answer:
+        if request.token != self.token:
+            return status(401, "Unauthorized", "Unauthorized")
+        user = {**request.headers, "authorization": "Bearer admin"}
+        return super().__call__(Request(request.method, request.path, request.query, user))
+
+
+def test_a_token_that_expires_and_is_renewed(follow: Follow, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    objects = Rotating(pods=[pod("a")], nodes=[node()])
+    followed, _ = follow(objects, user={"tokenFile": str(file)})
+    followed.until(has("a"))
+    objects.token = "second"
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+    objects.end_watches()
+    bad = followed.until(says("You must be logged in to the server (Unauthorized)"))
+    assert names(bad) == ["a", "b"]
+    objects.put(pod("c"))
+    file.write_text("second")
+    followed.until(has("a", "b", "c"))
+
+
+def test_nodes_that_cannot_be_listed_at_first_keep_no_pods_away(follow: Follow) -> None:
+    objects = cluster("a")
+    objects.faults |= {NODES: DOWN, f"watch {NODES}": DOWN}
+    followed, _ = follow(objects)
+    bad = followed.until(lambda moment: moment.snapshot is not None)
+    assert names(bad) == ["a"]
+    assert missing(bad) == ["the nodes' memory capacity"]
+    assert str(bad.health.error) == SAID_DOWN
+    assert bad.snapshot is not None
+    assert bad.snapshot.server_version == "v1.36.2"
+    objects.put(pod("b"))
+    followed.until(lambda moment: names(moment) == ["a", "b"])
+    objects.faults.clear()
+    good = followed.until(has("a", "b"))
+    assert missing(good) == []
+    assert good.snapshot is not None
+    assert list(good.snapshot.nodes) == ["worker-1"]
+
+
+def test_nodes_that_are_known_stay_known(follow: Follow) -> None:
+    objects = cluster("a")
+    followed, _ = follow(objects)
+    good = followed.until(has("a"))
+    objects.faults |= {NODES: DOWN, f"watch {NODES}": DOWN}
+    objects.end_watches()
+    bad = followed.until(says(SAID_DOWN))
+    objects.put(pod("b"))
+    followed.until(lambda moment: names(moment) == ["a", "b"])
+    assert good.snapshot is not None
+    assert bad.snapshot is not None
+    assert bad.snapshot.nodes == good.snapshot.nodes
+    assert missing(bad) == []
+
+
+def test_usage_stays_while_the_metrics_api_is_away(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_qos.cluster.follow.USAGE_SECONDS", 0.02)
+    objects = WatchServer(
+        pods=[pod("a"), pod("b")], nodes=[node()], metrics=[metrics("a", "5Mi"), metrics("b", "9Mi")]
+    )
+    followed, _ = follow(objects, usage=UsageChoice.METRICS)
+    good = followed.until(has("a", "b"))
+    assert good.snapshot is not None
+    assert [row[1:] for row in ranks(good.snapshot)] == [(1, "shop", "b"), (2, "shop", "a")]
+    objects.faults[METRICS] = Answer(503, b"service unavailable\n", "text/plain")
+    bad = followed.until(lambda moment: missing(moment) == ["newer memory usage"])
+    assert bad.snapshot is not None
+    assert ranks(bad.snapshot) == ranks(good.snapshot)
+    objects.delete(pod("b"))
+    followed.until(
+        lambda moment: moment.snapshot is not None and list(moment.snapshot.usage) == [("shop", "a")]
+    )
+    objects.metrics = [metrics("a", "6Mi")]
+    del objects.faults[METRICS]
+    again = followed.until(lambda moment: missing(moment) == [])
+    assert again.snapshot is not None
+    assert again.snapshot.usage["shop", "a"].working_set_bytes == 6 << 20
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_what_a_server_may_say_though_it_means_nothing(
+    follow: Follow, connect_to: ConnectTo, streams: bool
+) -> None:
+    """Nothing of this is an error, and nothing of it changes what is so."""
+    objects = cluster("a", "b", streams=streams)
+    odd = [
+        b"\n",
+        b"\r\n  \n",
+        event("ADDED", stamped(pod("a"), "1000")),
+        event("ADDED", stamped(pod("b"), "1000")) * 2,
+        event("DELETED", stamped(pod("never-there"), "1000")),
+        event("BOOKMARK", {"metadata": {"resourceVersion": "1000"}}),
+        event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "1000", "annotations": None}}),
+    ]
+
+    def with_oddities(_: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            yield from odd if b'"name":"c"' in (line or b"") else ()
+            yield line
+
+    objects.on_watch = with_oddities
+    followed, server = follow(objects)
+    followed.until(has("a", "b"))
+    objects.put(pod("c"))
+    followed.until(has("a", "b", "c"))
+    assert {names(moment)[:2] == ["a", "b"] for moment in followed.moments} == {True}
+    assert {str(moment.health.error) for moment in followed.moments} == {"None"}
+    assert_as_listed(followed, plain(connect_to, server))
+
+
+def stamped(found: dict[str, Any], revision: str) -> Object:
+    return {**found, "metadata": {**found["metadata"], "resourceVersion": revision}}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 16])
+def test_a_line_is_cut_by_reads_wherever_they_end(
+    follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(watch, "_READ_BYTES", size)
+    objects = cluster("a")
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    objects.put(pod("b", labels={f"label-{number}": "x" * 60 for number in range(2000 if size > 7 else 3)}))
+    objects.put(pod("c"))
+    followed.until(has("a", "b", "c"))
+    assert_as_listed(followed, plain(connect_to, server))
+
+
+def test_a_read_that_ends_one_event_begins_the_next(follow: Follow) -> None:
+    def shifted(request: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        held = b""
+        for line in lines:
+            sent = held + (line or b"")
+            yield sent[:-9]
+            held = sent[-9:]
+
+    objects = cluster("a", streams=False)
+    objects.on_watch = shifted
+    followed, server = follow(objects)
+    wait_for(lambda: any("resourceVersion" in one.query and "watch" in one.query for one in server.requests))
+    followed.until(has("a"))
+    for name in ("b", "c", "d"):
+        objects.put(pod(name))
+    followed.until(has("a", "b", "c"))
+    assert not any("cannot be read" in str(moment.health.error) for moment in followed.moments)
+    assert sum(one.path == PODS and "limit" in one.query for one in server.requests) == 1
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_event_that_cannot_be_read_is_got_around(follow: Follow, streams: bool) -> None:
+    """It would come again with every watch from the same revision, long after its pod is gone."""
+
+    def spoiled(_: Request, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            yield line.replace(b'"spec":{', b'"spec":[{') if line and b'"name":"bad"' in line else line
+
+    objects = cluster("a", streams=streams)
+    objects.on_watch = spoiled
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    objects.put(pod("bad"))
+    followed.ever(lambda moment: "cannot be read" in str(moment.health.error))
+    objects.delete(pod("bad"))
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+
+
+def test_a_revision_that_is_too_old_is_no_error(follow: Follow) -> None:
+    objects = cluster("a", streams=False)
+    followed, server = follow(objects, Scope(node="worker-1"))
+    followed.until(has("a"))
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+    for number in range(3):
+        objects.put(pod(f"elsewhere-{number}", node="worker-2"))
+    objects.forget()
+    asked = len(server.requests)
+    objects.end_watches()
+    objects.put(pod("c"))
+    followed.until(has("a", "b", "c"))
+    assert "too old" not in str([moment.health.error for moment in followed.moments])
+    assert sum(request.path == PODS for request in server.requests[asked:]) < 10
+
+
+def test_a_defect_is_said_and_not_the_end(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = Sharing.pod
+    defects = ["what is this?"]
+
+    def defective(self: Sharing, found: Any) -> Any:
+        if found.name == "b" and defects:
+            raise ValueError(defects[0])
+        return share(self, found)
+
+    monkeypatch.setattr(Sharing, "pod", defective)
+    objects = cluster("a")
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    objects.put(pod("b"))
+    assert names(followed.ever(says("unexpected ValueError: what is this?"))) == ["a"]
+    defects.clear()
+    followed.until(has("a", "b"))
+
+
+def test_silence_is_borne_in_a_watch_but_not_in_a_list(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "LIST_SILENCE_SECONDS", 0.5)
+    objects = BreakableServer(pods=[pod("a")], nodes=[node()])
+    objects.break_watches(BROKEN_OFF[1])
+    followed, server = follow(objects)
+    assert names(followed.ever(lambda moment: moment.snapshot is not None)) == ["a"]
+    objects.mend()
+    objects.end_watches()
+    followed.until(has("a"))
+    quiet, other = follow(cluster("b"))
+    quiet.until(has("b"))
+    asked = len(other.requests)
+    time.sleep(1)
+    assert len(other.requests) == asked
+    assert any("limit" in request.query for request in server.requests), "a plain list got through"
+
+
+def test_an_event_without_end_is_not_kept_for_ever(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_LONGEST_LINE", 5000)
+    objects = cluster("a")
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    objects.put(pod("b", labels={f"label-{number}": "x" * 60 for number in range(2000)}))
+    bad = followed.ever(says("the server's answer for /api/v1/pods cannot be read: an event has no end"))
+    assert names(bad) == ["a"]
+
+
+def test_a_pod_that_comes_back_elsewhere_is_held_once(follow: Follow) -> None:
+    objects = cluster("a", "b")
+    followed, _ = follow(objects)
+    followed.until(has("a", "b"))
+    objects.put(pod("a", node="worker-2"))
+    moment = followed.until(
+        lambda found: (
+            has("a", "b")(found) and "worker-2" in ((found.snapshot and found.snapshot.by_node()) or {})
+        )
+    )
+    assert moment.snapshot is not None
+    assert {name: len(pods) for name, pods in moment.snapshot.by_node().items()} == {
+        "worker-1": 1,
+        "worker-2": 1,
+    }
+    objects.delete(pod("a", node="worker-3"))
+    followed.until(has("b"))
+
+
+def test_a_busy_server_is_named_while_it_is_waited_for(follow: Follow) -> None:
+    objects = cluster("a", streams=False)
+    busy = Answer(503, DOWN.body, headers={"Retry-After": "20"})
+    objects.faults[PODS] = lambda request: busy if "limit" in request.query else None
+    followed, _ = follow(objects)
+    bad = followed.until(says(SAID_DOWN))
+    assert bad.snapshot is None
+    assert bad.health.retry_at > time.monotonic() + 10
+    objects.faults.clear()
+    followed.feed.refresh()
+    followed.until(has("a"))
+
+
+def test_a_later_page_that_fails_takes_nothing_away(
+    follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Lister.fetch.__kwdefaults__, "page_size", 2)  # type: ignore[arg-type]
+    everything = [f"p{number}" for number in range(5)]
+    objects = cluster(*everything, streams=False)
+    followed, server = follow(objects)
+    followed.until(has(*everything))
+    objects.faults[PODS] = lambda request: DOWN if "continue" in request.query else None
+    objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
+    objects.end_watches()
+    followed.ever(lambda moment: moment.health.error is not None)
+    objects.delete(pod("p1"))
+    objects.forget()
+    del objects.faults[f"watch {PODS}"]
+    assert names(followed.until(says(SAID_DOWN))) == everything
+    objects.faults.clear()
+    followed.until(has("p0", "p2", "p3", "p4"))
+    assert_as_listed(followed, plain(connect_to, server))
+
+
+@pytest.mark.parametrize("fault", [BROKEN_OFF[2], SPOILED[0]], ids=lambda fault: fault.name)
+def test_a_server_that_goes_on_failing_is_asked_ever_less(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    waited: list[float] = []
+    told = Store.out_of_step
+
+    def out_of_step(self: Store, link: str, error: Any, retry_seconds: float) -> None:
+        waited.extend([retry_seconds] if link == PODS_LINK else [])
+        told(self, link, error, retry_seconds)
+
+    monkeypatch.setattr(Store, "out_of_step", out_of_step)
+    objects = BreakableServer(pods=[pod("a")], nodes=[node()])
+    followed, _ = follow(objects)
+    followed.until(has("a"))
+    objects.break_watches(fault)
+    wait_for(lambda: len(waited) >= 5)
+    assert waited[3] >= 0.05
+    assert min(waited[4:]) >= 0.05
+
+
+@pytest.mark.parametrize("ask", ["pod", "raw"])
+def test_a_pod_that_vanishes_between_list_and_read(serve: Serve, connect_to: ConnectTo, ask: str) -> None:
+    objects = cluster("a")
+    source = plain(connect_to, serve(objects))
+    (found,) = source.snapshot(Scope()).pods
+    objects.delete(pod("a"))
+    with pytest.raises(ApiError) as caught:
+        source.pod("shop", "a") if ask == "pod" else source.raw(found)
+    assert str(caught.value) == 'Error from server (NotFound): pods "a" not found'
+    assert caught.value.status == 404

@@ -1,0 +1,272 @@
+"""The oidc auth provider: tokens that hold, tokens that are refreshed, and where the new ones are kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+import yaml
+
+from kubectl_qos.errors import ServerUnreachable
+from tests.cluster.certificates import Authority
+from tests.cluster.commanding import connected_by
+from tests.cluster.https_server import Answer, HttpsServer, Request
+from tests.cluster.kubeconfigs import inline, kubeconfig, write
+from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.serving import Serve
+
+SAYS = "Unable to connect to the server: "
+
+
+def token(seconds: float, name: str = "me") -> str:
+    """A token without a signature, which is nobody's business but the server's."""
+    payload = json.dumps({"exp": int(time.time() + seconds), "sub": name}).encode()
+    return f"e30.{base64.urlsafe_b64encode(payload).decode().rstrip('=')}.c2ln"
+
+
+class Issuer:
+    """An OpenID provider whose refresh tokens can be used once, unless `answers` says otherwise."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.good = "first"
+        self.fresh = token(3600, "fresh")
+        self.answers: dict[str, Answer] = {}
+        self.only_by_form = False
+
+    def __call__(self, request: Request) -> Answer:
+        if request.path in self.answers:
+            return self.answers[request.path]
+        if request.path == "/.well-known/openid-configuration":
+            return _json({"token_endpoint": f"{self.url}/token"})
+        form = {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
+        basic = f"Basic {base64.b64encode(b'm%3Ae:s%20').decode()}"
+        known = (
+            (form.get("client_id"), form.get("client_secret")) == ("m:e", "s ")
+            if self.only_by_form
+            else request.headers.get("authorization") == basic
+        )
+        if not known or form["grant_type"] != "refresh_token" or form["refresh_token"] != self.good:
+            return Answer(400, b'{"error":"invalid_grant"}')
+        self.good = "second"
+        return _json({"access_token": "a", "id_token": self.fresh, "refresh_token": self.good})
+
+
+def _json(value: object) -> Answer:
+    return Answer(body=json.dumps(value).encode())
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture
+def provider(serve: Serve, issuer: Issuer) -> HttpsServer:
+    """The issuer's server, by another CA than the cluster's."""
+    found = serve(issuer, authority=Authority("issuer"))
+    issuer.url = found.url
+    return found
+
+
+@pytest.fixture
+def server(serve: Serve) -> HttpsServer:
+    return serve(lambda _: Answer(body=b"{}"))
+
+
+def config(server: HttpsServer, provider: HttpsServer, folder: Path, **more: str) -> Path:
+    entries = {
+        "idp-issuer-url": f"{provider.url}/",
+        "client-id": "m:e",
+        "client-secret": "s ",
+        "idp-certificate-authority-data": inline(provider.authority.certificate),
+        "refresh-token": "first",
+        **more,
+    }
+    user = {
+        "auth-provider": {"name": "oidc", "config": {name: value for name, value in entries.items() if value}}
+    }
+    return write(folder / "config", kubeconfig(server, user=user))
+
+
+def ask(path: Path) -> None:
+    connected_by(path).request("GET", "/version").read()
+
+
+def kept(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text())["users"][0]["user"]["auth-provider"]["config"]
+    return found
+
+
+def said(path: Path) -> str:
+    with pytest.raises(ServerUnreachable) as caught:
+        ask(path)
+    return str(caught.value)
+
+
+def test_a_token_that_holds_is_used(server: HttpsServer, provider: HttpsServer, tmp_path: Path) -> None:
+    holds = token(3600)
+    ask(config(server, provider, tmp_path, **{"id-token": holds}))
+    assert (server.requests[-1].token, provider.requests) == (holds, [])
+
+
+@pytest.mark.parametrize("seconds", [-60, 5], ids=["ended", "about to end"])
+def test_a_token_that_has_ended_is_refreshed_and_kept(
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path, seconds: int
+) -> None:
+    path = config(server, provider, tmp_path, **{"id-token": token(seconds)})
+    path.chmod(0o600)
+    before = yaml.safe_load(path.read_text())
+    connection = connected_by(path)
+    for _ in range(2):
+        connection.request("GET", "/version").read()
+    assert [request.token for request in server.requests] == [issuer.fresh] * 2
+    assert provider.paths() == ["/.well-known/openid-configuration", "/token"]
+    assert (kept(path)["id-token"], kept(path)["refresh-token"]) == (issuer.fresh, "second")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("config")] == ["config"]
+    before["users"][0]["user"]["auth-provider"]["config"] |= {
+        "id-token": issuer.fresh,
+        "refresh-token": "second",
+    }
+    assert yaml.safe_load(path.read_text()) == before
+
+
+@needs_kubectl
+def test_kubectl_goes_on_with_what_was_kept(
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
+) -> None:
+    path = config(server, provider, tmp_path)
+    ask(path)
+    assert said_by_kubectl(path, "get", "--raw", "/version") == "{}"
+    assert {request.token for request in server.requests} == {issuer.fresh}
+    assert provider.paths().count("/token") == 1
+
+
+def test_a_link_stays_a_link(
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
+) -> None:
+    path = config(server, provider, tmp_path)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    ask(link)
+    assert link.is_symlink()
+    assert kept(path)["id-token"] == issuer.fresh
+
+
+def test_tokens_go_to_the_file_that_the_user_stands_in(
+    server: HttpsServer,
+    provider: HttpsServer,
+    issuer: Issuer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = config(server, provider, tmp_path)
+    parts = yaml.safe_load(whole.read_text())
+    users = write(tmp_path / "users", {"users": parts.pop("users")})
+    others = write(tmp_path / "others", parts)
+    before = others.read_text()
+    monkeypatch.setenv("KUBECONFIG", f"{others}:{users}:{whole}")
+    connected_by(None).request("GET", "/version").read()
+    assert (kept(users)["refresh-token"], others.read_text()) == ("second", before)
+    assert kept(whole)["refresh-token"] == "first"
+
+
+def test_a_client_may_be_named_in_the_form_only(
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
+) -> None:
+    issuer.only_by_form = True
+    ask(config(server, provider, tmp_path))
+    assert server.requests[-1].token == issuer.fresh
+
+
+def test_threads_refresh_once(
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
+) -> None:
+    connection = connected_by(config(server, provider, tmp_path))
+    threads = [
+        threading.Thread(target=lambda: connection.request("GET", "/version").read()) for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert provider.paths().count("/token") == 1
+    assert [request.token for request in server.requests] == [issuer.fresh] * 6
+
+
+def test_a_provider_is_never_trusted_unseen(
+    server: HttpsServer, provider: HttpsServer, tmp_path: Path
+) -> None:
+    """A refresh token is a login; without a CA of its own, a provider is judged by the system's."""
+    path = config(server, provider, tmp_path, **{"idp-certificate-authority-data": ""})
+    assert "CERTIFICATE_VERIFY_FAILED" in said(path)
+    assert (provider.requests, server.requests) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "sentence"),
+    [
+        (
+            "/.well-known/openid-configuration",
+            Answer(404, b"not\nhere"),
+            "oidc: failed to query metadata endpoint 404: not here",
+        ),
+        (
+            "/.well-known/openid-configuration",
+            Answer(body=b"<html>"),
+            "oidc: failed to decode provider discovery object: ",
+        ),
+        (
+            "/.well-known/openid-configuration",
+            Answer(body=b"{}"),
+            "oidc: discovery object doesn't contain a token_endpoint",
+        ),
+        (
+            "/token",
+            Answer(400, b'{"error":"invalid_grant"}'),
+            'failed to refresh token: oauth2: cannot fetch token: 400: {"error":"invalid_grant"}',
+        ),
+        ("/token", Answer(body=b'{"access_token":"a"}'), "token response did not contain an id_token, "),
+        (
+            "/token",
+            Answer(body=b"[]"),
+            "failed to refresh token: oauth2: cannot parse json: it is not an object",
+        ),
+    ],
+    ids=["no metadata", "metadata of another kind", "no endpoint", "refused", "no id token", "no object"],
+)
+def test_a_provider_that_gives_no_token(
+    server: HttpsServer,
+    provider: HttpsServer,
+    issuer: Issuer,
+    tmp_path: Path,
+    path: str,
+    answer: Answer,
+    sentence: str,
+) -> None:
+    issuer.answers[path] = answer
+    assert said(config(server, provider, tmp_path)).startswith(SAYS + sentence)
+    assert server.requests == []
+
+
+def test_tokens_that_cannot_be_kept_are_not_used(
+    server: HttpsServer, provider: HttpsServer, tmp_path: Path
+) -> None:
+    """kubectl's lock is held by someone else."""
+    path = config(server, provider, tmp_path)
+    (tmp_path / "config.lock").touch()
+    assert said(path).startswith(f"{SAYS}could not persist new tokens: ")
+    assert kept(path)["refresh-token"] == "first"
+
+
+def test_a_token_flag_comes_before_it(server: HttpsServer, provider: HttpsServer, tmp_path: Path) -> None:
+    connected_by(config(server, provider, tmp_path), "--token", "mine").request("GET", "/version").read()
+    assert (server.requests[-1].token, provider.requests) == ("mine", [])

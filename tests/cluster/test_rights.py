@@ -1,0 +1,219 @@
+"""Rights as the server judges them; and that the table of tiers is what the program asks of a cluster."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.rights import AT_ONCE, REVIEWS, ask
+from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.cluster.workloads import WORKLOADS, path_of
+from kubectl_qos.errors import ApiError, ServerUnreachable
+from kubectl_qos.k8s.rights import TIERS, Granted, Right, Verdict
+from kubectl_qos.k8s.snapshot import Scope
+from tests.cluster.cluster_objects import node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, Request
+from tests.cluster.object_server import ObjectServer, status
+from tests.cluster.replay import Replay
+from tests.cluster.reviewer import READER, Reviewer, asked_right, review
+from tests.cluster.serving import Serve
+
+RIGHTS = [right for tier in TIERS for right in tier.rights]
+RESIZE = Right("patch", "pods", subresource="resize")
+NAMESPACE = TIERS[0]
+NO_REVIEWS = "selfsubjectaccessreviews.authorization.k8s.io is forbidden"
+
+
+def allowed(verdicts: dict[Right, Verdict]) -> set[Right]:
+    return {right for right, verdict in verdicts.items() if verdict.allowed}
+
+
+@pytest.mark.parametrize(("token", "expected"), [("admin", True), ("viewer", False)])
+def test_a_recorded_review(serve: Serve, connect_to: ConnectTo, token: str, expected: bool) -> None:
+    connection = connect_to(serve(Replay()), user={"token": token})
+    assert ask(connection, [RESIZE], "rec") == {RESIZE: Verdict(expected)}
+
+
+def test_only_what_is_allowed_is(serve: Serve, connect_to: ConnectTo) -> None:
+    reviewer = Reviewer([*READER, "get nodes/proxy", "list pods.metrics.k8s.io in shop"])
+    verdicts = ask(connect_to(serve(reviewer)), RIGHTS, "shop")
+    assert verdicts.keys() == set(RIGHTS)
+    assert all(verdict.allowed is not None for verdict in verdicts.values())
+    assert {f"{right.verb} {right.target} {right.where.name}" for right in allowed(verdicts)} == {
+        "get pods NAMESPACE",
+        "list pods NAMESPACE",
+        "watch pods NAMESPACE",
+        "list pods.metrics.k8s.io NAMESPACE",
+        "get nodes/proxy CLUSTER",
+    }
+    granted = {tier.name: tier.granted(verdicts) for tier in TIERS}
+    assert granted.pop("namespace") is granted.pop("kubelet") is Granted.YES
+    assert granted.pop("metrics") is Granted.PARTLY
+    assert set(granted.values()) == {Granted.NO}
+
+
+def test_each_right_is_asked_for_once(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(Reviewer())
+    connection = connect_to(server)
+    ask(connection, RIGHTS, "shop")
+    counts = Counter(map(asked_right, server.requests))
+    assert set(counts.values()) == {1}
+    assert len(counts) == len(RIGHTS)
+    server.requests.clear()
+    ask(connection, RIGHTS, None)
+    everywhere = list(map(asked_right, server.requests))
+    assert not any(" in " in right for right in everywhere)
+    assert sorted(everywhere) == sorted({right.removesuffix(" in shop") for right in counts})
+
+
+def test_a_few_are_asked_for_at_a_time(serve: Serve, connect_to: ConnectTo) -> None:
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def slow(request: Request) -> Answer:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return review(allowed=True)
+
+    server = serve(slow)
+    verdicts = ask(connect_to(server), RIGHTS, "shop")
+    assert allowed(verdicts) == set(RIGHTS)
+    assert 1 < most <= AT_ONCE
+    assert server.connections <= AT_ONCE
+
+
+def test_without_a_watch_the_first_tier_still_works(serve: Serve, connect_to: ConnectTo) -> None:
+    for rights, works in ((READER, True), (READER[:2], True), (READER[:1], False), (READER[1:], False)):
+        verdicts = ask(connect_to(serve(Reviewer(rights))), NAMESPACE.rights, "shop")
+        assert NAMESPACE.works(verdicts) is works
+        assert NAMESPACE.granted(verdicts) is (Granted.YES if rights == READER else Granted.PARTLY)
+
+
+def test_the_reasons_of_the_server_are_kept(serve: Serve, connect_to: ConnectTo) -> None:
+    said = {"reason": 'RBAC: allowed by RoleBinding "x"', "evaluationError": 'role "y" not found'}
+    verdicts = ask(connect_to(serve(Reviewer(**said))), [RESIZE], "shop")
+    assert verdicts == {RESIZE: Verdict(False, 'RBAC: allowed by RoleBinding "x"; role "y" not found')}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (status(403, "Forbidden", NO_REVIEWS), f"Error from server (Forbidden): {NO_REVIEWS}"),
+        (
+            Answer(404, b"404 page not found\n", "text/plain"),
+            "Error from server (NotFound): the server could not find the requested resource",
+        ),
+        (Answer(200, b"<html>", "text/html"), "the server's answer for the access review cannot be read"),
+        (Answer(200, b"{}"), "the server's answer for the access review cannot be read"),
+        (review(), "the server's answer for the access review cannot be read"),
+        (review(allowed="yes"), "the server's answer for the access review cannot be read"),
+    ],
+    ids=["forbidden", "none such", "html", "empty", "no verdict", "no boolean"],
+)
+def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
+    serve: Serve, connect_to: ConnectTo, answer: Answer, reason: str
+) -> None:
+    server = serve(lambda _: answer)
+    verdicts = ask(connect_to(server), RIGHTS, "shop")
+    assert len(server.requests) == 1
+    assert verdicts.keys() == set(RIGHTS)
+    assert {verdict.allowed for verdict in verdicts.values()} == {None}
+    assert all(verdict.reason.startswith(reason) for verdict in verdicts.values())
+    assert {tier.granted(verdicts) for tier in TIERS} == {Granted.UNKNOWN}
+    assert not NAMESPACE.works(verdicts)
+
+
+def test_a_review_that_fails_later_is_unknown_alone(serve: Serve, connect_to: ConnectTo) -> None:
+    reviewer = Reviewer(READER)
+    reviewer.faults["watch nodes"] = status(500, "InternalError", "no authorizer")
+    reviewer.faults["get nodes/proxy"] = Answer(201, b'{"status": ', promised_bytes=400)
+    verdicts = ask(connect_to(serve(reviewer)), RIGHTS, "shop")
+    unknown = {right.target: verdict for right, verdict in verdicts.items() if verdict.allowed is None}
+    assert unknown == {
+        "nodes": Verdict(None, "Error from server (InternalError): no authorizer"),
+        "nodes/proxy": Verdict(None, "Unable to connect to the server: unexpected EOF"),
+    }
+    assert [tier.granted(verdicts) for tier in TIERS if tier.name in {"nodes", "kubelet"}] == [
+        Granted.UNKNOWN
+    ] * 2
+
+
+def test_a_busy_server_is_asked_again(serve: Serve, connect_to: ConnectTo) -> None:
+    answers = [Answer(429, headers={"Retry-After": "0"}), Answer(503, headers={"Retry-After": "0"})]
+    server = serve(lambda _: answers.pop() if answers else review(allowed=True))
+    assert ask(connect_to(server), [RESIZE], "shop") == {RESIZE: Verdict(True)}
+    assert len(server.requests) == 3
+    assert len({request.body for request in server.requests}) == 1
+
+
+def test_who_is_not_known_has_no_table(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(Replay())
+    with pytest.raises(ApiError, match="You must be logged in"):
+        ask(connect_to(server, user={"token": "expired"}), RIGHTS, "shop")
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_gone_has_no_table(connect_to: ConnectTo) -> None:
+    with pytest.raises(ServerUnreachable, match="was refused"):
+        ask(connect_to("https://127.0.0.1:1"), RIGHTS, "shop")
+
+
+def test_every_kind_with_pods_is_in_the_tier_of_workloads() -> None:
+    (workloads,) = (tier for tier in TIERS if tier.name == "workloads")
+    groups = {"/api/v1": "", "/apis/apps/v1": "apps", "/apis/batch/v1": "batch"}
+    wanted = {Right("get", f"{kind.lower()}s", groups[found.group]) for kind, found in WORKLOADS.items()}
+    assert set(workloads.rights) == wanted
+
+
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/v[^/]+/(?:namespaces/[^/]+/)?"
+    r"(?P<resource>[^/]+)(?:/(?P<name>[^/]+)(?:/(?P<subresource>[^/]+))?)?"
+)
+
+
+def used_right(request: Request) -> str:
+    """The right that a request takes."""
+    match = _PATH.match(request.path)
+    assert match is not None, request.path
+    assert request.method == "GET"
+    verb = "get" if match["name"] else "watch" if "watch" in request.query else "list"
+    return f"{verb} {Right('', match['resource'], match['group'] or '', match['subresource'] or '').target}"
+
+
+@pytest.mark.parametrize("count", [1, 9], ids=["one node", "more nodes than are asked one by one"])
+def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: ConnectTo, count: int) -> None:
+    names = [f"worker-{number}" for number in range(count)]
+    objects = ObjectServer(
+        pods=[pod(f"of-{name}", node=name) for name in names],
+        nodes=[node(name) for name in names],
+        metrics=[],
+    )
+    objects.others = {
+        path_of(kind, "shop", "x"): {"metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
+        for kind in WORKLOADS
+    }
+    server = serve(objects)
+    connection = connect_to(server)
+    for usage in UsageChoice:
+        source = LiveSource(connection, usage=usage)
+        for scope in (Scope(), Scope(namespace="shop"), Scope(node="worker-0")):
+            for found in source.snapshot(scope).pods:
+                source.raw(found)
+    source.pod("shop", "of-worker-0")
+    for kind in WORKLOADS:
+        source.raw(source.workload(kind, "shop", "x"))
+    used = {used_right(request) for request in server.requests if request.path != "/version"}
+    assert len(used) > 9
+    assert used <= {f"{right.verb} {right.target}" for right in RIGHTS}
+    assert REVIEWS not in server.paths()

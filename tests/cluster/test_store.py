@@ -1,0 +1,108 @@
+"""What is held of a cluster that is followed: how much room it takes, and that it stays so."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.store import Store
+from kubectl_qos.k8s import sharing
+from kubectl_qos.k8s.objects import Pod, decoder_of
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN
+from tests.cluster.cluster_objects import recorded_pods
+
+MOST_BYTES_A_POD = 1500
+_decoder = decoder_of(Pod)
+
+
+def new_store() -> Store:
+    return Store(NOTHING_KNOWN, lambda: datetime.now(UTC))
+
+
+def held_bytes(work: Callable[[], Any]) -> int:
+    """What work leaves behind, in bytes; its result is kept meanwhile."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = work()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] + 0 * len([result])
+    finally:
+        tracemalloc.stop()
+
+
+def alike(copies: int) -> Iterator[bytes]:
+    """The recorded pods of a real node, again and again, as those of workloads of so many replicas."""
+    for copy in range(copies):
+        for number, raw in enumerate(recorded_pods()):
+            statuses = raw["status"].get("containerStatuses", [])
+            containers = [
+                {**status, "containerID": f"containerd://{copy:032x}{number:032x}"} for status in statuses
+            ]
+            metadata = {
+                **raw["metadata"],
+                "name": f"{raw['metadata']['name']}-{copy:06x}",
+                "uid": f"{copy:08x}-1111-4222-8333-{number:012x}",
+                "resourceVersion": str(1_000_000 + copy),
+            }
+            spec = {**raw["spec"], "nodeName": f"worker-{copy % 7}"}
+            status = {**raw["status"], "containerStatuses": containers}
+            yield json.dumps({**raw, "metadata": metadata, "spec": spec, "status": status}).encode()
+
+
+def test_a_held_pod_takes_less_than_one_and_a_half_kilobytes() -> None:
+    bodies = list(alike(40))
+    store, share = new_store(), Sharing()
+    taken = held_bytes(lambda: store.replace_pods([share.pod(_decoder.decode(body)) for body in bodies]))
+    assert len(store.snapshot().pods) == len(bodies) == 2400
+    assert 300 < taken / len(bodies) < MOST_BYTES_A_POD
+
+
+def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change brings a time, a state and a number that never come again."""
+    monkeypatch.setattr(sharing, "MOST_PARTS", 500)
+    raw: Any = json.loads(next(alike(1)))
+    store, share = new_store(), Sharing()
+
+    def event(number: int) -> None:
+        ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": f"2026-11-20T{number:08}Z"}
+        raw["status"]["containerStatuses"][0]["lastState"] = {"terminated": ended}
+        raw["status"]["containerStatuses"][0]["restartCount"] = number
+        raw["metadata"]["name"] = f"pod-{number % 30}"
+        store.put_pod(share.pod(_decoder.decode(json.dumps(raw).encode())))
+        if number % 10 == 0:
+            store.snapshot()
+
+    tracemalloc.start()
+    try:
+        sizes = []
+        for number in range(6000):
+            event(number)
+            if number % 50 == 0:
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert len(store.snapshot().pods) == 30
+    early, late = max(sizes[:40]), max(sizes[-40:])
+    assert late < 1.2 * early
+
+
+def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
+    store, share = new_store(), Sharing()
+    pods = [share.pod(_decoder.decode(body)) for body in alike(7)]
+    store.replace_pods(pods)
+    before = store.snapshot().by_node()
+    store.drop_pod(next(pod for pod in pods if pod.node_name == "worker-3"))
+    after = store.snapshot().by_node()
+    assert {name for name in before if before[name] is not after[name]} == {"worker-3"}
+    store.replace_pods([share.pod(_decoder.decode(body)) for body in alike(7)])
+    again = store.snapshot().by_node()
+    assert {name for name in before if again[name] is after[name]} == before.keys() - {"worker-3"}
+    assert len(again["worker-3"]) == len(before["worker-3"])

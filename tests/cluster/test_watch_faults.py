@@ -1,0 +1,161 @@
+"""Every fault of a watch: what was shown stays, what went wrong is said, and in the end all is as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster import watch
+from kubectl_qos.cluster.answers import Answers
+from kubectl_qos.cluster.feed import Moment
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.usage import UsageChoice
+from tests.cluster.cluster_objects import node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.following import PODS, Follow, Followed, assert_as_listed, has, names, requests, wait_for
+from tests.cluster.https_server import Answer, HttpsServer
+from tests.cluster.watch_faults import (
+    BROKEN_OFF,
+    INSTEAD,
+    SILENCE_SECONDS,
+    SPOILED,
+    TOLD,
+    BreakableServer,
+    Fault,
+)
+
+EVERYWHERE = [*BROKEN_OFF, *SPOILED, *TOLD, *INSTEAD]
+INSIDE = [*BROKEN_OFF, *SPOILED[:2]]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watches of pods bear little silence; who may not watch asks soon."""
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is borne for a moment only."""
+    at_once = Answers.at_once
+
+    def soon(self: Answers, path: str, query: Any, *, watch_seconds: float | None = None) -> Any:
+        seconds = SILENCE_SECONDS if watch_seconds is not None and path.endswith("/pods") else watch_seconds
+        return at_once(self, path, query, watch_seconds=seconds)
+
+    monkeypatch.setattr(Answers, "at_once", soon)
+    monkeypatch.setattr(Answers, "bear_silence", staticmethod(lambda *_: None))
+
+
+def cluster(*, streams: bool) -> BreakableServer:
+    return BreakableServer(
+        streams=streams, pods=[pod("a", request="100Mi"), pod("b", request="1Gi")], nodes=[node()]
+    )
+
+
+def fails(fault: Fault) -> Callable[[Moment], bool]:
+    return lambda moment: (
+        moment.health.error is not None and str(moment.health.error).startswith(fault.sentence)
+    )
+
+
+def request_of_a(moment: Moment) -> str:
+    """How much memory `a` requests."""
+    return requests(moment)["a"]
+
+
+def capacity(moment: Moment) -> str:
+    """How much memory the node has."""
+    assert moment.snapshot is not None
+    found = moment.snapshot.nodes["worker-1"].status.capacity
+    return "" if found is None else str(found["memory"])
+
+
+def keeps(followed: Followed, *wanted: list[str]) -> None:
+    """Of all that was said so far, every snapshot had these pods or those, and no others."""
+    said = [names(moment) for moment in followed.moments if moment.snapshot is not None]
+    assert said
+    assert [one for one in said if one not in wanted] == []
+
+
+def ends_well(
+    followed: Followed, objects: BreakableServer, server: HttpsServer, connect_to: ConnectTo
+) -> None:
+    """Everything changes, the fault ends, and what is held is what the server has."""
+    objects.delete(pod("b"))
+    objects.put(pod("c", limit="64Mi"))
+    objects.put(pod("a", request="2Gi"))
+    objects.put(node(memory="8Gi"))
+    objects.mend()
+    followed.until(lambda moment: has("a", "c")(moment) and request_of_a(moment) == "2Gi")
+    followed.until(lambda moment: capacity(moment) == "8Gi")
+    assert_as_listed(followed, LiveSource(connect_to(server), usage=UsageChoice.NONE))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
+@pytest.mark.parametrize("fault", EVERYWHERE, ids=lambda fault: fault.name)
+def test_between_events(follow: Follow, connect_to: ConnectTo, fault: Fault, streams: bool) -> None:
+    objects = cluster(streams=streams)
+    followed, server = follow(objects)
+    good = followed.until(has("a", "b"))
+    objects.break_watches(fault)
+    if fault.sentence:
+        bad = followed.ever(fails(fault))
+        assert bad.snapshot is not None
+        assert bad.health.since is not None
+        assert good.taken <= bad.taken == bad.health.since <= datetime.now(UTC)
+        assert bad.health.retry_at > 0
+    keeps(followed, ["a", "b"])
+    ends_well(followed, objects, server, connect_to)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
+@pytest.mark.parametrize("fault", INSIDE, ids=lambda fault: fault.name)
+def test_in_the_middle_of_an_event(
+    follow: Follow, connect_to: ConnectTo, fault: Fault, streams: bool
+) -> None:
+    objects = cluster(streams=streams)
+    followed, server = follow(objects)
+    followed.until(has("a", "b"))
+    objects.break_watches(fault, inside=True)
+    bad = followed.ever(lambda moment: moment.health.error is not None)
+    assert bad.snapshot is not None
+    keeps(followed, ["a", "b"])
+    assert {request_of_a(moment) for moment in followed.moments if moment.snapshot is not None} == {"100Mi"}
+    ends_well(followed, objects, server, connect_to)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", [*BROKEN_OFF, *SPOILED[:3]], ids=lambda fault: fault.name)
+def test_a_streaming_list_before_its_end(follow: Follow, connect_to: ConnectTo, fault: Fault) -> None:
+    """Half a list is none; and where streaming lists break, plain ones get through."""
+    objects = cluster(streams=True)
+    objects.break_watches(fault)
+    followed, server = follow(objects)
+    followed.until(lambda moment: moment.snapshot is not None)
+    keeps(followed, ["a", "b"])
+    ends_well(followed, objects, server, connect_to)
+
+
+def test_half_a_streaming_list_takes_the_place_of_nothing(follow: Follow, connect_to: ConnectTo) -> None:
+    """A list anew, because the watch is too old, that breaks off after one of two objects."""
+    objects = cluster(streams=True)
+    followed, server = follow(objects)
+    followed.until(has("a", "b"))
+    objects.faults[PODS] = objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
+    objects.end_watches(abruptly=True)
+    followed.ever(lambda moment: moment.health.error is not None)
+    objects.bookmark()
+    objects.forget()
+    objects.break_watches(BROKEN_OFF[0])
+    del objects.faults[f"watch {PODS}"]
+    asked = len(server.requests)
+    wait_for(lambda: "sendInitialEvents" in str([one.query for one in server.requests[asked:]]))
+    keeps(followed, ["a", "b"])
+    objects.faults.clear()
+    ends_well(followed, objects, server, connect_to)

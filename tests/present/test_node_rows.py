@@ -1,0 +1,213 @@
+"""Rows of nodes: what is summed, what is not known, the default order, and every column's cells and order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.errors import UsageError
+from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.node_columns import (
+    DEFAULT_KEYS,
+    EVERY_KEYS,
+    EVICTION_KEYS,
+    NODE_COLUMNS,
+    WIDE_KEYS,
+    node_column_named,
+    node_columns,
+)
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_rows_of
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.table import table
+from kubectl_qos.qos.qos_class import QosClass
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+MI, GI = 1 << 20, 1 << 30
+ASSUMED = (
+    "the eviction threshold of n1 is assumed to be the default, 100Mi: what the kubelet is configured with"
+    " is not known"
+)
+USED_NOTE = "the memory used is that of pods: what the node's own processes use is not in it"
+
+
+def node(name: str = "n1", memory: str = "16Gi", **conditions: str) -> NodeObject:
+    return convert(
+        {
+            "metadata": {"name": name},
+            "status": {
+                "capacity": {"memory": memory},
+                "allocatable": {"memory": memory},
+                "conditions": [{"type": key, "status": value} for key, value in conditions.items()],
+                "nodeInfo": {"kubeletVersion": "v1.36.2"},
+            },
+        },
+        NodeObject,
+    )
+
+
+def pod(name: str, resources: str = "", node_name: str = "n1") -> Pod:
+    return pod_from_yaml(
+        f"kind: Pod\nmetadata: {{name: {name}, namespace: n}}\n"
+        f"spec: {{nodeName: {node_name}, containers: [{{name: c, resources: {{{resources}}}}}]}}\n"
+        "status: {phase: Running}\n"
+    )
+
+
+def rows(*pods: Pod, nodes: tuple[NodeObject, ...] = (node(),), **used: int) -> NodeRows:
+    usage = {
+        ("n", name): PodUsage.of_containers({"c": ContainerUsage(value * MI)}) for name, value in used.items()
+    }
+    found = Snapshot(pods=pods, nodes={one.name: one for one in nodes}, usage=usage)
+    return node_rows_of(found, lambda *_: True)
+
+
+def demo() -> NodeRows:
+    return node_rows_of(DemoSource().snapshot(Scope()), lambda *_: True)
+
+
+def cells(row: NodeRow, *keys: str) -> list[str]:
+    return [NODE_COLUMNS[key].cell(row, NOW) for key in keys]
+
+
+def test_the_demo_adds_up_to_what_its_pods_show() -> None:
+    """Pods and nodes are two tables of the same facts."""
+    pods = rows_of(DemoSource().snapshot(Scope()), Scope()).rows
+    for row in demo().rows:
+        there = [one for one in pods if one.node == row.name and one.score is not None]
+        assert row.memory.pods == len(there)
+        for qos in QosClass:
+            assert row.used(qos) == sum(one.memory or 0 for one in there if one.qos is qos)
+        assert row.memory.requests_bytes == sum(one.request or 0 for one in there)
+        assert row.memory.used_bytes == sum(row.used(qos) or 0 for qos in QosClass)
+        (first,) = [one for one in there if one.rank == 1]
+        assert row.victim is not None
+        assert (*row.victim, row.victim.key[1]) == (
+            (first.pod.namespace, first.name),
+            *(first.qos, first.score, 0, first.name),
+        )
+
+
+def test_trouble_comes_first_then_the_fullest_and_what_is_not_known_last() -> None:
+    nodes = (
+        node("a-empty"),
+        node("b-half"),
+        node("c-full"),
+        node("d-lost", Ready="Unknown"),
+        node("e-full", MemoryPressure="True", DiskPressure="True", PIDPressure="False", Ready="True"),
+    )
+    names = {"half": "b-half", "full": "c-full", "lost": "d-lost", "tight": "e-full", "silent": "a-dark"}
+    pods = [pod(name, node_name=place) for name, place in names.items()]
+    found = rows(*pods, nodes=(*nodes, node("a-dark")), half=8000, full=16000, lost=1, tight=9000)
+    assert [row.name for row in found.rows] == ["e-full", "d-lost", "c-full", "b-half", "a-empty", "a-dark"]
+    assert [cells(row, "pressure") for row in found.rows[:3]] == [["memory,disk"], ["not-ready"], ["<none>"]]
+    assert [row.used_percent for row in found.rows[-2:]] == [0, None]
+
+
+def test_a_node_that_is_not_known_has_what_its_pods_say() -> None:
+    (row,) = rows(pod("a", "limits: {memory: 1Gi}"), nodes=(), a=100).rows
+    assert cells(row, "pods", "burstable", "limits", "worst") == ["1", "100Mi", "1024Mi", "1024Mi"]
+    unknown = (
+        *("capacity", "allocatable", "used_percent", "requests_percent", "limits_percent"),
+        *("worst_percent", "pressure", "next_victim", "victim_score", "to_eviction", "soft_eviction"),
+    )
+    assert cells(row, *unknown) == ["<unknown>"] * len(unknown)
+
+
+def test_without_usage_the_rest_is_still_known() -> None:
+    found = rows(pod("a", "limits: {memory: 8Gi}"), pod("b"))
+    (row,) = found.rows
+    assert cells(row, "guaranteed", "used", "used_percent", "to_eviction") == ["<unknown>"] * 4
+    assert cells(row, "requests_percent", "worst_percent", "unlimited") == ["50%", "50%+", "1"]
+    assert cells(row, "next_victim") == ["n/b E"]
+    assert found.notes == ("RANK is by oom_score_adj alone: no memory usage is known",)
+
+
+def test_a_node_without_pods_is_empty_not_unknown() -> None:
+    found = rows()
+    assert cells(found.rows[0], "pods", "used", "used_percent", "next_victim", "victim_qos") == [
+        *("0", "0Mi", "0%", "<none>", "<none>")
+    ]
+    assert found.notes == ()
+
+
+def test_victims_that_nobody_can_tell_apart_are_counted() -> None:
+    (row,) = rows(pod("a"), pod("b"), pod("c"), pod("d", "limits: {memory: 1Gi}")).rows
+    assert cells(row, "next_victim", "victim_others") == ["n/a E, or 2 more", "2"]
+
+
+def test_memory_is_said_to_be_that_of_pods() -> None:
+    assert rows(pod("a"), a=1).notes == (USED_NOTE,)
+
+
+def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
+    found = Snapshot(nodes={"n1": node()}, missing=(Missing("memory usage", "not there", "install it"),))
+    assert node_rows_of(found, lambda *_: True).notes == ("memory usage is missing: not there (install it)",)
+
+
+@pytest.mark.parametrize(
+    ("kubelets", "columns", "notes"),
+    [
+        (
+            {},
+            ["100Mi", "15284Mi", "<unknown>", "<unknown>", "no"],
+            [ASSUMED],
+        ),
+        (
+            {"eviction_hard": {"memory.available": "1Gi"}, "eviction_soft": {"memory.available": "25%"}},
+            ["1024Mi", "14360Mi", "4096Mi", "11288Mi", "yes"],
+            [],
+        ),
+        ({"eviction_hard": {}}, ["<none>", "<none>", "<none>", "<none>", "yes"], []),
+    ],
+)
+def test_eviction_thresholds_and_where_they_come_from(
+    kubelets: dict[str, object], columns: list[str], notes: list[str]
+) -> None:
+    """Pods use 1000Mi of 16384Mi, all of which is allocatable."""
+    configured = {"n1": with_origin(Kubelet(), Origin.CONFIGZ, **kubelets)} if kubelets else {}
+    usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
+    found = node_rows_of(
+        Snapshot(pods=(pod("a"),), nodes={"n1": node()}, usage=usage, kubelets=configured), lambda *_: True
+    )
+    keys = ["eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"]
+    assert set(keys) == EVICTION_KEYS
+    assert cells(found.rows[0], *keys) == columns
+    assert list(found.eviction_notes) == notes
+
+
+def test_of_several_nodes_the_assumption_is_said_once() -> None:
+    assert [note.partition(" is assumed")[0] for note in demo().eviction_notes] == [
+        "the eviction threshold of 4 nodes"
+    ]
+
+
+@pytest.mark.parametrize("key", EVERY_KEYS)
+def test_every_column_has_cells_values_and_an_order(key: str) -> None:
+    several = (*demo().rows, *rows(pod("a"), nodes=()).rows, *rows().rows)
+    column = NODE_COLUMNS[key]
+    assert all(column.cell(row, NOW) for row in several)
+    ordered = sorted(several, key=column.sort_key)
+    known = [column.value(row) is not None for row in ordered]
+    if key != "pressure":
+        assert known == sorted(known, reverse=True), "unknown values come last"
+
+
+def test_the_tables_are_made_of_the_columns_that_there_are() -> None:
+    assert set(DEFAULT_KEYS) < set(WIDE_KEYS) < set(EVERY_KEYS)
+    lines = list(table(demo().rows, node_columns(DEFAULT_KEYS), NOW))
+    assert all(len(line) <= 120 for line in lines[:-1]), "but for control-1 with its long name"
+    assert not EVICTION_KEYS & set(DEFAULT_KEYS)
+
+
+def test_a_column_is_named_by_key_header_or_short_form() -> None:
+    for column in NODE_COLUMNS.values():
+        assert node_column_named(column.header) is node_column_named(column.key) is column
+    assert node_column_named("memory") is NODE_COLUMNS["used"]
+    with pytest.raises(UsageError, match="no column 'cpu' to sort by"):
+        node_column_named("cpu")
