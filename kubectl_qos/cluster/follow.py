@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Generic
 
@@ -34,7 +35,8 @@ FIRST_USAGE_SECONDS: Final = 3.0
 class Following:
     """The feed of a live cluster.
 
-    `read_usage` reads usage for a scope and `configurations` the kubelets' settings, if they are wanted.
+    `read_usage` reads usage for a scope, of nodes that must be known before with `asks_nodes`; and
+    `configurations` the kubelets' settings, if they are wanted.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Following:
         read_usage: Callable[[Scope, Store], Usage],
         read_version: Callable[[], str],
         configurations: KubeletConfigurations | None,
+        asks_nodes: bool,
         own_namespace: str | None,
         known: Known,
         ids: bool,
@@ -56,6 +59,7 @@ class Following:
         self._read_usage = read_usage
         self._read_version = read_version
         self._configurations = configurations
+        self._asks_nodes = asks_nodes
         self._own_namespace = own_namespace
         self._store = Store(known, now)
         self._sharing = Sharing(ids=ids)
@@ -167,11 +171,20 @@ class Following:
 
     def _keep_measuring(self) -> None:
         """Usage, and the configurations of kubelets that are new, now and then."""
+        version = 0
+        while self._asks_nodes and not self._store.is_complete() and not self._closed:
+            version = self._store.wait(version)
+        is_known = False
         while not self._closed:
             self._measure.clear()
             began = time.monotonic()
             usage = self._usage()
-            self._store.set_usage(usage.by_pod, usage.missing)
+            if usage.by_pod or usage.missing is None or not is_known:
+                self._store.set_usage(usage.by_pod, usage.missing)
+                is_known = bool(usage.by_pod)
+            else:
+                # What was measured before is shown on, with its age.
+                self._store.note("usage", replace(usage.missing, what="newer memory usage"))
             self._measured.set()
             if self._configurations is not None:
                 self._configurations.read(self._store.nodes())

@@ -110,6 +110,7 @@ class LiveSource:
             read_usage=lambda asked, store: self._read_usage(asked, store.nodes()),
             read_version=self._api.server_version,
             configurations=self._configurations,
+            asks_nodes=self._usage is UsageChoice.SUMMARY,
             own_namespace=self.default_namespace,
             known=self._known,
             ids=not self._only_ranking,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,7 @@ def test_a_clock_that_is_wrong_makes_no_negative_age(top: Any, times: Any) -> No
         assert code == 0
         assert len(out.splitlines()) >= 2
         assert "unexpected" not in err
-        assert "-1h" not in out + err
-        assert "-60m" not in out + err
+        assert re.search(r"-\d+[smhdy]\b", out + err) is None
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "2026-13-45T99:99:99Z", "2026-11-20T08:00:00+99:00"])

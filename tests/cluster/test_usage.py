@@ -1,0 +1,226 @@
+"""Usage from the kubelets' summary, and which number the kernel's order goes by."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.k8s.metrics import usage_by_pod
+from kubectl_qos.k8s.objects import decoder_of
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.summary import Summary, usage_of_summary
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin, sampled
+from kubectl_qos.present.rows import rows_of
+from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.following import Followed
+from tests.cluster.https_server import Answer, HttpsServer
+from tests.cluster.object_server import ObjectServer, status
+from tests.cluster.serving import Serve
+from tests.cluster.watch_server import WatchServer
+
+MI = 1 << 20
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((NODE_1 / "stats-summary.json").read_bytes())
+    return found
+
+
+def proxied(name: str) -> str:
+    return f"/api/v1/nodes/{name}/proxy/stats/summary"
+
+
+def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
+    """Working set, RSS and swap in Mi of the container `app` of some pods of the namespace `shop`."""
+    return {
+        "node": {"nodeName": "worker-1"},
+        "pods": [
+            {
+                "podRef": {"name": name, "namespace": "shop"},
+                "containers": [
+                    {
+                        "name": "app",
+                        "memory": {
+                            "time": "2026-11-20T12:00:00Z",
+                            "workingSetBytes": working_set * MI,
+                            "rssBytes": rss * MI,
+                        },
+                        "swap": {"swapUsageBytes": swap * MI},
+                    }
+                ],
+            }
+            for name, (working_set, rss, swap) in pods.items()
+        ],
+    }
+
+
+def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[Snapshot, HttpsServer]:
+    server = serve(objects)
+    source = LiveSource(connect_to(server), usage=UsageChoice.SUMMARY, only_ranking=True)
+    return source.snapshot(Scope()), server
+
+
+def test_the_recorded_summary_of_a_real_kubelet() -> None:
+    found = usage_of_summary(decoder_of(Summary).decode(json.dumps(recorded()).encode()))
+    assert len(found) == len(recorded()["pods"]) == 46
+    partial = found["default", "pl-bu-partial"]
+    assert partial.of("b") == ContainerUsage(204800, 45056, 0)
+    assert partial.origin is UsageOrigin.KUBELET_SUMMARY
+    for raw in recorded()["pods"]:
+        usage = found[raw["podRef"]["namespace"], raw["podRef"]["name"]]
+        assert usage.rss_bytes == sum(one["memory"]["rssBytes"] for one in raw["containers"])
+        assert usage.working_set_bytes == sum(one["memory"]["workingSetBytes"] for one in raw["containers"])
+        assert usage.timestamp == min(one["memory"]["time"] for one in raw["containers"])
+
+
+def test_the_kernel_counts_rss_and_swap(serve: Serve, connect_to: ConnectTo) -> None:
+    """`cache` has the largest working set, most of it page cache; `swapped` the least, most of it in swap."""
+    objects = ObjectServer(
+        pods=[pod("cache"), pod("heap"), pod("swapped")],
+        nodes=[node()],
+        others={proxied("worker-1"): summary(cache=(900, 100, 0), heap=(500, 400, 0), swapped=(50, 40, 800))},
+    )
+    snapshot, _ = taken(objects, serve, connect_to)
+    rows = rows_of(snapshot, Scope()).rows
+    assert [row.name for row in rows] == ["swapped", "heap", "cache"]
+    assert [(row.memory, row.rss, row.swap) for row in rows] == [
+        (50 * MI, 40 * MI, 800 * MI),
+        (500 * MI, 400 * MI, 0),
+        (900 * MI, 100 * MI, 0),
+    ]
+    by_working_set = rows_of(
+        Snapshot(
+            pods=snapshot.pods,
+            nodes=snapshot.nodes,
+            usage={key: PodUsage(one.names, (one.working_set_bytes,)) for key, one in snapshot.usage.items()},
+        ),
+        Scope(),
+    )
+    assert [row.name for row in by_working_set.rows] == ["cache", "heap", "swapped"]
+
+
+def test_every_node_with_pods_is_asked_once(serve: Serve, connect_to: ConnectTo) -> None:
+    names = [f"worker-{number}" for number in range(12)]
+    objects = ObjectServer(
+        pods=[pod(f"p-{name}", node=name) for name in names],
+        nodes=[node(name) for name in (*names, "empty")],
+        others={proxied(name): summary(**{f"p-{name}": (2, 1, 0)}) for name in names},
+    )
+    snapshot, server = taken(objects, serve, connect_to)
+    assert len(snapshot.usage) == 12
+    asked = [path for path in server.paths() if path.endswith("/summary")]
+    assert sorted(asked) == sorted(map(proxied, names))
+
+
+def test_who_may_not_ask_is_told_of_the_right_and_asks_once(serve: Serve, connect_to: ConnectTo) -> None:
+    names = [f"worker-{number}" for number in range(4)]
+    objects = ObjectServer(
+        pods=[pod(f"p-{name}", node=name) for name in names], nodes=[node(name) for name in names]
+    )
+    refused = status(403, "Forbidden", 'nodes "worker-0" is forbidden: User "viewer" cannot get nodes/proxy')
+    objects.faults |= {proxied(name): refused for name in names}
+    snapshot, server = taken(objects, serve, connect_to)
+    assert snapshot.usage == {}
+    (missing,) = snapshot.missing
+    assert missing.what == "memory usage"
+    assert "cannot get nodes/proxy" in missing.why
+    assert "nodes/proxy" in missing.remedy
+    assert "commands in any container" in missing.remedy
+    assert len([path for path in server.paths() if path.endswith("/summary")]) == 1
+
+
+def test_a_kubelet_that_cannot_be_reached_leaves_the_others(serve: Serve, connect_to: ConnectTo) -> None:
+    """A 500 as the recorded server answers for a node without an address."""
+    objects = ObjectServer(
+        pods=[pod("a", node="n1"), pod("b", node="n2"), pod("c", node="n3")],
+        nodes=[node("n1"), node("n2"), node("n3")],
+        others={proxied("n2"): summary(b=(2, 1, 0))},
+    )
+    objects.faults[proxied("n1")] = status(500, "", "no preferred addresses found; known addresses: []")
+    objects.faults[proxied("n3")] = Answer(body=b"<html>")
+    snapshot, _ = taken(objects, serve, connect_to)
+    assert set(snapshot.usage) == {("shop", "b")}
+    (missing,) = snapshot.missing
+    assert missing.what == "the memory usage of n1 and 1 more nodes"
+    assert "no preferred addresses found" in missing.why
+
+
+@pytest.mark.parametrize("choice", list(UsageChoice))
+def test_a_feed_has_usage_from_its_first_moment(
+    serve: Serve, connect_to: ConnectTo, choice: UsageChoice
+) -> None:
+    objects = WatchServer(
+        pods=[pod("a")],
+        nodes=[node()],
+        metrics=[metrics("a", "7Mi")],
+        others={proxied("worker-1"): summary(a=(7, 5, 0))},
+    )
+    feed = LiveSource(connect_to(serve(objects)), usage=choice, only_ranking=True).follow(Scope())
+    try:
+        moment = feed.next()
+        assert moment is not None
+        assert moment.snapshot is not None
+        found = {key: usage.working_set_bytes for key, usage in moment.snapshot.usage.items()}
+        assert found == ({} if choice is UsageChoice.NONE else {("shop", "a"): 7 * MI})
+    finally:
+        feed.close()
+
+
+def test_usage_knows_who_measured_it_and_when() -> None:
+    samples = decoder_of(list[Any]).decode(b"[]")
+    assert sampled(usage_by_pod(samples)) is None
+    usage = {
+        ("n", "a"): PodUsage(("c",), (1,), timestamp="2026-11-20T12:00:30Z"),
+        ("n", "b"): PodUsage(("c",), (1,), timestamp="2026-11-20T12:00:05Z"),
+        ("n", "c"): PodUsage(("c",), (1,)),
+    }
+    found = sampled(usage)
+    assert found is not None
+    assert (found.origin, found.oldest, found.newest) == (
+        UsageOrigin.METRICS_API,
+        "2026-11-20T12:00:05Z",
+        "2026-11-20T12:00:30Z",
+    )
+    assert sampled(usage, found) is found
+    assert sampled(dict(usage), found) is not found
+
+
+def test_what_is_not_known_of_each_container_is_not_known_of_the_pod() -> None:
+    usage = PodUsage.of_containers({"a": ContainerUsage(3, 2, 1), "b": ContainerUsage(5)})
+    assert (usage.working_set_bytes, usage.rss_bytes, usage.swap_bytes) == (8, None, None)
+    assert (usage.of("a"), usage.of("b"), usage.of("z")) == (ContainerUsage(3, 2, 1), ContainerUsage(5), None)
+    assert [
+        one.kernel_bytes for one in (ContainerUsage(9, 2, 1), ContainerUsage(9, 2), ContainerUsage(9))
+    ] == [
+        3,
+        2,
+        9,
+    ]
+
+
+def test_usage_that_cannot_be_measured_anew_stays(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_qos.cluster.follow.USAGE_SECONDS", 0.05)
+    objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "7Mi")])
+    followed = Followed(LiveSource(connect_to(serve(objects)), only_ranking=True).follow(Scope()))
+    try:
+        followed.until(lambda moment: moment.snapshot is not None and bool(moment.snapshot.usage))
+        objects.metrics = None
+        moment = followed.until(lambda moment: moment.snapshot is not None and bool(moment.snapshot.missing))
+        assert moment.snapshot is not None
+        assert list(moment.snapshot.usage) == [("shop", "a")]
+        assert [missing.what for missing in moment.snapshot.missing] == ["newer memory usage"]
+        objects.metrics = [metrics("a", "8Mi")]
+        moment = followed.until(lambda moment: moment.snapshot is not None and not moment.snapshot.missing)
+        assert moment.snapshot is not None
+        assert moment.snapshot.usage["shop", "a"].working_set_bytes == 8 * MI
+    finally:
+        followed.end()
