@@ -3,7 +3,8 @@
 The public API, loaded when first used so that the command line starts fast:
 
     predict(pod, node, kubelet=..., release="1.36") -> Prediction
-    Prediction, Node, Kubelet, Quantity, Pod, Release, pod_from_yaml
+    Prediction, Node, Kubelet, Quantity, Pod, Release
+    pod_from_yaml, and from objects of the kubernetes package pod_from_client and node_from_client
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ __all__ = [
     "Prediction",
     "Quantity",
     "Release",
+    "node_from_client",
+    "pod_from_client",
     "pod_from_yaml",
     "predict",
 ]
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.client_objects import node_from_client, pod_from_client
     from kubectl_qos.cluster.files import pod_from_yaml
     from kubectl_qos.k8s.kubelet import Kubelet, Node
     from kubectl_qos.k8s.objects import Pod
@@ -38,6 +42,8 @@ _WHERE = {
     "Prediction": "kubectl_qos.qos.prediction",
     "Quantity": "kubectl_qos.k8s.quantity",
     "Release": "kubectl_qos.k8s.releases",
+    "node_from_client": "kubectl_qos.cluster.client_objects",
+    "pod_from_client": "kubectl_qos.cluster.client_objects",
     "pod_from_yaml": "kubectl_qos.cluster.files",
     "predict": "kubectl_qos.qos.prediction",
 }
