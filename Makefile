@@ -55,6 +55,8 @@ bench: $(VENV)/.installed  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/list.py
 	$(BIN)/python benchmarks/predict.py
+	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/watch.py
 
 binary: $(VENV)/.installed  ## a folder with a binary that needs no Python: dist/kubectl-qos
 	$(BIN)/pyinstaller --noconfirm --log-level WARN build.spec

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Final, Generic
 
@@ -174,17 +173,11 @@ class Following:
         version = 0
         while self._asks_nodes and not self._store.is_complete() and not self._closed:
             version = self._store.wait(version)
-        is_known = False
         while not self._closed:
             self._measure.clear()
             began = time.monotonic()
             usage = self._usage()
-            if usage.by_pod or usage.missing is None or not is_known:
-                self._store.set_usage(usage.by_pod, usage.missing)
-                is_known = bool(usage.by_pod)
-            else:
-                # What was measured before is shown on, with its age.
-                self._store.note("usage", replace(usage.missing, what="newer memory usage"))
+            self._store.set_usage(usage.by_pod, usage.missing)
             self._measured.set()
             if self._configurations is not None:
                 self._configurations.read(self._store.nodes())

@@ -21,7 +21,7 @@ from kubectl_qos.cluster.missing import no_capacity, no_neighbours
 from kubectl_qos.cluster.prefetch import Later
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
-from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
+from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot
@@ -193,7 +193,7 @@ class LiveSource:
             asked = {*names, scope.node} - {None}
             found = (self._node(name) for name in sorted(filter(None, asked)))
             return {node.name: node for node in found if node is not None}
-        except (ApiError, ServerUnreachable) as error:
+        except QosError as error:
             missing.append(no_capacity(error))
             return {}
 

@@ -13,8 +13,9 @@ from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.columns import Column, ColumnOf, RowT
 from kubectl_qos.present.rows import Rows
 
-_CONTROLS: Final = re.compile("[\x7f-\x9f\ud800-\udfff]")
-"""Controls that JSON lets through, and halves of characters, which no encoding has."""
+_CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls that JSON and YAML let through: of terminals, of lines and of the direction of writing; and halves
+of characters, which no encoding has."""
 
 
 def to_json(values: Any) -> str:
@@ -28,7 +29,10 @@ def to_yaml(values: Any) -> str:
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=True))
+    text = str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=True))
+    if _CONTROLS.search(text) is None:
+        return text
+    return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=False))
 
 
 def to_csv(rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]]) -> str:

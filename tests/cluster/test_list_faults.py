@@ -129,13 +129,12 @@ def test_a_fault_is_one_sentence(
     pages(point)
     connection = connect_to(serve(Spoiling(fault, point)))
     said = fault.said(point.path if "zip" in fault.name else point.what or point.path)
-    fatal = point.is_fatal or (point.name == "node" and fault.is_unreadable)
     code = main(["top", *point.flags, "--kubeconfig", str(tmp_path / "kubeconfig"), "-o", "csv"])
     out, err = capsys.readouterr()
     first = err.splitlines()[0]
     assert "Traceback" not in err
     assert "defect" not in err
-    if not fatal:
+    if not point.is_fatal:
         assert code == 0
         assert len(out.splitlines()) == 41
         (why,) = [line.partition(" is missing: ")[2] for line in err.splitlines() if " is missing: " in line]

@@ -87,6 +87,8 @@ class WatchServer(ObjectServer):
         if request.query.get("watch") != "true":
             with self._changed:
                 return super().__call__(request)
+        # Before anything else: what ends all watches from now on ends this one.
+        began = self._round
         fault = self.faults.get(f"watch {request.path}")
         if callable(fault):
             fault = fault(request)
@@ -104,18 +106,16 @@ class WatchServer(ObjectServer):
         revision = int(request.query.get("resourceVersion") or 0)
         if not initial and revision < self._oldest:
             return Answer(chunks=[_line("ERROR", _TOO_OLD)])
-        lines = self._lines(request, revision, initial=initial)
+        lines = self._lines(request, revision, began, initial=initial)
         found = self.on_watch(request, lines) if self.on_watch is not None else lines
         return found if isinstance(found, Answer) else Answer(chunks=found)
 
-    def _lines(self, request: Request, revision: int, *, initial: bool) -> Iterator[Line]:
+    def _lines(self, request: Request, revision: int, began: int, *, initial: bool) -> Iterator[Line]:
         is_pods = request.path.endswith("/pods")
-        with self._changed:
-            began = self._round
-            if initial:
+        if initial:
+            with self._changed:
                 revision = self._revision
                 held = list(self.pods if is_pods else self.nodes)
-        if initial:
             yield from (_line("ADDED", found) for found in held if self._wanted(request, found))
             yield _end_of_list(revision)
         ends = time.monotonic() + float(request.query.get("timeoutSeconds", "60"))
