@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.server import KUBECONFIG_FILE
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.snapshot import Scope
 

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.settings import FEATURE_GATES, Setting
 from kubectl_qos.k8s.snapshot import Known, Scope
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.connection import Connection
+    from kubectl_qos.cluster.access.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] =
 
 def connected(options: argparse.Namespace) -> Connection:
     """The connection that the flags name; nothing is sent yet. Raises QosError."""
-    from kubectl_qos.cluster.connection import ConnectionOptions, connect
+    from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 
     names = [field.name for field in fields(ConnectionOptions)]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}

@@ -1,6 +1,6 @@
 """What a server answers to one request: its body as it arrives, unzipped, or its refusal as an error.
 
-Not here: connections (connection.py), what a refusal is called (refusals.py), what bodies mean (lists.py).
+Not here: connections (access/connection.py), what a refusal is called (refusals.py), what bodies mean (lists.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from kubectl_qos.cluster.connection import Connection, unreachable
+from kubectl_qos.cluster.access.connection import Connection, unreachable
 from kubectl_qos.cluster.refusals import MOST_RETRIES, refusal, retry_after
 from kubectl_qos.errors import ApiError, QosError, QuantityError, ServerUnreachable
 

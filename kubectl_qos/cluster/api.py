@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.answers import Answers, decoded, unreadable
-from kubectl_qos.cluster.connection import Connection
 from kubectl_qos.cluster.lists import PAGE_SIZE, Lister, Progress
 from kubectl_qos.cluster.workloads import path_of, segment
 from kubectl_qos.errors import ApiError

@@ -11,8 +11,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
+from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.connection import Connection
 from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.cluster.follow import Following
 from kubectl_qos.cluster.kubelets import KubeletConfigurations

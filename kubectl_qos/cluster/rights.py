@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kubectl_qos.cluster.access.connection import Connection, unreachable
 from kubectl_qos.cluster.answers import unreadable
-from kubectl_qos.cluster.connection import Connection, unreachable
 from kubectl_qos.cluster.prefetch import side_by_side
 from kubectl_qos.cluster.refusals import MOST_RETRIES, refusal, retry_after
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable

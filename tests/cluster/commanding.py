@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kubectl_qos.cli.parser import parse
 from kubectl_qos.cli.sources import connected
-from kubectl_qos.cluster.connection import Connection
+from kubectl_qos.cluster.access.connection import Connection
 
 
 def connected_by(kubeconfig: Path | str | None, *words: str) -> Connection:

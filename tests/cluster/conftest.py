@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.connection import Connection, ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import Connection, ConnectionOptions, connect
 from tests.cluster.following import follow
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import kubeconfig, write

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster import watch
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope

@@ -13,8 +13,8 @@ import pytest
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.cluster import answers
+from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.connection import Connection
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, QosError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.snapshot import Scope

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
-from kubectl_qos.cluster.credentials import Credentials, credentials_of, impersonation
-from kubectl_qos.cluster.deadlines import BoundedResponse, seconds_of
-from kubectl_qos.cluster.faults import timed_out, unreachable
-from kubectl_qos.cluster.kubeconfig import Target, target
-from kubectl_qos.cluster.options import ConnectionOptions
-from kubectl_qos.cluster.pools import pool
-from kubectl_qos.cluster.tls import tls_context
-from kubectl_qos.cluster.usable import refuse_unusable
+from kubectl_qos.cluster.access.credentials import Credentials, credentials_of, impersonation
+from kubectl_qos.cluster.access.deadlines import BoundedResponse, seconds_of
+from kubectl_qos.cluster.access.faults import timed_out, unreachable
+from kubectl_qos.cluster.access.kubeconfig import Target, target
+from kubectl_qos.cluster.access.options import ConnectionOptions
+from kubectl_qos.cluster.access.pools import pool
+from kubectl_qos.cluster.access.tls import tls_context
+from kubectl_qos.cluster.access.usable import refuse_unusable
 from kubectl_qos.errors import QosError, ServerUnreachable
 
 if TYPE_CHECKING:

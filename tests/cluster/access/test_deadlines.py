@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import connection as connection_module
-from kubectl_qos.cluster.connection import Connection, ConnectionOptions, connect, unreachable
-from kubectl_qos.cluster.deadlines import DeadlinePassed, seconds_of
+from kubectl_qos.cluster.access import connection as connection_module
+from kubectl_qos.cluster.access.connection import Connection, ConnectionOptions, connect, unreachable
+from kubectl_qos.cluster.access.deadlines import DeadlinePassed, seconds_of
 from kubectl_qos.errors import QosError, ServerUnreachable
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import Serve

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import connection
+from kubectl_qos.cluster.access import connection
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
 from kubectl_qos.errors import QosError, ServerUnreachable
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubectl_qos.cluster.go_types import EXEC_CREDENTIAL, WrongType, check, version_of
-from kubectl_qos.cluster.go_yaml import NotYaml, first_document
-from kubectl_qos.cluster.kubeconfig import Target
-from kubectl_qos.cluster.tls import KeyPair, load_pair, pem_of
-from kubectl_qos.cluster.usable import interactive_mode
+from kubectl_qos.cluster.access.go_types import EXEC_CREDENTIAL, WrongType, check, version_of
+from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
+from kubectl_qos.cluster.access.kubeconfig import Target
+from kubectl_qos.cluster.access.tls import KeyPair, load_pair, pem_of
+from kubectl_qos.cluster.access.usable import interactive_mode
 from kubectl_qos.errors import QosError, ServerUnreachable
 
 _GROUP: Final = "client.authentication.k8s.io"

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from kubectl_qos.cluster.go_yaml import NotYaml, first_document
-from kubectl_qos.cluster.kubeconfig import Target
-from kubectl_qos.cluster.pools import pool
-from kubectl_qos.cluster.tls import tls_context
+from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
+from kubectl_qos.cluster.access.kubeconfig import Target
+from kubectl_qos.cluster.access.pools import pool
+from kubectl_qos.cluster.access.tls import tls_context
 from kubectl_qos.errors import QosError, ServerUnreachable
 
 EARLY_SECONDS: Final = 10.0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cli.parser import parse
-from kubectl_qos.cluster import kubeconfig as kubeconfig_module
-from kubectl_qos.cluster.options import ConnectionOptions
+from kubectl_qos.cluster.access import kubeconfig as kubeconfig_module
+from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.errors import UsageError
 from tests.cluster.certificates import Authority
 from tests.cluster.commanding import connected_by

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import pytest
 
+from kubectl_qos.cluster.access.proxy import proxy_of
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.proxy import proxy_of
 from kubectl_qos.errors import QosError, ServerUnreachable
 from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo

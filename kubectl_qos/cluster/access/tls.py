@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubectl_qos.cluster.go_types import decoded
+from kubectl_qos.cluster.access.go_types import decoded
 from kubectl_qos.errors import QosError
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)

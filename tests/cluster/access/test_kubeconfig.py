@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.cluster import kubeconfig as kubeconfig_module
-from kubectl_qos.cluster.kubeconfig import Target
-from kubectl_qos.cluster.options import ConnectionOptions
+from kubectl_qos.cluster.access import kubeconfig as kubeconfig_module
+from kubectl_qos.cluster.access.kubeconfig import Target
+from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.errors import QosError
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cluster.access.exec_plugin import ExecPlugin
+from kubectl_qos.cluster.access.kubeconfig import target
+from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.exec_plugin import ExecPlugin
-from kubectl_qos.cluster.kubeconfig import target
-from kubectl_qos.cluster.options import ConnectionOptions
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from tests.cluster.certificates import Authority
 from tests.cluster.conftest import ConnectTo
@@ -358,7 +358,7 @@ def test_kubectl_tells_it_the_same(server: HttpsServer, connect_to: ConnectTo, t
 
 _ON_A_TERMINAL = """
 import sys
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
 response = connection.request("GET", "/version")
 response.drain_conn()

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubectl_qos.cluster.kubeconfig import Target
-from kubectl_qos.cluster.proxy import trouble_with
+from kubectl_qos.cluster.access.kubeconfig import Target
+from kubectl_qos.cluster.access.proxy import trouble_with
 from kubectl_qos.errors import QosError
 
 MODES: Final = ("Never", "IfAvailable", "Always")

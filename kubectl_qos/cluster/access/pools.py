@@ -10,7 +10,7 @@ import ssl
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from kubectl_qos.cluster.proxy import proxy_of
+from kubectl_qos.cluster.access.proxy import proxy_of
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_qos.cluster.go_types import KUBECONFIG, WrongType, check, version_of
-from kubectl_qos.cluster.go_yaml import NotYaml, first_document
-from kubectl_qos.cluster.options import ConnectionOptions
+from kubectl_qos.cluster.access.go_types import KUBECONFIG, WrongType, check, version_of
+from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
+from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.errors import QosError
 
 DEFAULT_FILE: Final = Path("~/.kube/config")

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
-from kubectl_qos.cluster.exec_plugin import ExecPlugin, Granted
-from kubectl_qos.cluster.kubeconfig import Target
-from kubectl_qos.cluster.tls import KeyPair, pem_of
+from kubectl_qos.cluster.access.exec_plugin import ExecPlugin, Granted
+from kubectl_qos.cluster.access.kubeconfig import Target
+from kubectl_qos.cluster.access.tls import KeyPair, pem_of
 from kubectl_qos.errors import QosError
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.oidc import OidcTokens
+    from kubectl_qos.cluster.access.oidc import OidcTokens
 
 FILE_SECONDS: Final = 60.0
 """How long what was read from a file is used before the file is read again."""
@@ -74,7 +74,7 @@ def credentials_of(target: Target, *, secure: bool) -> Credentials:
         )
     if name != "oidc":
         raise QosError(f'no Auth Provider found for name "{name}"')
-    from kubectl_qos.cluster.oidc import OidcTokens
+    from kubectl_qos.cluster.access.oidc import OidcTokens
 
     tokens = OidcTokens(target)
     return plain if plain.authorization() else OidcCredentials(tokens, plain)

@@ -14,7 +14,7 @@ from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
 from typing import Final
 from urllib.parse import urlsplit
 
-from kubectl_qos.cluster.deadlines import DeadlinePassed
+from kubectl_qos.cluster.access.deadlines import DeadlinePassed
 from kubectl_qos.errors import ServerUnreachable
 
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from kubectl_qos.cluster import credentials, tls
+from kubectl_qos.cluster.access import credentials, tls
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.connection import ConnectionOptions, connect
 from kubectl_qos.errors import ApiError, QosError
 from tests.cluster.certificates import Authority
 from tests.cluster.conftest import ConnectTo
