@@ -1,6 +1,6 @@
 """What a server answers to one request: its body as it arrives, unzipped, or its refusal as an error.
 
-Not here: connections (access/connection.py), what a refusal is called (refusals.py), what bodies mean (lists.py).
+Not here: connections (access/), what a refusal is called (refusals.py), what bodies mean (lists.py).
 """
 
 from __future__ import annotations

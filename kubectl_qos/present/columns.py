@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +28,8 @@ class Align(StrEnum):
 class ColumnOf(Generic[RowT]):
     """One column of a table of such rows. `cell` is what people read, `value` what JSON and CSV carry.
 
-    `sort_key` orders ascending by what the column means; unknown values come last.
+    `sort_key` orders ascending by what the column means; unknown values come last. Rows that it does not tell
+    apart stay in the order that they have, which is their natural one: sorting is stable.
     `width` is what the UI reserves at least.
     """
 
@@ -49,9 +51,9 @@ def _amount(value: int | None, empty: str) -> str:
     return empty if value is None else mebibytes(value)
 
 
-def largest_first(value: float | None) -> tuple[bool, float]:
+def largest_first(value: float | None) -> float:
     """Largest first; None after every number."""
-    return value is None, -(value or 0)
+    return math.inf if value is None else -value
 
 
 def _rank(row: PodRow) -> str:
@@ -98,7 +100,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         11,
         _text(lambda row: row.pod.namespace),
         lambda row: row.pod.namespace,
-        lambda row: row.key,
+        lambda row: row.pod.metadata.namespace,
         "the pod's namespace",
     ),
     ColumnOf(
@@ -108,7 +110,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         24,
         _text(lambda row: row.name),
         lambda row: row.name,
-        lambda row: (row.name, row.key),
+        lambda row: row.name,
         "the pod's name",
     ),
     ColumnOf(
@@ -118,7 +120,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         12,
         _text(lambda row: row.container),
         lambda row: row.container,
-        lambda row: (row.container, row.key),
+        lambda row: row.container,
         "the container's name",
     ),
     ColumnOf(
@@ -128,7 +130,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         12,
         _text(lambda row: row.node),
         lambda row: row.node,
-        lambda row: (row.node, *kill_order(row)),
+        lambda row: row.node,
         "the node that the pod runs on",
     ),
     ColumnOf(
@@ -138,7 +140,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         10,
         lambda row, _: row.qos.value,
         lambda row: row.qos.value,
-        lambda row: (("BestEffort", "Burstable", "Guaranteed").index(row.qos.value), kill_order(row)),
+        lambda row: ("BestEffort", "Burstable", "Guaranteed").index(row.qos.value),
         "the class that the node acts on",
     ),
     ColumnOf(
@@ -148,7 +150,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         7,
         lambda row, _: _adj(row),
         lambda row: row.adj,
-        lambda row: (largest_first(row.adj), kill_order(row)),
+        lambda row: largest_first(row.adj),
         "oom_score_adj of the container that is killed first",
     ),
     ColumnOf(
@@ -158,7 +160,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         9,
         lambda row, _: UNKNOWN if row.score is None else str(row.score),
         lambda row: row.score,
-        lambda row: (largest_first(row.score), kill_order(row)),
+        lambda row: largest_first(row.score),
         "what /proc/PID/oom_score shows for that container",
     ),
     ColumnOf(
@@ -168,7 +170,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: _amount(row.memory, UNKNOWN),
         lambda row: row.memory,
-        lambda row: (largest_first(row.memory), kill_order(row)),
+        lambda row: largest_first(row.memory),
         "memory in use (working set)",
     ),
     ColumnOf(
@@ -178,7 +180,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: _amount(row.rss, UNKNOWN),
         lambda row: row.rss,
-        lambda row: (largest_first(row.rss), kill_order(row)),
+        lambda row: largest_first(row.rss),
         "anonymous memory in use, as the kubelet's summary has it (--usage=summary)",
     ),
     ColumnOf(
@@ -188,7 +190,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: _amount(row.swap, UNKNOWN),
         lambda row: row.swap,
-        lambda row: (largest_first(row.swap), kill_order(row)),
+        lambda row: largest_first(row.swap),
         "swap in use, as the kubelet's summary has it (--usage=summary)",
     ),
     ColumnOf(
@@ -198,7 +200,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: _amount(row.request, NONE),
         lambda row: row.request,
-        lambda row: (largest_first(row.request), kill_order(row)),
+        lambda row: largest_first(row.request),
         "memory requested by the whole pod",
     ),
     ColumnOf(
@@ -208,7 +210,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: _amount(row.limit, NONE),
         lambda row: row.limit,
-        lambda row: (largest_first(row.limit), kill_order(row)),
+        lambda row: largest_first(row.limit),
         "memory limit of the whole pod, if every container has one",
     ),
     ColumnOf(
@@ -218,7 +220,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         6,
         lambda row, _: _percent(row),
         lambda row: None if row.limit_percent is None else round(row.limit_percent, 1),
-        lambda row: (largest_first(row.limit_percent), kill_order(row)),
+        lambda row: largest_first(row.limit_percent),
         "the highest usage of any container against its own memory limit",
     ),
     ColumnOf(
@@ -228,7 +230,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         9,
         lambda row, _: _restarts(row),
         lambda row: row.restarts,
-        lambda row: (-row.restarts, kill_order(row)),
+        lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",
     ),
     ColumnOf(
@@ -238,7 +240,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         10,
         lambda row, _: str(row.pod.spec.priority or 0),
         lambda row: row.pod.spec.priority or 0,
-        lambda row: (-(row.pod.spec.priority or 0), kill_order(row)),
+        lambda row: -(row.pod.spec.priority or 0),
         "the pod's priority: eviction looks at it, the kernel does not",
     ),
     ColumnOf(
@@ -248,7 +250,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         8,
         lambda row, _: UNKNOWN if row.eviction_rank is None else str(row.eviction_rank),
         lambda row: row.eviction_rank,
-        lambda row: (row.eviction_rank is None, row.eviction_rank or 0, kill_order(row)),
+        lambda row: math.inf if row.eviction_rank is None else row.eviction_rank,
         "the kubelet's order of eviction under memory pressure on the node, a different order",
     ),
     ColumnOf(
@@ -258,7 +260,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         6,
         lambda row, now: age(row.pod.metadata.creation_timestamp, now),
         lambda row: row.pod.metadata.creation_timestamp,
-        lambda row: (row.pod.metadata.creation_timestamp or "~", row.key),
+        lambda row: row.pod.metadata.creation_timestamp or "~",
         "time since the pod was created",
     ),
     ColumnOf(
@@ -268,7 +270,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         6,
         lambda row, _: risk_of(row).word,
         lambda row: risk_of(row).word,
-        lambda row: (-risk_of(row), kill_order(row)),
+        lambda row: -risk_of(row),
         "none, low, medium (PRIORITY, OVER-REQUEST), high (NEAR-LIMIT) or next, the node's next victim",
     ),
     ColumnOf(
@@ -278,7 +280,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         14,
         lambda row, _: " ".join(row.flags) or "",
         lambda row: [flag.value for flag in row.flags],
-        lambda row: (not row.flags, tuple(row.flags), kill_order(row)),
+        lambda row: (not row.flags, row.flags),
         "what must not be missed",
     ),
 )

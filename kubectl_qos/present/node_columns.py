@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -42,9 +43,11 @@ def _amount(
         found = read(row)
         return otherwise(row) if found is None else mebibytes(found)
 
-    def order(row: NodeRow) -> tuple[object, ...]:
+    def order(row: NodeRow) -> float:
         found = read(row)
-        return (found is None, found or 0) if least_first else largest_first(found), trouble_first(row)
+        if least_first:
+            return math.inf if found is None else found
+        return largest_first(found)
 
     return ColumnOf(key, header, Align.RIGHT, 8, lambda row, _: cell(row), read, order, text)
 
@@ -70,7 +73,7 @@ def _share(
         5,
         lambda row, _: cell(row),
         value,
-        lambda row: (largest_first(read(row)), trouble_first(row)),
+        lambda row: largest_first(read(row)),
         text,
     )
 
@@ -80,10 +83,9 @@ def _of_victim(
 ) -> NodeColumn:
     """Something of the next victim, `<unknown>` where nobody knows who that is."""
 
-    def order(row: NodeRow) -> tuple[object, ...]:
+    def order(row: NodeRow) -> Any:
         found = read(row)
-        ordered = largest_first(found) if largest else (found is None, found or "")
-        return ordered, trouble_first(row)
+        return largest_first(found) if largest else (found is None, found or "")
 
     def cell(row: NodeRow) -> str:
         found = read(row)
@@ -134,7 +136,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         4,
         lambda row, _: str(row.memory.pods),
         lambda row: row.memory.pods,
-        lambda row: (-row.memory.pods, trouble_first(row)),
+        lambda row: -row.memory.pods,
         "how many pods have processes there",
     ),
     _amount(
@@ -178,7 +180,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         9,
         lambda row, _: str(row.memory.unlimited_pods),
         lambda row: row.memory.unlimited_pods,
-        lambda row: (-row.memory.unlimited_pods, trouble_first(row)),
+        lambda row: -row.memory.unlimited_pods,
         "how many pods have a container without a memory limit",
     ),
     _amount(
@@ -231,7 +233,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         10,
         lambda row, _: "yes" if row.configured else "no",
         lambda row: row.configured,
-        lambda row: (not row.configured, trouble_first(row)),
+        lambda row: not row.configured,
         "whether the thresholds are the kubelet's own; if not, the default is assumed",
     ),
     ColumnOf(

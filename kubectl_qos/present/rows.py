@@ -38,7 +38,7 @@ class PodRow:
     """What the tables show of a pod, or of one container of it. Bytes are bytes.
 
     `adj` is None where it is not known; `adj_range` then bounds it. `memory` is the working set; `worst` is
-    the container that the pod is ranked by.
+    the container that the pod is ranked by; `words` are those that a filter looks in, whatever their case.
     """
 
     pod: Pod
@@ -61,6 +61,7 @@ class PodRow:
     eviction_rank: int | None = None
     worst: str = ""
     container: str = ""
+    words: str = ""
 
     @property
     def name(self) -> str:
@@ -180,6 +181,9 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     worst = row.worst or _highest(row.containers)
     statuses = all_statuses(pod)
     usage = row.usage
+    found = tuple(flags.flags(row, percent, lowest_after))
+    named = pod.name if pod.kind == "Pod" else f"{pod.kind}/{pod.name}"
+    words = " ".join((f"{pod.namespace}/{named}", setup.node.name, row.qos.value, *found))
     return PodRow(
         pod=pod,
         node=setup.node.name,
@@ -197,9 +201,10 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         limit_percent=percent,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(was_oom_killed, statuses)),
-        flags=tuple(flags.flags(row, percent, lowest_after)),
+        flags=found,
         eviction_rank=evicted,
         worst=worst.name if worst is not None else "",
+        words=words.casefold(),
     )
 
 

@@ -1,11 +1,66 @@
-"""What is typed after `/`: text that a row has, text that it has not, or a label selector."""
+"""What is typed after `/`: terms that all have to hold, and a label selector. Pure.
+
+A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` turns it round.
+Not here: which expressions are safe (patterns.py), what tab completes (filter_completion.py).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
 
+from kubectl_qos.errors import InputError, QuantityError, UsageError
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.present.amounts import age, mebibytes, parse_time
+from kubectl_qos.present.columns import BY_KEY, Column, column_named
 from kubectl_qos.present.rows import PodRow
+from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.risk import WORDS
+from kubectl_qos.tui.patterns import Pattern, is_plain
+
+Test = Callable[[PodRow, datetime | None], bool]
+
+LONGEST_FILTER: Final = 1000
+BYTES: Final = frozenset({"memory", "rss", "swap", "request", "limit"})
+NUMBERS: Final = frozenset(
+    {"rank", "oom_score_adj", "oom_score", "limit_percent", "restarts", "priority", "eviction"}
+)
+CHOICES: Final = {
+    "qos": tuple(one.value for one in QosClass),
+    "flags": tuple(one.value for one in Flag),
+    "risk": WORDS,
+}
+"""The columns that can only hold some words."""
+
+_COLUMN: Final = re.compile(r"(%?[^\W\d][\w-]*):(.*)", re.DOTALL)
+_OPERATOR: Final = re.compile(r">=|<=|>|<|=|")
+_SELECTOR: Final = re.compile(r"(?:^|(?<=\s))(!?)\s*-l(?=\s|$|\S*=)")
+_DURATION: Final = re.compile(
+    r"(?:(\d{1,6})y)?(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII
+)
+_SECONDS: Final = (365 * 86400, 86400, 3600, 60, 1)
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition; `cost` puts those that are quickly asked before the others."""
+
+    cost: int
+    test: Test
+    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,31 +68,202 @@ class RowFilter:
     """A filter as typed, and what it means; an empty one lets everything through."""
 
     text: str = ""
-    wanted: str = ""
-    unwanted: str = ""
-    selector: Selector | None = None
+    terms: tuple[Term, ...] = field(default=(), compare=False)
 
     @staticmethod
     def parse(text: str) -> RowFilter:
-        """`web`, `!web` or `-l app=web`. Raises InputError for a selector that a server would refuse."""
+        """`web`, `!^db-`, `node:worker-2 memory:>1Gi`, `-l app=web`. Raises InputError with what is wrong."""
         typed = text.strip()
-        if typed.startswith("-l"):
-            return RowFilter(typed, selector=Selector.parse(typed.removeprefix("-l").strip()))
-        if typed.startswith("!"):
-            return RowFilter(typed, unwanted=typed[1:].strip().casefold())
-        return RowFilter(typed, wanted=typed.casefold())
+        if len(typed) > LONGEST_FILTER:
+            raise InputError(f"a filter has at most {LONGEST_FILTER} characters, this one {len(typed)}")
+        terms = sorted(_terms(typed), key=lambda term: term.cost)
+        return RowFilter(typed, tuple(terms))
 
     def __bool__(self) -> bool:
-        return bool(self.wanted or self.unwanted or (self.selector and self.selector.requirements))
+        return bool(self.terms)
 
-    def matches(self, row: PodRow) -> bool:
-        """Whether a row stays; text is looked for in names, node, class and flags, whatever the case."""
-        if self.selector is not None:
-            return self.selector.matches(row.pod.metadata.labels)
-        if not self.wanted and not self.unwanted:
-            return True
-        words = (f"{row.pod.namespace}/{row.name}", row.node, row.qos.value, *row.flags)
-        text = " ".join(words).casefold()
-        if self.unwanted:
-            return self.unwanted not in text
-        return self.wanted in text
+    def selected(self, rows: Sequence[PodRow], now: datetime | None = None) -> Sequence[PodRow]:
+        """The rows that stay: term after term, which for 150,000 rows costs half of row after row."""
+        for term in self.terms:
+            test, negated = term.test, term.negated
+            rows = [row for row in rows if test(row, now) is not negated]
+        return rows
+
+    def matches(self, row: PodRow, now: datetime | None = None) -> bool:
+        """Whether a row stays; `now` is what ages are counted to, without it no age is known."""
+        for term in self.terms:  # noqa: SIM110 - a generator costs more than most terms
+            if term.test(row, now) is term.negated:
+                return False
+        return True
+
+
+def split_negation(word: str) -> tuple[bool, str]:
+    """Whether what follows the `!` at the beginning is turned round, and what that is."""
+    bare = word.lstrip("!")
+    return (len(word) - len(bare)) % 2 == 1, bare
+
+
+def _terms(typed: str) -> Iterator[Term]:
+    found = _SELECTOR.search(typed)
+    if found is not None:
+        selector = Selector.parse(typed[found.end() :].strip())
+        if selector.requirements:
+            yield Term(1, lambda row, _: selector.matches(row.pod.metadata.labels), bool(found[1]))
+        typed = typed[: found.start()]
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for word in re.sub(r"(^|\s)(!+)\s+", r"\1\2", typed).split():
+        negated, bare = split_negation(word)
+        column = _COLUMN.fullmatch(bare)
+        if column is not None:
+            test = _column_test(_column(column[1]), column[2])
+            if test is not None:
+                yield Term(0, test, negated)
+        elif bare and is_plain(bare):
+            (unwanted if negated else wanted).append(bare.casefold())
+        elif bare:
+            yield Term(3, _expression(bare), negated)
+    if wanted or unwanted:
+        yield Term(2, _texts(tuple(wanted), tuple(unwanted)))
+
+
+def _texts(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> Test:
+    if len(wanted) == 1 and not unwanted:
+        one = wanted[0]
+        return lambda row, _: one in row.words
+
+    def test(row: PodRow, _: datetime | None) -> bool:
+        words = row.words
+        return all(one in words for one in wanted) and not any(one in words for one in unwanted)
+
+    return test
+
+
+def _expression(text: str) -> Test:
+    """Held against each word alone, so that ^ and $ are its ends; nodes, classes, flags are asked once."""
+    found_in = Pattern.parse(text).found_in
+    at_beginning = "^" in text or "\\b" in text  # elsewhere the whole name says it all
+    found_in_common = lru_cache(maxsize=8192)(found_in)
+
+    def test(row: PodRow, _: datetime | None) -> bool:
+        return (
+            found_in(f"{row.pod.namespace}/{row.name}")
+            or (at_beginning and found_in(row.name))
+            or any(map(found_in_common, (row.node, row.qos.value, *row.flags)))
+        )
+
+    return test
+
+
+def _column(name: str) -> Column:
+    try:
+        return column_named(name)
+    except UsageError:
+        raise InputError(f"there is no column {name!r}", hint=f"columns are: {', '.join(BY_KEY)}") from None
+
+
+def _column_test(column: Column, text: str) -> Test | None:
+    """The test of COLUMN:text; None while nothing is typed after the colon."""
+    if not text:
+        return None
+    match = _OPERATOR.match(text)
+    sign = match[0] if match is not None else ""
+    value = text[len(sign) :]
+    if not value:
+        raise InputError(f"{column.key}: a value has to follow {sign}")
+    if column.key in BYTES or column.key in NUMBERS:
+        return _number_test(column, sign, value)
+    if column.key == "age":
+        return _age_test(column, sign, value)
+    if column.key == "risk" and sign in _COMPARE:
+        return _risk_test(column, sign, value)
+    if sign in _COMPARE:
+        raise InputError(f"{column.key} holds words: {sign} does not compare them")
+    return _word_test(column, value, exact=sign == "=")
+
+
+def _number_test(column: Column, sign: str, text: str) -> Test:
+    read = _READ.get(column.key, column.value)
+    if text.casefold() == "none" and sign not in _COMPARE:
+        return lambda row, _: read(row) is None
+    wanted = _number(column, text)
+    compare = _COMPARE.get(sign)
+    if compare is not None:
+        return lambda row, _: (value := read(row)) is not None and compare(value, wanted)
+    shown = mebibytes if column.key in BYTES else round if column.key == "limit_percent" else None
+    if shown is None:
+        return lambda row, _: read(row) == wanted
+    same = shown(int(wanted)) if column.key in BYTES else wanted
+    return lambda row, _: (value := read(row)) is not None and (value == wanted or shown(value) == same)
+
+
+_READ: Final[dict[str, Callable[[PodRow], Any]]] = {"limit_percent": lambda row: row.limit_percent}
+"""Where JSON and CSV round, the filter does not."""
+
+
+def _number(column: Column, text: str) -> int | float:
+    digits = text.removesuffix("%") if column.key == "limit_percent" else text
+    try:
+        nano = Quantity.parse(digits).nano if any(map(str.isdigit, digits)) else None
+    except QuantityError:
+        nano = None
+    if nano is None:
+        hint = "write it as 512Mi or 1.5Gi" if column.key in BYTES else "write digits, or none"
+        raise InputError(f"{column.key}: {text!r} is no number", hint=hint)
+    whole, rest = divmod(nano, 10**9)
+    return whole if not rest else nano / 10**9
+
+
+def _age_test(column: Column, sign: str, text: str) -> Test:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"{column.key}: {text!r} is no span of time", hint="write it as 90s, 5m, 3h or 2d12h"
+        )
+    compare = _COMPARE.get(sign)
+    if compare is None:
+        return lambda row, now: now is not None and age(row.pod.metadata.creation_timestamp, now) == text
+    wanted = sum(int(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
+
+    def test(row: PodRow, now: datetime | None) -> bool:
+        born = parse_time(row.pod.metadata.creation_timestamp)
+        return born is not None and now is not None and compare((now - born).total_seconds(), wanted)
+
+    return test
+
+
+def _risk_test(column: Column, sign: str, text: str) -> Test:
+    levels = {word: level for level, word in enumerate(CHOICES["risk"])}
+    if text.casefold() not in levels:
+        raise _unknown(column, text)
+    wanted, compare = levels[text.casefold()], _COMPARE[sign]
+    return lambda row, _: compare(levels[column.value(row)], wanted)
+
+
+def _word_test(column: Column, text: str, *, exact: bool) -> Test:
+    """An expression, or with `=` the whole word. A column of few words refuses what none of them has."""
+    if exact:
+        folded = text.casefold()
+
+        def fits(word: str) -> bool:
+            return word.casefold() == folded
+    elif is_plain(text):
+        folded = text.casefold()
+
+        def fits(word: str) -> bool:
+            return folded in word.casefold()
+    else:
+        fits = Pattern.parse(text).found_in
+    choices = CHOICES.get(column.key)
+    if choices is not None:
+        good = frozenset(filter(fits, choices))
+        if not good:
+            raise _unknown(column, text)
+        if column.key == "flags":
+            return lambda row, _: not good.isdisjoint(row.flags)
+        return lambda row, _: column.value(row) in good
+    return lambda row, _: fits(column.value(row))
+
+
+def _unknown(column: Column, text: str) -> InputError:
+    return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(CHOICES[column.key])}")

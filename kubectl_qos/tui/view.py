@@ -43,9 +43,7 @@ class View:
 
     def rows(self, facts: Facts) -> Sequence[PodRow]:
         """The selected rows that the filter and `only at risk` let through."""
-        rows = self.selected(facts)
-        if self.filter:
-            rows = [row for row in rows if self.filter.matches(row)]
+        rows = self.filter.selected(self.selected(facts), facts.taken)
         if self.at_risk:
             rows = [row for row in rows if not RISKS.isdisjoint(row.flags)]
         return rows

@@ -168,6 +168,75 @@ async def test_a_filter_without_a_hit_says_so(pilot: Pilot[Any]) -> None:
     assert len(names(pilot)) == 60
 
 
+async def test_a_broken_or_unsafe_expression_is_said_and_the_last_good_filter_stays(
+    pilot: Pilot[Any],
+) -> None:
+    await press(pilot, "slash")
+    await type_text(pilot, "db-")
+    await press(pilot, "left_square_bracket")
+    assert "! db-[: a ] is missing" in screen_text(pilot)
+    assert names(pilot) == ["db-0", "db-1", "db-2"]
+    await press(pilot, "0", "1", "right_square_bracket")
+    assert "! db-" not in screen_text(pilot)
+    assert names(pilot) == ["db-0", "db-1"]
+
+
+async def test_columns_are_looked_into_and_an_unknown_one_is_said(pilot: Pilot[Any]) -> None:
+    await press(pilot, "slash")
+    await type_text(pilot, "node:worker-2 qos:best")
+    rows = rows_of(demo(), Scope(node="worker-2")).rows
+    wanted = [row.name for row in rows if row.qos.value == "BestEffort"]
+    assert names(pilot) == wanted
+    await type_text(pilot, " qos:x")
+    assert "! qos is never 'x'; it is " in screen_text(pilot)
+    assert names(pilot) == wanted
+    await press(pilot, *["backspace"] * 5)
+    await type_text(pilot, "nod:x")
+    assert "! there is no column 'nod'; columns are: rank, namespace" in words(pilot)
+
+
+async def test_ages_are_compared_by_the_clock_of_the_source(pilot: Pilot[Any]) -> None:
+    await press(pilot, "slash")
+    await type_text(pilot, "age:")
+    await press(pilot, "less_than_sign", "1", "h")
+    assert names(pilot) == ["debug-shell"]
+
+
+async def test_tab_completes_columns_and_their_values(pilot: Pilot[Any]) -> None:
+    line = main_of(pilot).query_one("#line", Input)
+    await press(pilot, "slash")
+    await type_text(pilot, "!q")
+    await press(pilot, "tab", "b", "e", "tab")
+    assert line.value == "!qos:BestEffort"
+    assert len(names(pilot)) == sum(row.qos.value != "BestEffort" for row in rows_of(demo(), Scope()).rows)
+
+
+async def enter(pilot: Pilot[Any], sign: str, text: str) -> None:
+    await press(pilot, sign, "ctrl+u")
+    await type_text(pilot, text)
+    await press(pilot, "enter")
+
+
+async def test_up_and_down_walk_through_what_was_entered(pilot: Pilot[Any]) -> None:
+    line = main_of(pilot).query_one("#line", Input)
+    await enter(pilot, "slash", "db-0")
+    await enter(pilot, "slash", "cart")
+    await enter(pilot, "colon", "pods shop")
+    await press(pilot, "slash", "ctrl+u")
+    await type_text(pilot, "ap")
+    await press(pilot, "up")
+    assert line.value == "cart"
+    assert all("cart" in name for name in names(pilot)), "it works as if it were typed"
+    await press(pilot, "up")
+    assert line.value == "db-0"
+    await press(pilot, "up")
+    assert line.value == "db-0", "there is nothing earlier"
+    await press(pilot, "down", "down")
+    assert line.value == "ap", "what was typed is not lost"
+    await press(pilot, "escape", "colon", "up")
+    assert line.value == "pods shop", "places have a history of their own"
+
+
 async def test_going_to_places(pilot: Pilot[Any]) -> None:
     screen = main_of(pilot)
     await press(pilot, "colon")

@@ -1,20 +1,43 @@
 from __future__ import annotations
 
-import pytest
+import operator
+import re
+import time
+from collections.abc import Callable
+from datetime import timedelta
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.amounts import parse_time
+from kubectl_qos.present.columns import BY_KEY
 from kubectl_qos.present.rows import PodRow, rows_of
-from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.facts import facts_of
+from kubectl_qos.tui.filter_completion import completed_filter
+from kubectl_qos.tui.filters import BYTES, CHOICES, NUMBERS, RowFilter
+from kubectl_qos.tui.patterns import LONGEST_WORD, Pattern, is_plain
+from kubectl_qos.tui.widgets.prompt import History
 from tests.tui.sources import demo
 
 
 def kept(text: str) -> set[str]:
-    return {row.name for row in all_rows() if RowFilter.parse(text).matches(row)}
+    found = RowFilter.parse(text)
+    return {row.name for row in all_rows() if found.matches(row, DEMO_TIME)}
+
+
+def those(condition: Callable[[PodRow], object]) -> set[str]:
+    return {row.name for row in ROWS if condition(row)}
+
+
+ROWS = rows_of(demo(), Scope()).rows
 
 
 def all_rows() -> tuple[PodRow, ...]:
-    return rows_of(demo(), Scope()).rows
+    return ROWS
 
 
 def test_nothing_typed_keeps_everything() -> None:
@@ -57,3 +80,288 @@ def test_labels_are_selected_as_kubectl_does() -> None:
 def test_a_selector_that_a_server_refuses_is_refused() -> None:
     with pytest.raises(InputError, match="unable to parse label selector"):
         RowFilter.parse("-l app in (")
+
+
+def test_a_label_selector_comes_last_and_can_be_turned_round() -> None:
+    assert kept("!1 -l app=db") == {"db-0", "db-2"}
+    assert kept("!-l app=db") == kept("") - kept("-l app=db")
+    assert kept("-lapp=db") == {"db-0", "db-1", "db-2"}
+    assert kept("rt-cron-2 -lw") == {"report-cron-28934-lw4pz"}, "a name may have -l in it"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("^db-\\d$", {"db-0", "db-1", "db-2"}),
+        ("^DATA/db-[02]$", {"db-0", "db-2"}),
+        ("cart-.*-9", {"cart-6c7fd9b5d-9qj4t"}),
+        ("^(db|cache)-0$", {"db-0", "cache-0"}),
+        ("^b-", set()),
+        ("^(old-)?db-0$", {"db-0"}),
+        ("^db-.$ !1$", {"db-0", "db-2"}),
+        ("db- !db-1", {"db-0", "db-2"}),
+        (
+            "! db- data/",
+            {"warehouse-0", "importer-5f7b9c-2vtxk", "cache-0", "queue-0", "migrate-2026-11-tq8zn"},
+        ),
+        ("!!db-", {"db-0", "db-1", "db-2"}),
+    ],
+)
+def test_every_text_is_a_regular_expression_and_all_have_to_hold(text: str, names: set[str]) -> None:
+    assert kept(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("node:worker-2", lambda row: row.node == "worker-2"),
+        ("node:worker", lambda row: "worker" in row.node),
+        ("node:=worker", lambda _: False),
+        ("NODE:=Worker-2", lambda row: row.node == "worker-2"),
+        ("!node:^worker", lambda row: not row.node.startswith("worker")),
+        ("ns:shop", lambda row: row.pod.namespace == "shop"),
+        ("pod:^db", lambda row: row.name.startswith("db")),
+        ("qos:BestEffort", lambda row: row.qos.value == "BestEffort"),
+        ("class:b", lambda row: row.qos.value != "Guaranteed"),
+        ("flags:near", lambda row: "NEAR-LIMIT" in row.flags),
+        ("!flags:near|over", lambda row: {"NEAR-LIMIT", "OVER-REQUEST"}.isdisjoint(row.flags)),
+        ("risk:next", lambda row: row.rank == 1),
+        ("risk:>=high", lambda row: row.rank == 1 or "NEAR-LIMIT" in row.flags),
+        ("memory:>1Gi", lambda row: row.memory is not None and row.memory > 2**30),
+        ("memory:<=100M", lambda row: row.memory is not None and row.memory <= 10**8),
+        ("mem:=95Mi", lambda row: row.memory is not None and row.memory >> 20 == 95),
+        ("limit:none", lambda row: row.limit is None),
+        ("!limit:none", lambda row: row.limit is not None),
+        ("%limit:>=80", lambda row: row.limit_percent is not None and row.limit_percent >= 80),
+        ("%limit:94%", lambda row: row.limit_percent is not None and round(row.limit_percent) == 94),
+        ("limit_percent:>94.2", lambda row: row.limit_percent is not None and row.limit_percent > 94.2),
+        ("rank:1", lambda row: row.rank == 1),
+        ("rank:none", lambda row: row.rank is None),
+        ("oom_adj:<0", lambda row: row.adj is not None and row.adj < 0),
+        ("adj:-997", lambda row: row.adj == -997),
+        ("restarts:>0", lambda row: row.restarts > 0),
+        ("priority:>=2G", lambda row: (row.pod.spec.priority or 0) >= 2 * 10**9),
+        ("eviction:<2", lambda row: row.eviction_rank == 1),
+        ("age:3d", lambda row: row.pod.metadata.creation_timestamp == "2026-11-17T12:00:00Z"),
+        ("qos:burst restarts:>1 db", lambda _: False),
+        ("qos:burst restarts:>1 !mem:<1Gi", lambda row: row.name == "api-7d9c5b6f8-x2mzq"),
+        ("memory:", lambda _: True),
+    ],
+)
+def test_columns_hold_values(text: str, condition: Callable[[PodRow], bool]) -> None:
+    assert kept(text) == those(condition)
+
+
+def test_ages_are_unknown_without_a_clock() -> None:
+    young = those(lambda row: DEMO_TIME - (parse_time(born(row)) or DEMO_TIME) < timedelta(days=1, hours=12))
+    assert kept("age:<1d12h") == young != set()
+    assert not any(RowFilter.parse("age:>0s").matches(row) for row in ROWS)
+
+
+def born(row: PodRow) -> str | None:
+    return row.pod.metadata.creation_timestamp
+
+
+def test_every_column_has_a_kind_and_can_be_named() -> None:
+    words = {"namespace", "pod", "container", "node", "age"}
+    assert {*BYTES, *NUMBERS, *CHOICES, *words} == set(BY_KEY)
+    for column in BY_KEY.values():
+        assert RowFilter.parse(f"{column.header}:").text
+        good = CHOICES.get(column.key, ("1d",) if column.key == "age" else ("1",))
+        for value in good:
+            found = RowFilter.parse(f"{column.key}:{value}")
+            assert len([row for row in ROWS if found.matches(row, DEMO_TIME)]) <= len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("nod:x", "there is no column 'nod'"),
+        ("qos:good", "qos is never 'good'"),
+        ("flags:=NEAR", "flags is never 'NEAR'"),
+        ("risk:>some", "risk is never 'some'"),
+        ("memory:1gi", "memory: '1gi' is no number"),
+        ("memory:>", "memory: a value has to follow >"),
+        ("memory:>none", "memory: 'none' is no number"),
+        ("memory:+", "memory: '+' is no number"),
+        ("rank:first", "rank: 'first' is no number"),
+        ("age:>2w", "age: '2w' is no span of time"),
+        ("node:>a", "node holds words: > does not compare them"),
+        ("node:[", "a ] is missing"),
+        ("x" * 1001, "at most 1000 characters, this one 1001"),
+    ],
+)
+def test_what_cannot_be_looked_for_is_said_in_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        RowFilter.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a(", "a ) is missing"),
+        ("a)", "there is no ( for this )"),
+        ("[z-a]", "bad character range z-a"),
+        ("a[", "a ] is missing"),
+        ("*a", "nothing that * could repeat"),
+        ("{2}", "nothing that { could repeat"),
+        ("a**", "a repeat cannot be repeated"),
+        ("a++", "a repeat cannot be repeated"),
+        ("a{3,2}", "{3,2} is no number of times"),
+        ("a{999}", "{999} is no number of times"),
+        ("^*", "a position cannot be repeated"),
+        ("a\\", "something has to follow the backslash"),
+        ("(a)\\1", "\\1 is not known here"),
+        ("(?=a)", "only ( ) and (?: ) are known here"),
+        ("(a+)+$", "a group is not repeated here"),
+        (r"\w+\w+!", "two repeats that can take the same text"),
+        ("a?a?a?aaa", "two repeats that can take the same text"),
+        (r"\w+a\d+", "two repeats that can take the same text"),
+        ("(a|b)" * 7, "too many alternatives"),
+        ("a" * 100 + ".", "at most 100 characters, this one 101"),
+    ],
+)
+def test_broken_and_unsafe_expressions_are_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        Pattern.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"-\d+-\d+$", "colou?r", "https?", "^[a-z0-9]+-[a-z0-9]+$", "(web|api)?-[[]", "a{2,3}b*", ".+x.+"],
+)
+def test_what_people_write_is_taken(text: str) -> None:
+    Pattern.parse(text)
+
+
+ATOMS = st.sampled_from(
+    ["a", "b", "-", ".", "[ab]", "[^a]", r"\w", r"\d", "1", "B", r"\-", "^", "$", r"\b", "(a|b-)", "(?:-|)"]
+)
+REPEATS = st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,2}", "{1,}", "*?", "+?"])
+EXPRESSIONS = st.lists(
+    st.tuples(ATOMS, REPEATS).map("".join) | st.sampled_from([".*", ".+", "|"]), max_size=6
+).map("".join)
+
+
+@given(EXPRESSIONS, st.lists(st.text("abAB-1", max_size=12), min_size=1, max_size=8))
+def test_an_expression_finds_what_re_finds(text: str, words: list[str]) -> None:
+    try:
+        pattern = Pattern.parse(text)
+    except InputError:
+        return
+    for word in words:
+        assert pattern.found_in(word) is bool(re.search(text, word, re.IGNORECASE)), word
+
+
+@given(st.text(max_size=12), st.text(max_size=12))
+def test_any_text_is_read_or_refused_and_a_plain_one_means_itself(text: str, word: str) -> None:
+    try:
+        pattern = Pattern.parse(text)
+    except InputError:
+        assert not is_plain(text)
+        return
+    if is_plain(text) and text.isascii() and word.isascii():
+        assert pattern.found_in(word) is (text.casefold() in word.casefold())
+
+
+@given(st.text(max_size=30))
+def test_whatever_is_typed_is_a_filter_or_a_sentence(text: str) -> None:
+    try:
+        found = RowFilter.parse(text)
+    except InputError:
+        return
+    for row in ROWS[:3]:
+        assert found.matches(row, DEMO_TIME) in {True, False}
+
+
+COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
+@given(
+    st.sampled_from(sorted(COMPARISONS)), st.sampled_from(ROWS), st.integers(-(2**20), 2**20), st.booleans()
+)
+def test_comparisons_are_exact(sign: str, pivot: PodRow, off: int, negated: bool) -> None:
+    wanted = (pivot.memory or 0) + off % 3 - 1
+    compare = COMPARISONS[sign]
+    text = f"{'!' * negated}memory:{sign}{wanted}"
+    assert kept(text) == those(
+        lambda row: (row.memory is not None and compare(row.memory, wanted)) is not negated
+    )
+
+
+TERMS = st.sampled_from(
+    ["db", "!web", "^c", "!-0$", "node:worker-1", "!qos:burst", "mem:>100Mi", "rank:<5", "flags:p"]
+)
+
+
+@given(st.lists(TERMS, max_size=4))
+def test_terms_are_the_intersection_of_what_each_keeps(terms: list[str]) -> None:
+    expected = kept("")
+    for term in terms:
+        expected &= kept(term)
+    assert kept(" ".join(terms)) == expected
+
+
+@pytest.mark.parametrize("text", [r"[\w-]+!", ".*a.*a.*a.*a.*a.*!", "(a|b|ab|.)?a*!", "a+b?!", "a{200}!"])
+def test_no_expression_that_is_taken_is_slow_with_the_longest_words(text: str) -> None:
+    pattern = Pattern.parse(text)
+    begin = time.perf_counter()
+    assert not pattern.found_in("a" * 100_000)
+    assert time.perf_counter() - begin < 0.5
+    assert not Pattern.parse("b$").found_in("a" * LONGEST_WORD + "b"), "words are looked at up to there"
+
+
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ("", None),
+        ("zz", None),
+        ("no", "node:"),
+        ("db !no", "db !node:"),
+        ("node:w", "node:worker-2"),
+        ("x !node:=W", "x !node:=worker-2"),
+        ("node:control-1", None),
+        ("ns:sh", "ns:shop"),
+        ("qos:g", "qos:Guaranteed"),
+        ("flags:ov", "flags:OVER-REQUEST"),
+        ("risk:", None),
+        ("nod:w", None),
+        ("memory:1", None),
+        ("-l no", None),
+    ],
+)
+def test_completion(text: str, full: str | None) -> None:
+    assert completed_filter(text, facts_of(demo(), Scope(), DEMO_TIME)) == full
+
+
+def test_before_the_first_answer_only_fixed_words_are_completed() -> None:
+    assert completed_filter("node:w", None) is None
+    assert completed_filter("qos:g", None) == "qos:Guaranteed"
+
+
+def test_history_keeps_each_text_once_and_not_without_end() -> None:
+    history = History()
+    for text in ("a", "b", "a", " ", *(str(number) for number in range(97))):
+        history.add(text)
+    history.begin()
+    text, seen = "", []
+    while (earlier := history.earlier(text)) != text:
+        text = earlier
+        seen.append(text)
+    assert seen == [*map(str, range(96, -1, -1)), "a", "b"]
+    for number in range(500):
+        history.add(f"more {number}")
+    history.begin()
+    assert history.earlier("") == "more 499"
+    assert len(history._entered) == History.MOST
+
+
+def test_an_edited_line_is_kept_on_the_way_through_history() -> None:
+    history = History()
+    history.add("one")
+    history.add("two")
+    history.begin()
+    assert history.earlier("two") == "one", "what the line holds already is passed over"
+    assert history.earlier("one-x") == "two"
+    assert history.later("two") == "one-x"
+    assert history.later("one-x") == "one-x"

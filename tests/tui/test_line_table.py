@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
 from kubectl_qos.present.columns import Align
-from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.line_table import LineTable, _outwards
 from kubectl_qos.tui.widgets.table_layout import Layout, fitted, measured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -350,3 +352,10 @@ def test_text_is_cut_or_filled_to_its_cell(text: str, width: int, align: Align, 
 def test_numbers_reserve_their_width_and_text_takes_what_it_needs() -> None:
     assert measured((NAME, SIZE), [Row("ab", 1)], NOW) == [4, 6]
     assert measured((NAME, SIZE), [Row("a" * 99, 1234567)], NOW) == [60, 7]
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_the_row_of_the_cursor_is_looked_for_from_its_place_outwards(start: int, count: int) -> None:
+    found = list(_outwards(start, count))
+    assert sorted(found) == list(range(count))
+    assert [abs(index - start) for index in found] == sorted(abs(index - start) for index in found)

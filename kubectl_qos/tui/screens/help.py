@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -56,13 +56,29 @@ class TextScreen(ModalScreen[None]):
         self.dismiss()
 
 
+_FILTERS: Final = (
+    ("cart", "cart is in the name, namespace/name, node, class or flags, whatever the case"),
+    ("^cart-.*-9", "every text is a regular expression; ^ and $ are the ends of each of those words"),
+    ("!cart", "the other way round; also before the forms below"),
+    ("node:worker-2", "a column, by key, header or short form, holds it; node:=worker-2 is all of it"),
+    ("memory:>1Gi", "compares: > >= < <= and =, which looks at what is shown; limit:none has none"),
+    ("%limit:>=80", "likewise restarts:>0, oom_adj:<0, rank:1, risk:>=high, age:<2h"),
+    ("-l app=web", "a label selector, to the end of the line"),
+    ("qos:Burst !web", "terms with spaces between all have to hold"),
+)
+
+
 def help_lines() -> Iterator[str]:
-    """Every action with its keys, then columns, classes and flags; a tab ends the left part of a line."""
+    """Every action with its keys, filters, columns, classes and flags; a tab ends the left part of a line."""
     for room in Room:
         yield room.value
         for action in of_room(room):
             yield f"{' '.join(map(shown_key, action.keys))}\t{action.help}"
         yield ""
+    yield "Filters"
+    for form, meaning in _FILTERS:
+        yield f"{form}\t{meaning}"
+    yield ""
     yield "With the mouse"
     yield "click\ttake a row, a pane, a field; on a column's header: sort; at the foot: press that key"
     yield "double click\topen a row"

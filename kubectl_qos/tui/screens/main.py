@@ -34,6 +34,7 @@ from kubectl_qos.tui.columns import (
 from kubectl_qos.tui.commands import Goal, completed, place_of
 from kubectl_qos.tui.exports import exported
 from kubectl_qos.tui.facts import Facts, PodGroup, namespaces_on
+from kubectl_qos.tui.filter_completion import completed_filter
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.view import EVERYTHING, View, crumbs, empty_sentence
@@ -69,7 +70,7 @@ class MainScreen(QosScreen):
             yield LineTable[PodRow](natural="rank", key=lambda row: row.key, token=pod_token, id="pods")
         yield WhyPanel()
         yield Static(id="notes", markup=False)
-        yield Prompt(lambda text: completed(text, self.qos.facts))
+        yield Prompt({"/": self._completed_filter, ":": self._completed_place})
         yield Footer(show_command_palette=False, compact=True)
         yield TooSmall()
 
@@ -297,6 +298,12 @@ class MainScreen(QosScreen):
     def action_go_to(self) -> None:
         """Type a place."""
         self.query_one(Prompt).open(":")
+
+    def _completed_filter(self, text: str) -> str | None:
+        return completed_filter(text, self.qos.facts)
+
+    def _completed_place(self, text: str) -> str | None:
+        return completed(text, self.qos.facts)
 
     @on(Prompt.Said)
     def _said(self, event: Prompt.Said) -> None:

@@ -6,7 +6,7 @@ what their cells mean; the owner says so with columns, a key and a style for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -186,11 +186,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _place_of(self, was: RowT | None) -> int:
         if was is not None:
-            key = self._key(was)
-            if self._cursor < len(self._rows) and self._key(self._rows[self._cursor]) == key:
-                return self._cursor
             for index, row in enumerate(self._rows):
-                if self._key(row) == key:
+                if row is was:
+                    return index
+            key = self._key(was)
+            for index in _outwards(self._cursor, len(self._rows)):
+                if self._key(self._rows[index]) == key:
                     return index
         return max(min(self._cursor, len(self._rows) - 1), 0)
 
@@ -350,3 +351,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """Open the row."""
         if self.row is not None:
             self.post_message(self.Selected(self, self.row))
+
+
+def _outwards(start: int, count: int) -> Iterator[int]:
+    """Every index, the nearest to a place first: most rows stay about where they were."""
+    for distance in range(max(count, start + 1)):
+        if start + distance < count:
+            yield start + distance
+        if 0 < distance <= start and start - distance < count:
+            yield start - distance

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,6 +17,12 @@ from kubectl_qos.tui.actions import Room, bindings
 
 Completion = Callable[[str], str | None]
 
+HINTS: Final = {
+    "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
+    ":": "nodes, ns, pods NAMESPACE, node NAME, help, q",
+}
+"""What an empty line says, by its sign."""
+
 
 class _Completions(Suggester):
     """What a function completes; it may know more with the next answer of the source, so nothing is kept."""
@@ -28,6 +34,49 @@ class _Completions(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         """The completed text."""
         return self._complete(value)
+
+
+class History:
+    """What was entered, the oldest first, and where in it a line stands that walks through it."""
+
+    MOST: Final = 100
+
+    def __init__(self) -> None:
+        self._entered: list[str] = []
+        self._at = 0
+        self._draft = ""
+
+    def add(self, text: str) -> None:
+        """Something was entered; what was entered before moves to the end."""
+        text = text.strip()
+        if text:
+            self._entered = [*(one for one in self._entered if one != text), text][-self.MOST :]
+
+    def begin(self) -> None:
+        """A line is opened: it stands after everything."""
+        self._at = len(self._entered)
+
+    def earlier(self, text: str) -> str:
+        """What was entered before what the line holds; `text` itself where there is nothing earlier."""
+        self._keep(text)
+        for at in range(self._at - 1, -1, -1):
+            if self._entered[at] != text:
+                self._at = at
+                return self._entered[at]
+        return text
+
+    def later(self, text: str) -> str:
+        """The way back, down to what was typed before the first step."""
+        self._keep(text)
+        if self._at < len(self._entered):
+            self._at += 1
+        return self._entered[self._at] if self._at < len(self._entered) else self._draft
+
+    def _keep(self, text: str) -> None:
+        """What is typed or edited is a new line, after everything."""
+        if self._at == len(self._entered) or self._entered[self._at] != text:
+            self._at = len(self._entered)
+            self._draft = text
 
 
 class Prompt(Vertical):
@@ -51,9 +100,11 @@ class Prompt(Vertical):
             super().__init__()
             self.sign = sign
 
-    def __init__(self, complete: Completion) -> None:
+    def __init__(self, completions: Mapping[str, Completion]) -> None:
+        """`completions` completes by sign."""
         super().__init__()
-        self._complete = complete
+        self._completions = completions
+        self._histories = {sign: History() for sign in completions}
         self._sign = ""
 
     def compose(self) -> ComposeResult:
@@ -73,7 +124,9 @@ class Prompt(Vertical):
         line = self.query_one("#line", Input)
         self.query_one("#sign", Label).update(sign)
         self.refuse("")
-        line.suggester = _Completions(self._complete) if sign == ":" else None
+        line.suggester = _Completions(self._completions[sign])
+        line.placeholder = HINTS.get(sign, "")
+        self._histories[sign].begin()
         with self.prevent(Input.Changed):
             line.value = text
         line.cursor_position = len(text)
@@ -101,15 +154,28 @@ class Prompt(Vertical):
     @on(Input.Submitted)
     def _finished(self, event: Input.Submitted) -> None:
         event.stop()
+        self._histories[self._sign].add(event.value)
+        self._histories[self._sign].begin()
         self.post_message(self.Said(self._sign, event.value, finished=True))
 
     def action_complete(self) -> None:
         """Take the completion."""
-        line = self.query_one("#line", Input)
-        found = self._complete(line.value) if self._sign == ":" else None
+        found = self._completions[self._sign](self.query_one("#line", Input).value)
         if found is not None:
-            line.value = found
-            line.cursor_position = len(found)
+            self._put(found)
+
+    def action_earlier(self) -> None:
+        """What was entered before."""
+        self._put(self._histories[self._sign].earlier(self.query_one("#line", Input).value))
+
+    def action_later(self) -> None:
+        """Back from there."""
+        self._put(self._histories[self._sign].later(self.query_one("#line", Input).value))
+
+    def _put(self, text: str) -> None:
+        line = self.query_one("#line", Input)
+        line.value = text
+        line.cursor_position = len(text)
 
     def action_leave(self) -> None:
         """Leave without going anywhere."""

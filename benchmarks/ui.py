@@ -1,0 +1,208 @@
+"""How quick the terminal UI is on a very large cluster, without a screen.
+
+    python benchmarks/ui.py [--pods 150000] [--nodes 5000]
+
+Everything is taken from the moment that something happens on the UI's thread (facts arrive, a key is pressed)
+until the screen is painted. Facts are worked out beforehand, as the UI does it in a thread of its own. At the
+end the first frame of `kubectl-qos --demo` is taken in a pseudo terminal, from the start of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import pty
+import resource
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import msgspec
+
+from benchmarks import cluster
+from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.feed import Asking, Feed
+from kubectl_qos.cluster.store import Store
+from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
+from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
+from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Scope, Snapshot
+from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.facts import Facts, facts_of
+
+MOST = {
+    "first paint": 150.0,
+    "sort": 300.0,
+    "filter keystroke": 100.0,
+    "cursor key": 30.0,
+    "1,000 changed rows": 50.0,
+}
+MOST_MEGABYTES = 400
+MOST_FIRST_FRAME = 600.0
+CHANGED = 1_000
+
+
+class Held:
+    """A source that has a store of a made-up cluster, and changes it when told to."""
+
+    title = "large"
+    is_live = True
+    default_namespace = None
+
+    def __init__(self, pods: int, nodes: int) -> None:
+        self.store = Store(NOTHING_KNOWN, self.now)
+        names = cluster.node_names(nodes)
+        sharing, decoder, sample = Sharing(), decoder_of(Pod), decoder_of(PodMetrics)
+        self.pods: list[Pod] = []
+
+        def samples() -> Iterator[PodMetrics]:
+            for raw in cluster.pods(pods, names):
+                self.pods.append(sharing.pod(decoder.decode(json.dumps(raw).encode())))
+                yield sample.decode(json.dumps(cluster.metrics(raw)).encode())
+
+        usage = usage_by_pod(samples())
+        self.store.replace_pods(self.pods)
+        node = decoder_of(NodeObject)
+        self.store.replace_nodes([node.decode(json.dumps(cluster.node(name)).encode()) for name in names])
+        self.store.set_usage(usage, None)
+
+    def now(self) -> Any:
+        """A moment."""
+        return DEMO_TIME
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """All of it."""
+        del scope
+        return self.store.snapshot()
+
+    def follow(self, scope: Scope) -> Feed:
+        """Once."""
+        return Asking(self.snapshot, scope, self.now)
+
+    def raw(self, pod: Pod) -> dict[str, Any]:
+        """Nothing."""
+        del pod
+        return {}
+
+    def change(self, round_number: int) -> None:
+        """Restarts of a thousand pods on as many nodes as they are on."""
+        for number in range(CHANGED):
+            place = (number * 7919 + round_number) % len(self.pods)
+            pod = self.pods[place]
+            first, *others = pod.status.container_statuses or ()
+            restarted = msgspec.structs.replace(first, restart_count=first.restart_count + 1)
+            status = msgspec.structs.replace(pod.status, container_statuses=(restarted, *others))
+            self.pods[place] = msgspec.structs.replace(pod, status=status)
+            self.store.put_pod(self.pods[place])
+
+
+def main() -> int:
+    """Measure, print, and exit 1 where a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    options = parser.parse_args()
+    print(f"Python {platform.python_version()}, {options.pods:,} pods on {options.nodes:,} nodes")
+    taken = asyncio.run(_measured(Held(options.pods, options.nodes)))
+    met = True
+    for name, milliseconds in taken.items():
+        met &= milliseconds <= MOST[name]
+        print(f"  {name:<20} {milliseconds:6.0f} ms (target {MOST[name]:.0f})")
+    unit = 1 if sys.platform == "darwin" else 1024
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    frame = median(_first_frame() for _ in range(5))
+    print(f"  {'peak memory':<20} {megabytes:6.0f} MB (target {MOST_MEGABYTES})")
+    print(f"  {'first frame, --demo':<20} {frame:6.0f} ms (target {MOST_FIRST_FRAME:.0f})")
+    return int(not (met and megabytes < MOST_MEGABYTES and frame <= MOST_FIRST_FRAME))
+
+
+async def _measured(source: Held) -> dict[str, float]:
+    from textual.events import Key
+
+    app = QosApp(source, Scope())
+    painted = asyncio.Event()
+    paint = app._display  # noqa: SLF001 - there is no other place to learn when something is painted
+
+    def display(screen: Any, renderable: Any) -> None:
+        paint(screen, renderable)
+        painted.set()
+
+    app._display = display  # type: ignore[method-assign]  # noqa: SLF001
+    async with app.run_test(size=(200, 60)) as pilot:
+
+        async def timed(work: Callable[[], Awaitable[None] | None]) -> float:
+            await pilot.pause()
+            painted.clear()
+            began = time.perf_counter()
+            done = work()
+            if done is not None:
+                await done
+            await asyncio.wait_for(painted.wait(), 60)
+            return 1000 * (time.perf_counter() - began)
+
+        def show(facts: Facts) -> Callable[[], None]:
+            return lambda: setattr(app, "facts", facts)
+
+        def key(name: str) -> Callable[[], None]:
+            def press() -> None:
+                app.post_message(Key(name, name if len(name) == 1 else None))
+
+            return press
+
+        while app.facts is None:
+            await pilot.pause(0.1)
+        facts = app.facts
+        app.facts = None
+        found = {"first paint": await timed(show(facts))}
+        batches = []
+        for turn in range(5):
+            source.change(turn)
+            facts = facts_of(source.snapshot(Scope()), Scope(), DEMO_TIME, "", facts)
+            batches.append(await timed(show(facts)))
+        found["1,000 changed rows"] = median(batches)
+        found["sort"] = max([await timed(key("s")) for _ in range(5)])
+        await timed(key("slash"))
+        found["filter keystroke"] = max([await timed(key(letter)) for letter in "api-00"])
+        await timed(key("escape"))
+        moves = sorted([await timed(key("j" if turn % 2 else "k")) for turn in range(100)])
+        found["cursor key"] = moves[95]
+    return found
+
+
+def _first_frame() -> float:
+    """From the start of the process until the demo's first victim stands on the terminal, in milliseconds."""
+    reader, terminal = pty.openpty()
+    began = time.perf_counter()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kubectl_qos", "--demo"],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+    )
+    os.close(terminal)
+    seen = b""
+    while b"api-7d9c5b6f8-x2mzq" not in seen:
+        if not select.select([reader], [], [], 30)[0]:
+            raise SystemExit("the demo never came up")
+        seen += os.read(reader, 65536)
+    taken = 1000 * (time.perf_counter() - began)
+    process.kill()
+    process.wait()
+    os.close(reader)
+    return taken
+
+
+if __name__ == "__main__":
+    sys.exit(main())
