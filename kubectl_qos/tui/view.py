@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.amounts import duration, escape
 from kubectl_qos.present.rows import PodRow, kill_order
 from kubectl_qos.qos.flags import RISKS
@@ -86,7 +87,7 @@ def title_words(title: str, facts: Facts | None, now: datetime) -> list[str]:
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
         else:
-            words.append(f"usage {duration(max(int((now - sampled).total_seconds()), 0))} old")
+            words.append(f"{_measure(facts)} {duration(max(int((now - sampled).total_seconds()), 0))} old")
     return words
 
 
@@ -103,6 +104,13 @@ def freshness(facts: Facts | None, status: Status) -> str:
     if not status.is_live:
         return "not live"
     return "paused" if status.paused else "live"
+
+
+def _measure(facts: Facts) -> str:
+    """What the order goes by: the kubelets' summary has what the kernel counts."""
+    found = facts.rows.sampled
+    by_kubelet = found is not None and found.origin is UsageOrigin.KUBELET_SUMMARY
+    return "RSS and swap" if by_kubelet else "usage"
 
 
 def _version(snapshot: Snapshot) -> str:

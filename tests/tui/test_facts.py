@@ -12,6 +12,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.rows import rows_of
 from kubectl_qos.tui.facts import Facts, PodGroup, facts_of, namespaces_on, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
@@ -155,6 +156,12 @@ def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:
     ]
     bare = facts_of(replace(facts.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME)
     assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "60 pods", "no usage"]
+    by_kubelet = {
+        key: msgspec.structs.replace(usage, origin=UsageOrigin.KUBELET_SUMMARY)
+        for key, usage in facts.snapshot.usage.items()
+    }
+    measured = facts_of(replace(facts.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
+    assert title_words("demo", measured, DEMO_TIME)[-1] == "RSS and swap 12s old"
     one = {"worker-1": facts.snapshot.nodes["worker-1"]}
     same = facts_of(replace(facts.snapshot, nodes=one), Scope(), DEMO_TIME)
     assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "1 node"]
