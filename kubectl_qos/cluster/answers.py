@@ -55,11 +55,6 @@ class Answers:
         """The present by the server's clock, whose times are compared with it; ours may be wrong."""
         return datetime.now(UTC) + self._ahead
 
-    @property
-    def clock_ahead(self) -> timedelta:
-        """How far the server's clock is ahead of ours, as its last answer said; to the second."""
-        return self._ahead
-
     def whole(self, path: str, query: Mapping[str, str]) -> bytes:
         """The whole body."""
         return b"".join(self.parts(path, query))

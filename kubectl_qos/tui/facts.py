@@ -9,22 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import is_
-from typing import Final
 
-from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.amounts import parse_time
+from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.present.rows import PodRow, Rows, rows_of
 from kubectl_qos.qos.qos_class import QosClass
 
 Identity = tuple[str, str, str]
 """Kind, namespace and name."""
-
-PRESSURES: Final = {
-    "MemoryPressure": "memory",
-    "DiskPressure": "disk",
-    "PIDPressure": "pids",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +123,7 @@ def _by_node(snapshot: Snapshot, rows: Rows, before: Mapping[str, NodeFacts]) ->
         group = _group(name, shown, _used(pods.get(name, ()), snapshot))
         if name:
             capacity = snapshot.setup(name).node.memory_capacity_bytes
-            group = replace(group, capacity=capacity, troubles=_troubles(node))
+            group = replace(group, capacity=capacity, troubles=troubles(node) if node is not None else ())
         found[name] = NodeFacts(group, _by_namespace(shown), made_of)
     return found
 
@@ -197,17 +191,6 @@ def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
 def _total(amounts: Sequence[int | None]) -> int | None:
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None
-
-
-def _troubles(node: NodeObject | None) -> tuple[str, ...]:
-    """A node's pressures, and `not ready`."""
-    found = []
-    for condition in node.status.conditions or () if node is not None else ():
-        if condition.type in PRESSURES and condition.status == "True":
-            found.append(PRESSURES[condition.type])
-        elif condition.type == "Ready" and condition.status != "True":
-            found.append("not ready")
-    return tuple(found)
 
 
 def _identity(pod: Pod) -> Identity:

@@ -83,18 +83,14 @@ class RowFilter:
         return bool(self.terms)
 
     def selected(self, rows: Sequence[PodRow], now: datetime | None = None) -> Sequence[PodRow]:
-        """The rows that stay: term after term, which for 150,000 rows costs half of row after row."""
+        """The rows that stay; `now` is what ages are counted to, without it no age is known.
+
+        Term after term, which for 150,000 rows costs half of row after row.
+        """
         for term in self.terms:
             test, negated = term.test, term.negated
             rows = [row for row in rows if test(row, now) is not negated]
         return rows
-
-    def matches(self, row: PodRow, now: datetime | None = None) -> bool:
-        """Whether a row stays; `now` is what ages are counted to, without it no age is known."""
-        for term in self.terms:  # noqa: SIM110 - a generator costs more than most terms
-            if term.test(row, now) is term.negated:
-                return False
-        return True
 
 
 def split_negation(word: str) -> tuple[bool, str]:

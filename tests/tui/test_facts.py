@@ -63,7 +63,7 @@ def test_a_node_that_is_not_ready_says_so() -> None:
     status = msgspec.structs.replace(node.status, conditions=conditions)
     ill = msgspec.structs.replace(node, status=status)
     found = facts_of(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
-    assert group(found, "worker-1").troubles == ("not ready", "disk")
+    assert group(found, "worker-1").troubles == ("not-ready", "disk")
 
 
 def test_usage_of_a_node_counts_pods_that_were_not_asked_for(facts: Facts) -> None:
