@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.config.state import State, load_state, save_state
+
+FULL = State(
+    theme="qos-light",
+    view={"list": "pods", "filter": "/web"},
+    sort={"pods": ("memory", True), "nodes": ("name", False)},
+    wide=True,
+    widths={"pods": {"pod": 30, "flags": 12}},
+    columns={"pods": ("rank", "pod", "age"), "nodes": ()},
+    filters=("web", "-l app=web"),
+    places=("nodes", "pods shop"),
+    views={"dev": {"list": "pods"}, "prod": {"list": "nodes"}},
+)
+
+
+def written(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder" / "state.json"
+    assert save_state(path, FULL)
+    assert load_state(path) == FULL
+    assert list(load_state(path).views) == ["dev", "prod"]
+    assert all(getattr(FULL, one.name) != getattr(State(), one.name) for one in fields(State))
+
+
+def test_nothing_said_is_nothing_kept(tmp_path: Path) -> None:
+    assert load_state(None) == State()
+    assert load_state(tmp_path / "none.json") == State()
+    assert save_state(None, FULL) is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "kubectl-qos" / "state.json"
+    before = os.umask(0)
+    try:
+        assert save_state(path, FULL)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b'"text"',
+        b'{"theme": "qos-light"}',
+        b'{"version": 2, "theme": "qos-light"}',
+        b'{"version": "1", "theme": "qos-light"}',
+        b"[" * 100_000,
+        b'{"version": 1, "view": ' + b'{"a": ' * 100_000,
+        b'{"version": 1, "wide": ' + b"9" * 10_000 + b"}",
+        b'{"version": 1, "theme": "' + b"x" * (1 << 20) + b'"}',
+    ],
+)
+def test_what_is_no_state_of_ours_is_left_out(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    assert load_state(path) == State()
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(State)])
+@pytest.mark.parametrize(
+    "wrong", [None, 7, "text", True, [1, None], {"a": 1}, {"pods": ["memory"]}, [[]], {"pods": {}}]
+)
+def test_a_field_that_cannot_be_used_is_left_out_and_the_others_stay(
+    tmp_path: Path, name: str, wrong: object
+) -> None:
+    path = tmp_path / "state.json"
+    assert save_state(path, FULL)
+    found = load_state(written(path, {**json.loads(path.read_text()), name: wrong}))
+    for other in fields(State):
+        if other.name != name:
+            assert getattr(found, other.name) == getattr(FULL, other.name)
+    assert type(getattr(found, name)) in {type(getattr(State(), name)), type(getattr(FULL, name))}
+    assert save_state(path, found)
+    assert load_state(path) == found
+
+
+def test_parts_of_a_field_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
+    content = {
+        "version": 1,
+        "sort": {"a": ["x", True], "b": ["x", 1], "c": ["x"], "d": "x", "e": [1, True]},
+        "columns": {"a": ["x", 1, "y"], "b": [], "c": [None], "d": "x", "e": {"x": 1}},
+        "widths": {"a": {"x": 5, "y": -1, "z": 0, "w": True, "v": "5", "u": 1001}, "b": {"x": None}, "c": 3},
+        "filters": ["a", 1, None, "b"],
+        "views": {"a": {}, "b": [], "c": None},
+        "unknown": 1,
+    }
+    assert load_state(written(tmp_path / "state.json", content)) == State(
+        sort={"a": ("x", True)},
+        columns={"a": ("x", "y"), "b": (), "c": ()},
+        widths={"a": {"x": 5}},
+        filters=("a", "b"),
+        views={"a": {}},
+    )
+
+
+def test_only_the_last_lines_and_contexts_are_kept(tmp_path: Path) -> None:
+    lines = tuple(str(number) for number in range(60))
+    state = State(filters=lines, places=lines, views={line: {} for line in lines})
+    assert save_state(tmp_path / "state.json", state)
+    found = json.loads((tmp_path / "state.json").read_text())
+    for name in ("filters", "places", "views"):
+        assert list(found[name]) == list(lines[10:])
+    content = {"version": 1, "filters": lines, "views": {line: {} for line in lines}}
+    loaded = load_state(written(tmp_path / "state.json", content))
+    assert loaded.filters == lines[10:]
+    assert list(loaded.views) == list(lines[10:])
+
+
+def test_the_context_that_was_left_last_is_the_last_to_be_forgotten() -> None:
+    state = State()
+    for number in range(50):
+        state = state.with_view(f"c{number}", {"n": number})
+    state = state.with_view("c0", {"n": 100}).with_view("new", {})
+    assert list(state.views)[-2:] == ["c0", "new"]
+    assert len(state.views) == 50
+    assert "c1" not in state.views
+    assert state.views["c0"] == {"n": 100}
+    assert state.view == {}
+
+
+def test_odd_text_survives(tmp_path: Path) -> None:
+    state = State(filters=("\udcff", "界\n\x1b"))
+    assert save_state(tmp_path / "state.json", state)
+    assert load_state(tmp_path / "state.json") == state
+
+
+@pytest.mark.parametrize("view", [{"a": float("nan")}, {"a": object()}])
+def test_a_view_that_is_no_json_is_a_mistake_of_the_caller_and_harms_nothing(
+    tmp_path: Path, view: dict[str, Any]
+) -> None:
+    path = tmp_path / "state.json"
+    assert save_state(path, FULL)
+    with pytest.raises((TypeError, ValueError)):
+        save_state(path, State(view=view))
+    assert load_state(path) == FULL
+
+
+def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert save_state(tmp_path / "file" / "state.json", FULL) is False
+    (tmp_path / "state.json").mkdir()
+    (tmp_path / "state.json" / "full").touch()
+    assert save_state(tmp_path / "state.json", FULL) is False
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "state.json"]
+    assert load_state(tmp_path / "state.json") == State()
+    assert load_state(tmp_path / "file" / "state.json") == State()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert save_state(tmp_path / "state.json", FULL) is False
+    assert save_state(tmp_path / "new" / "state.json", FULL) is False
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.json"
+    assert save_state(path, FULL)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert save_state(path, State()) is False
+    assert load_state(path) == FULL
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SAVER = """\
+import sys
+from pathlib import Path
+from kubectl_qos.config.state import State, save_state
+path, word = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for length in range(150):
+    assert save_state(path, State(theme=word, filters=(word * 40,) * (length % 50)))
+"""
+
+
+def test_processes_that_save_at_once_never_leave_a_broken_file(tmp_path: Path) -> None:
+    path = tmp_path / "kubectl-qos" / "state.json"
+    savers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(path), word],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for word in ("one", "other", "third")
+    ]
+    for saver in savers:
+        assert saver.stdout is not None
+        assert saver.stdout.readline() == "ready\n"
+    for saver in savers:
+        assert saver.stdin is not None
+        saver.stdin.write("go\n")
+        saver.stdin.flush()
+    seen = set()
+    while any(saver.poll() is None for saver in savers):
+        if path.exists():
+            found = json.loads(path.read_text())
+            assert set(found["filters"]) <= {found["theme"] * 40}
+            seen.add(found["theme"])
+    for saver in savers:
+        saver.communicate()
+        assert saver.returncode == 0
+    assert load_state(path).theme in seen | {"one", "other", "third"}
+    assert list(path.parent.iterdir()) == [path]
