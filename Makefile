@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 LOCK = .ci/dev-requirements.txt
 
-.PHONY: demo test check format lint types imports tests other-python golden bench binary lock pictures clean
+.PHONY: demo test check format lint types imports tests other-python browser golden bench binary lock pictures clean
 
 demo: $(VENV)/.installed  ## open the terminal UI on the embedded demo cluster
 	@$(BIN)/kubectl-qos --demo
 
-test: check tests other-python  ## every check and every test
+test: check browser tests other-python  ## every check and every test
 
 check: format lint types imports
 
@@ -47,6 +47,10 @@ other-python: $(VENV)/.installed
 	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
 	done
 
+browser:  ## Chromium from Debian's packages; without any the tests that need one are skipped
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { apt-get update && apt-get install -y --no-install-recommends chromium; }; } >/dev/null 2>&1 || true
+
 golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
 	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.gz \
 	  tests/golden/data/v*-dev.jsonl.gz tests/golden/data/quantity-dev.jsonl.gz
@@ -61,8 +65,9 @@ bench: $(VENV)/.installed  ## speed as ratios against named yardsticks
 binary: $(VENV)/.installed  ## a folder with a binary that needs no Python: dist/kubectl-qos
 	$(BIN)/pyinstaller --noconfirm --log-level WARN build.spec
 
-pictures: $(VENV)/.installed  ## the pictures of docs/
+pictures: $(VENV)/.installed  ## the pictures of docs/ and its table of keys
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_keys.py
 
 lock: $(VENV)/.installed  ## renew the locked versions of development
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

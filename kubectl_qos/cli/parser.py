@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from kubectl_qos.errors import UsageError
 
 OUTPUTS = ("wide", "json", "yaml", "csv", "name")
 RISKS = ("none", "low", "medium", "high", "next")
+WEB_PORT = 8767
 
 EXAMPLES = """\
 examples:
@@ -25,6 +26,7 @@ examples:
   kubectl qos can-i                          which rights you have, and what more would give
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
+  kubectl qos web --open                     the same UI in a browser
 """
 
 TOP_EXAMPLES = """\
@@ -67,6 +69,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return build().parse_args(arguments)
 
 
+def spelled(options: argparse.Namespace) -> list[str]:
+    """The flags of every command that were given, a word each: parsed anew, they say the same."""
+    words: dict[str, list[str]] = {}
+    for action in _shared()._actions:  # noqa: SLF001 - argparse has no public way to ask
+        if action.dest not in options:
+            continue
+        value, flag = getattr(options, action.dest), action.option_strings[-1]
+        if action.nargs != 0:
+            words[action.dest] = [f"{flag}={one}" for one in (value if isinstance(value, list) else [value])]
+        elif value == action.const:
+            words[action.dest] = [flag]
+    return [word for given in words.values() for word in given]
+
+
 def build() -> argparse.ArgumentParser:
     """The whole grammar."""
     shared = _shared()
@@ -79,6 +95,7 @@ def build() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    _add_readonly(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_top(commands, shared)
     _add_explain(commands, shared)
@@ -86,6 +103,7 @@ def build() -> argparse.ArgumentParser:
     _add_compare(commands, shared)
     _add_edit(commands, shared)
     _add_can_i(commands, shared)
+    _add_web(commands, shared)
     completion = _command(
         commands,
         shared,
@@ -224,6 +242,15 @@ def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) ->
         "Change requests and limits with a live preview; ends in a patch or manifest.",
     )
     edit.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
+    _add_readonly(edit)
+
+
+def _add_readonly(parser: _Parser) -> None:
+    parser.add_argument(
+        "--readonly",
+        action="store_true",
+        help="start the terminal UI without any way to change the cluster",
+    )
 
 
 def _add_can_i(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
@@ -243,6 +270,48 @@ def _add_can_i(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -
         metavar="wide|json|yaml",
         help="output format; wide has a row for each right",
     )
+
+
+def _add_web(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    web = _command(
+        commands,
+        shared,
+        "web",
+        "the terminal UI in a browser",
+        "Serve the terminal UI to browsers, each page with a process of its own that has your credentials, to"
+        " whoever has the URL that is printed. Needs pip install 'kubectl-qos[web]'.",
+    )
+    web.add_argument(
+        "--port",
+        type=_port,
+        default=WEB_PORT,
+        metavar="PORT",
+        help=f"where to listen, {WEB_PORT} if not said; 0 is any free port",
+    )
+    web.add_argument(
+        "--address",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen, 127.0.0.1 if not said: only this machine",
+    )
+    web.add_argument(
+        "--allow-host",
+        dest="allow_hosts",
+        action="append",
+        metavar="NAME",
+        help="a name that browsers reach it by, such as that of a reverse proxy; may repeat",
+    )
+    web.add_argument("--allow-writes", action="store_true", help="without it the UI starts with --readonly")
+    web.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to {_LAST_PORT}")
+    return int(text)
+
+
+_LAST_PORT: Final = 0xFFFF
 
 
 def _add_connection(shared: _Parser) -> None:

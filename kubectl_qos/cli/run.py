@@ -18,6 +18,7 @@ _COMMANDS = {
     "compare": "kubectl_qos.cli.compare",
     "can-i": "kubectl_qos.cli.can_i",
     "completion": "kubectl_qos.cli.completion",
+    "web": "kubectl_qos.cli.web",
 }
 
 
