@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
@@ -49,3 +50,7 @@ class DemoSource:
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
         return self._files.raw(pod)
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """What the demo says of a pod and its node."""
+        return self._files.events(pod)

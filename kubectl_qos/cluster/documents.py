@@ -1,4 +1,4 @@
-"""YAML and JSON documents taken apart: one or many, Lists, pods, workloads, nodes and pod metrics.
+"""YAML and JSON documents taken apart: one or many, Lists, pods, workloads, nodes, pod metrics and events.
 
 A bad document is named and left out: the good ones still answer. Not here: where the bytes come from
 (files.py), and what a problem is called (problems.py).
@@ -17,8 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from kubectl_qos.cluster import problems
+from kubectl_qos.cluster.nesting import DEEPEST, is_too_deep
 from kubectl_qos.cluster.workloads import WORKLOADS, pod_of_workload, template_path
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, decoder_of
 from kubectl_qos.k8s.sharing import Sharing
@@ -32,6 +34,7 @@ class Found:
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
     others: int = 0
     sharing: Sharing = field(default_factory=Sharing)
@@ -193,6 +196,8 @@ def _yaml_value(text: str, place: problems.Place) -> Any:
     """One YAML document as plain values. Raises InputError."""
     import yaml
 
+    if is_too_deep(text, _yaml_loader()):
+        raise InputError(f"{place}: not valid YAML: nested more than {DEEPEST:,} deep")
     try:
         return yaml.load(text, Loader=_yaml_loader())  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
@@ -244,6 +249,9 @@ def _take_object(kind: str, raw: Mapping[str, Any], found: Found) -> None:
         found.nodes[node.name] = node
     elif kind == "PodMetrics":
         found.usage |= usage_by_pod([convert(raw, PodMetrics)])
+    elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":
+        # Those of events.k8s.io are the same in other words; a resource of one's own may be called so too.
+        found.events.append(convert(raw, Event))
     else:
         found.others += 1
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.events import Event, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
@@ -72,6 +73,14 @@ class FileSource:
                         return raw
         raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
 
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """Those of a dump; manifests have none."""
+        return in_order(
+            event
+            for event in self._found.events
+            if is_about(event, pod) or is_of_node_memory(event, pod.node_name)
+        )
+
 
 def read(paths: Iterable[str], *, recursive: bool = False) -> Found:
     """Everything in files, folders and standard input (`-`); problems of documents are in the result.
@@ -91,7 +100,8 @@ def read(paths: Iterable[str], *, recursive: bool = False) -> Found:
         for other in others:
             first.add_note(str(other))
         raise first
-    what = f"{found.others} other objects" if found.others else "nothing"
+    no_pods = found.others + len(found.events)
+    what = f"{no_pods} other objects" if no_pods else "nothing"
     raise InputError(
         f"{', '.join(names) or 'the input'}: no pods found, {what}",
         hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",

@@ -35,7 +35,8 @@ class Following:
     """The feed of a live cluster.
 
     `read_usage` reads usage for a scope, of nodes that must be known before with `asks_nodes`; and
-    `configurations` the kubelets' settings, if they are wanted.
+    `configurations` the kubelets' settings, if they are wanted. What cannot be watched is asked for every
+    `refresh_seconds`, 15 if that is None.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Following:
         own_namespace: str | None,
         known: Known,
         ids: bool,
+        refresh_seconds: float | None = None,
     ) -> None:
+        self.refresh_seconds = refresh_seconds
         self._answers = answers
         self._scope = scope
         self._now = now
@@ -118,12 +121,12 @@ class Following:
         """Watch all pods (of the scope's node), or those of one namespace."""
         place = "pods" if namespace is None else f"namespaces/{segment(namespace)}/pods"
         fields = f"spec.nodeName={self._scope.node}" if self._scope.node else ""
-        question = Question(f"/api/v1/{place}", {"fieldSelector": fields})
+        question = Question(f"/api/v1/{place}", {"fieldSelector": fields}, self.refresh_seconds)
         self._start(Watch(self._answers, question, Pod, self._sharing.pod, _Pods(self, namespace)))
 
     def _watch_nodes(self) -> None:
         fields = f"metadata.name={self._scope.node}" if self._scope.node else ""
-        question = Question("/api/v1/nodes", {"fieldSelector": fields})
+        question = Question("/api/v1/nodes", {"fieldSelector": fields}, self.refresh_seconds)
         self._start(Watch(self._answers, question, NodeObject, self._sharing.node, _Nodes(self)))
 
     def _start(self, watch: Watch[T]) -> None:
@@ -182,7 +185,8 @@ class Following:
             if self._configurations is not None:
                 self._configurations.read(self._store.nodes())
                 self._store.set_kubelets(self._configurations.found)
-            self._measure.wait(max(USAGE_SECONDS, 3 * (time.monotonic() - began)))
+            every = self.refresh_seconds or USAGE_SECONDS
+            self._measure.wait(max(every, 3 * (time.monotonic() - began)))
 
     def _usage(self) -> Usage:
         try:
@@ -212,7 +216,8 @@ class _Link(Generic[T]):
         if error is None:
             self._store.note(f"watch {self._name}", None)
             return
-        remedy = f"grant watch on {self._name}; until then they are listed every {POLL_SECONDS:.0f} s"
+        seconds = self._following.refresh_seconds or POLL_SECONDS
+        remedy = f"grant watch on {self._name}; until then they are listed every {seconds:.0f} s"
         self._store.note(f"watch {self._name}", Missing(f"changes of {self._name}", str(error), remedy))
 
 

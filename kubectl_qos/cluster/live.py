@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.events import events_of
 from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.cluster.follow import Following
 from kubectl_qos.cluster.kubelets import KubeletConfigurations
@@ -22,6 +23,7 @@ from kubectl_qos.cluster.prefetch import Later
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot
@@ -37,7 +39,8 @@ class LiveSource:
     """The cluster behind a connection.
 
     With `only_ranking` what only single pods are explained by is left out: their ids, and what their kubelet
-    is configured with.
+    is configured with. Followed, usage and what cannot be watched are asked for every `refresh_seconds`, 15
+    if that is None.
     """
 
     is_live = True
@@ -50,8 +53,10 @@ class LiveSource:
         only_ranking: bool = False,
         known: Known = NOTHING_KNOWN,
         progress: Progress | None = None,
+        refresh_seconds: float | None = None,
     ) -> None:
         self._connection = connection
+        self._refresh_seconds = refresh_seconds
         self._only_ranking = only_ranking
         self._api = Api(connection, ids=not only_ranking)
         self._usage = usage
@@ -114,6 +119,7 @@ class LiveSource:
             own_namespace=self.default_namespace,
             known=self._known,
             ids=not self._only_ranking,
+            refresh_seconds=self._refresh_seconds,
         )
 
     def workload(self, kind: str, namespace: str, name: str) -> Pod:
@@ -130,6 +136,10 @@ class LiveSource:
         """The whole object as the server has it now."""
         path = path_of(pod.kind, pod.namespace, pod.name)
         return {"kind": pod.kind, **self._api.plain(path, f"{pod.kind} {pod.name}")}
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """What the cluster's events say now; they are kept for an hour by default."""
+        return events_of(self._api.answers, pod)
 
     def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
         """The pods asked for, and those that share a node with them."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from kubectl_qos.cluster.feed import Feed
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
@@ -42,4 +43,10 @@ class Source(Protocol):
         """The whole object behind a pod (the workload, for a template) as plain JSON.
 
         For manifests that keep what we do not read. Raises QosError if it is gone.
+        """
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """What happened to a pod, and to the memory of its node, the newest last.
+
+        Raises QosError where that cannot be had.
         """

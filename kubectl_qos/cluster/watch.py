@@ -86,10 +86,11 @@ class Sink(Protocol, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is followed: a path with selectors."""
+    """What is followed: a path with selectors; listed every `poll_seconds` where it may not be watched."""
 
     path: str
     query: Mapping[str, str]
+    poll_seconds: float | None = None
 
 
 class Watch(Generic[T]):
@@ -228,7 +229,7 @@ class Watch(Generic[T]):
                 raise
             self._may_watch = False
             self._sink.is_polled(error)
-            self._wake.wait(POLL_SECONDS)
+            self._wake.wait(self._question.poll_seconds or POLL_SECONDS)
             self._revision = ""
 
     def _take(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:

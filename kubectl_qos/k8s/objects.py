@@ -188,6 +188,7 @@ class ContainerStateTerminated(_Object, frozen=True):
     exit_code: int = 0
     reason: str = ""
     signal: int = 0
+    started_at: str | None = None
     finished_at: str | None = None
 
 

@@ -22,7 +22,7 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb on one resource; without an optional one its tier still gives what it says, but slower."""
+    """One verb on one resource; without an optional one its tier still works, slower or with less to say."""
 
     verb: str
     resource: str
@@ -126,6 +126,15 @@ TIERS: Final = (
             *(Right("get", name, "batch") for name in ("jobs", "cronjobs")),
             *(Right("get", name, "apps") for name in _APPS),
             Right("get", "replicationcontrollers"),
+        ),
+    ),
+    Tier(
+        "events",
+        "what happened to a pod",
+        (
+            Right("list", "events"),
+            # Those of nodes are in the namespace default.
+            Right("list", "events", where=Where.EVERYWHERE, optional=True),
         ),
     ),
     Tier(

@@ -7,13 +7,13 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.amounts import age, binary, escape
+from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.present.amounts import age, binary, duration, escape, parse_time
 from kubectl_qos.present.rows import PodRow, Rows, all_statuses, rows_of
 from kubectl_qos.present.words import (
     CLASS_MEANINGS,
@@ -23,6 +23,7 @@ from kubectl_qos.present.words import (
     sentence,
     step_sentence,
 )
+from kubectl_qos.qos import memory_qos
 from kubectl_qos.qos.class_steps import steps_to
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
@@ -64,8 +65,8 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     """One pod of a snapshot explained, with its rank on its node."""
     setup = snapshot.setup(pod.node_name)
     prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
-    neighbours = replace(snapshot, pods=tuple(one for one in snapshot.pods if one.node_name == pod.node_name))
-    rows = rows_of(neighbours, Scope())
+    neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
+    rows = rows_of(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
     return explain(prediction, row, rows, now)
 
@@ -199,7 +200,10 @@ def _cgroup(prediction: Prediction) -> Section:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
         if container.process_path != container.cgroup.path:
             lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
-    return Section("cgroup", f"v{version}, {driver} driver", tuple(lines))
+    answer = f"v{version}, {driver} driver"
+    if version != 1:
+        answer += f", MemoryQoS {'on' if memory_qos.is_enforced(prediction.setup) else 'off'}"
+    return Section("cgroup", answer, tuple(lines))
 
 
 def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
@@ -229,7 +233,9 @@ def _swap(prediction: Prediction) -> Section | None:
         value = container.cgroup.files.get("memory.swap.max")
         if value is not None:
             shown = value if value == "max" else binary(int(value))
-            lines.append(Line(f"{escape(container.name)}  {shown}"))
+            reason = container.cgroup.reasons.get("memory.swap.max")
+            why = sentence(reason) if reason is not None else ""
+            lines.append(Line(f"{escape(container.name)}  {shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
@@ -268,34 +274,105 @@ def _resize(prediction: Prediction) -> Section:
         if restarts:
             lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
     lines.append(Line("oom_score_adj changes only when a container restarts"))
+    lines += _resize_under_way(prediction.pod.status)
     return Section("Resize", "cpu and memory may change in place", tuple(lines))
 
 
+def _resize_under_way(status: PodStatus) -> Iterable[Line]:
+    """What the kubelet says of a resize that was asked for: by conditions, until 1.32 by a word."""
+    if status.resize:
+        yield Line(f"a resize is {escape(status.resize)}")
+    for condition in status.conditions or ():
+        if condition.type in _RESIZES and condition.status == "True":
+            why = f": {escape(condition.reason)}" if condition.reason else ""
+            yield Line(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
+
+
+_RESIZES: Final = {
+    "PodResizePending": "a resize waits",
+    "PodResizeInProgress": "a resize is under way",
+}
+
+
 def _history(prediction: Prediction, now: datetime) -> Section | None:
-    statuses = all_statuses(prediction.pod)
-    if not statuses:
+    pod = prediction.pod
+    statuses, disruptions = all_statuses(pod), list(_disruptions(pod.status))
+    if not statuses and not disruptions:
         return None
     restarts = sum(status.restart_count for status in statuses)
-    lines = [line for status in statuses for line in _ends(status, now)]
-    evicted = prediction.pod.status.reason == "Evicted"
-    if evicted:
-        lines.append(Line("the pod was evicted"))
+    lines = [Line(text) for text in disruptions]
+    lines += [line for status in statuses for line in _states(status, now)]
+    if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in _ends(statuses)):
+        lines.append(Line(_NO_PROOF))
     answer = "never restarted" if not restarts else f"restarted {restarts} time{'s' if restarts > 1 else ''}"
+    if pod.status.reason == "Evicted":
+        answer = f"evicted, {answer}"
     return Section("History", answer, tuple(lines))
 
 
-def _ends(status: ContainerStatus, now: datetime) -> Iterable[Line]:
+SIGKILLED: Final = 137
+"""128 and the number of the signal, as a shell says it."""
+
+_NO_PROOF: Final = (
+    "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many a victim of the"
+    " kernel ends as Error, and SIGKILL has other senders; the node's kernel log tells"
+)
+_DISRUPTIONS: Final = {
+    "TerminationByKubelet": "its kubelet ended it: node pressure, a shutdown or room for a critical pod",
+    "PreemptionByScheduler": "the scheduler gave its place to a pod of higher priority",
+    "EvictionByEvictionAPI": "it was evicted through the API, as a drain does it: not for memory",
+    "DeletionByTaintManager": "a taint of its node drove it away",
+    "DeletionByPodGC": "it was deleted because its node is gone",
+}
+"""k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
+
+
+def _disruptions(status: PodStatus) -> Iterable[str]:
+    """Why the pod as a whole had to go. One that ends well on SIGTERM has no reason Evicted to tell."""
+    if status.reason == "Evicted":
+        yield "its kubelet evicted it"
+    for condition in status.conditions or ():
+        if condition.type == "DisruptionTarget" and condition.status == "True":
+            meaning = _DISRUPTIONS.get(condition.reason, "it was disrupted")
+            yield f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning
+            if condition.message:
+                yield escape(condition.message)
+
+
+def _ends(statuses: Iterable[ContainerStatus]) -> Iterable[ContainerStateTerminated]:
+    for status in statuses:
+        for state in (status.state, status.last_state):
+            if state is not None and state.terminated is not None:
+                yield state.terminated
+
+
+def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
+    name = escape(status.name)
+    waiting = status.state.waiting if status.state is not None else None
+    if waiting is not None:
+        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
     for word, state in (("ended", status.state), ("last ended", status.last_state)):
         end = state.terminated if state is not None else None
-        if end is not None and (end.exit_code or end.reason == "OOMKilled"):
-            when = f" {age(end.finished_at, now)} ago" if end.finished_at else ""
+        if end is not None:
             reason = escape(end.reason or "without a reason")
-            note = ""
-            if end.reason == "OOMKilled":
-                note = "killed for memory"
-            elif end.exit_code == 137:
-                note = "SIGKILL: perhaps for memory, the reason alone does not say"
-            yield Line(f"{escape(status.name)} {word} {reason}, exit code {end.exit_code}{when}", note)
+            yield Line(f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end))
+
+
+def _when(end: ContainerStateTerminated, now: datetime) -> str:
+    """How long ago, and after how long."""
+    ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
+    started, finished = parse_time(end.started_at), parse_time(end.finished_at)
+    if started is None or finished is None or finished < started:
+        return ago
+    return f"{ago} after {duration(int((finished - started).total_seconds()))}"
+
+
+def _meaning(end: ContainerStateTerminated) -> str:
+    if end.reason == "OOMKilled":
+        return "killed for memory: its own limit, its pod's or the node's"
+    if end.exit_code == SIGKILLED:
+        return "SIGKILL: perhaps for memory, the reason alone does not say"
+    return ""
 
 
 def _assumed(prediction: Prediction, rows: Rows) -> Section | None:

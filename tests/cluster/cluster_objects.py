@@ -71,6 +71,15 @@ def metrics(name: str, memory: str, *, namespace: str = "shop") -> dict[str, Any
 
 
 @cache
+def recorded_events() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """The events of real nodes, one out of memory and one evicting pods, each with which it was."""
+    lines = map(json.loads, (NODE_1 / "events.jsonl").read_text().splitlines())
+    return tuple(
+        (line["recording"], {"kind": "Event", "apiVersion": "v1", **line["event"]}) for line in lines
+    )
+
+
+@cache
 def recorded_pods() -> tuple[dict[str, Any], ...]:
     """The pods of a real node as its API server had them."""
     lines = (NODE_1 / "measured-systemd.jsonl").read_text().splitlines()

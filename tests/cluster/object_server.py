@@ -12,10 +12,10 @@ from tests.cluster.https_server import Answer, Request
 
 Object = Mapping[str, Any]
 _ITEM = re.compile(
-    r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>pods|nodes)(?:/(?P<name>[^/]+))?"
+    r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>pods|nodes|events)(?:/(?P<name>[^/]+))?"
     r"|/apis/metrics\.k8s\.io/v1beta1/(?:namespaces/(?P<of_namespace>[^/]+)/)?(?P<metrics>pods)"
 )
-_KINDS = {"pods": "PodList", "nodes": "NodeList", "metrics": "PodMetricsList"}
+_KINDS = {"pods": "PodList", "nodes": "NodeList", "events": "EventList", "metrics": "PodMetricsList"}
 
 
 class ObjectServer:
@@ -30,12 +30,14 @@ class ObjectServer:
         *,
         pods: Iterable[Object] = (),
         nodes: Iterable[Object] = (),
+        events: Iterable[Object] = (),
         metrics: Iterable[Object] | None = None,
         others: Mapping[str, Object] | None = None,
         version: str = "v1.36.2",
     ) -> None:
         self.pods = sorted(pods, key=_place)
         self.nodes = sorted(nodes, key=_place)
+        self.events = sorted(events, key=_place)
         self.metrics = None if metrics is None else sorted(metrics, key=_place)
         self.others = dict(others or {})
         self.faults: dict[str, Answer | Callable[[Request], Answer | None]] = {}
@@ -70,7 +72,7 @@ class ObjectServer:
             return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if match["metrics"]:
             return self._list("metrics", self.metrics or (), match["of_namespace"], request)
-        objects = self.pods if match["resource"] == "pods" else self.nodes
+        objects = {"pods": self.pods, "nodes": self.nodes, "events": self.events}[match["resource"]]
         if match["name"]:
             return _one(match["resource"], objects, match["namespace"], match["name"])
         return self._list(match["resource"], objects, match["namespace"], request)

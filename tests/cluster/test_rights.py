@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -210,6 +211,8 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
         for scope in (Scope(), Scope(namespace="shop"), Scope(node="worker-0")):
             for found in source.snapshot(scope).pods:
                 source.raw(found)
+                with suppress(ApiError):
+                    source.events(found)
     source.pod("shop", "of-worker-0")
     for kind in WORKLOADS:
         source.raw(source.workload(kind, "shop", "x"))

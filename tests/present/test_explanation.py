@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.objects import PodStatus, convert
 from kubectl_qos.k8s.oci_runtime import OciRuntime
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
 from kubectl_qos.present.structured import to_json, to_yaml
@@ -132,3 +135,96 @@ def test_the_processes_of_crun_are_a_level_below() -> None:
     lines = {line.text: line.note for line in _cgroup(on(one("requests: {memory: 1Gi}"), node=node)).lines}
     assert lines["container/"] == "its processes, by crun"
     assert "linear curve" in lines["cpu.weight = 1"]
+
+
+def with_status(name: str, **status: object) -> str:
+    """A pod of the demo explained whose status says this, in the API's own form."""
+    pod = next(pod for pod in DEMO.pods if pod.name == name)
+    changed = msgspec.structs.replace(pod, status=convert({"phase": "Running", **status}, PodStatus))
+    pods = tuple(changed if one is pod else one for one in DEMO.pods)
+    return " ".join(explained(name, replace(DEMO, pods=pods)).split())
+
+
+def container(**state: object) -> dict[str, object]:
+    return {"containerStatuses": [{"name": "c", **state}]}
+
+
+def ended(reason: str, code: int, **times: str) -> dict[str, object]:
+    return {"terminated": {"reason": reason, "exitCode": code, **times}}
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (
+            {"startedAt": "2026-11-20T10:00:00Z", "finishedAt": "2026-11-20T11:00:00Z"},
+            "exit code 1, 60m ago after 60m",
+        ),
+        ({"finishedAt": "2026-11-20T11:00:00Z"}, "exit code 1, 60m ago Assumed"),
+        ({"startedAt": "2026-11-20T10:00:00Z"}, "exit code 1 Assumed"),
+        (
+            {"startedAt": "2026-11-20T11:30:00Z", "finishedAt": "2026-11-20T11:00:00Z"},
+            "exit code 1, 60m ago Assumed",
+        ),
+        ({"startedAt": "long ago", "finishedAt": "lately"}, "exit code 1, <unknown> ago Assumed"),
+    ],
+)
+def test_an_end_has_its_time_and_how_long_it_ran(times: dict[str, str], said: str) -> None:
+    assert said in with_status("db-0", **container(lastState=ended("Error", 1, **times)))
+
+
+def test_ends_of_this_and_the_last_run_are_both_told() -> None:
+    text = with_status(
+        "db-0", **container(restartCount=2, state=ended("Completed", 0), lastState=ended("OOMKilled", 137))
+    )
+    assert "History restarted 2 times c ended Completed, exit code 0 c last ended OOMKilled" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "warned"),
+    [("OOMKilled", 137, True), ("OOMKilled", 0, True), ("Error", 137, True), ("Error", 1, False)],
+)
+def test_what_proves_nothing_is_said_to(reason: str, code: int, warned: bool) -> None:
+    text = with_status("db-0", **container(lastState=ended(reason, code)))
+    assert ("neither OOMKilled nor exit code 137 proves what happened" in text) is warned
+
+
+def test_a_container_that_waits_says_for_what() -> None:
+    text = with_status("db-0", **container(state={"waiting": {"reason": "CrashLoopBackOff"}}))
+    assert "c waits: CrashLoopBackOff" in text
+
+
+def test_an_eviction_is_told_by_reason_or_by_condition_alone() -> None:
+    """A pod that ends well on SIGTERM has no reason Evicted; only the condition tells."""
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    by_reason = with_status("db-0", reason="Evicted")
+    assert "History evicted, never restarted its kubelet evicted it" in by_reason
+    by_condition = with_status("db-0", phase="Succeeded", conditions=[condition | {"message": "low on x"}])
+    assert "its kubelet ended it: node pressure" in by_condition
+    assert "(TerminationByKubelet) low on x" in by_condition
+    assert "its kubelet ended it" not in with_status("db-0", conditions=[condition | {"status": "False"}])
+    drained = with_status("db-0", conditions=[condition | {"reason": "EvictionByEvictionAPI"}])
+    assert "not for memory" in drained
+    assert "it was disrupted (Odd)" in with_status("db-0", conditions=[condition | {"reason": "Odd"}])
+
+
+def test_a_resize_that_waits_is_told() -> None:
+    condition = {
+        "type": "PodResizePending",
+        "status": "True",
+        "reason": "Deferred",
+        "message": "Node didn't have enough resource: memory",
+    }
+    text = with_status("db-0", conditions=[condition])
+    assert "a resize waits: Deferred Node didn't have enough resource: memory" in text
+    assert "a resize" not in with_status("db-0", conditions=[condition | {"status": "False"}]).replace(
+        "a resize may not", ""
+    )
+    assert "a resize is Infeasible" in with_status("db-0", resize="Infeasible")
+
+
+@pytest.mark.parametrize(("gates", "said"), [({}, "MemoryQoS off"), ({"MemoryQoS": True}, "MemoryQoS on")])
+def test_whether_memory_qos_is_on_is_said(gates: dict[str, bool], said: str) -> None:
+    release = Release.of("1.36", gates)
+    section = _cgroup(predict(one("requests: {memory: 1Gi}"), MACHINE, release=release))
+    assert section.answer == f"v2, systemd driver, {said}"

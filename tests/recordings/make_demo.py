@@ -598,6 +598,84 @@ ROWS = [
 ]
 
 
+@dataclass(frozen=True)
+class Happening:
+    """One event of the demo; `first` and `last` are minutes before its noon, a pod is `namespace/name`."""
+
+    about: str
+    reason: str
+    message: str
+    last: float
+    first: float = 0
+    count: int = 1
+    component: str = "kubelet"
+    type: str = "Warning"
+    container: str = ""
+
+
+HAPPENINGS = [
+    # worker-2 ran out of memory once, and is short of it again.
+    Happening("worker-2", "SystemOOM", "System OOM encountered, victim process: crunch, pid: 48213", 144),
+    Happening(
+        "worker-2",
+        "NodeHasInsufficientMemory",
+        "Node worker-2 status is now: NodeHasInsufficientMemory",
+        47,
+        type="Normal",
+    ),
+    Happening("worker-2", "EvictionThresholdMet", "Attempting to reclaim memory", 1, 47, 14),
+    Happening(
+        "batch/crunch-x2k9f",
+        "Scheduled",
+        "Successfully assigned batch/crunch-x2k9f to worker-2",
+        576,
+        component="default-scheduler",
+        type="Normal",
+    ),
+    Happening(
+        "batch/crunch-x2k9f", "Started", "Container started", 144, 576, 4, type="Normal", container="c"
+    ),
+    Happening(
+        "batch/crunch-x2k9f",
+        "BackOff",
+        "Back-off restarting failed container c in pod crunch-x2k9f_batch",
+        144,
+        300,
+        5,
+        container="c",
+    ),
+    Happening(
+        "shop/api-7d9c5b6f8-x2mzq",
+        "Unhealthy",
+        "Readiness probe failed: context deadline exceeded",
+        3,
+        22,
+        6,
+        container="c",
+    ),
+    Happening(
+        "team-a/debug-shell",
+        "Scheduled",
+        "Successfully assigned team-a/debug-shell to worker-2",
+        29,
+        component="default-scheduler",
+        type="Normal",
+    ),
+    Happening("team-a/debug-shell", "Started", "Container started", 29, type="Normal", container="a"),
+    Happening("team-a/debug-shell", "Started", "Container started", 29, type="Normal", container="b"),
+    Happening(
+        "ml/huge-0",
+        "FailedScheduling",
+        "0/4 nodes are available: 1 Insufficient cpu, 4 Insufficient memory. no new claims to deallocate,"
+        " preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.",
+        1,
+        144,
+        29,
+        component="default-scheduler",
+    ),
+]
+
+
 def make() -> str:
     """The demo cluster as one JSON List."""
     recorded = {}
@@ -610,6 +688,7 @@ def make() -> str:
         items.append(_pod(row, recorded[row.base]))
         if row.usage:
             items.append(_metrics(row))
+    items += map(_event, HAPPENINGS)
     return json.dumps({"kind": "List", "apiVersion": "v1", "items": items}, indent=1) + "\n"
 
 
@@ -632,6 +711,14 @@ def _node(name: str, recorded: Json) -> Json:
     return node
 
 
+def _labels(row: Row) -> Json:
+    kind, _, name = row.owner.partition("/")
+    labels = {"app": name or row.name}
+    if kind == "ReplicaSet":
+        labels["pod-template-hash"] = name.rpartition("-")[2]
+    return labels
+
+
 def _pod(row: Row, recorded: Json) -> Json:
     pod = copy.deepcopy(recorded)
     old = pod["metadata"]
@@ -648,7 +735,7 @@ def _pod(row: Row, recorded: Json) -> Json:
         "namespace": row.namespace,
         "uid": _uid(row.namespace + row.name),
         "creationTimestamp": _time(row.days),
-        "labels": {"app": row.owner.partition("/")[2] or row.name},
+        "labels": _labels(row),
     }
     if kept:
         metadata["annotations"] = kept
@@ -714,13 +801,19 @@ def _status(row: Row, pod: Json) -> Json:
                     "terminated": {
                         "exitCode": codes[row.end],
                         "reason": row.end,
+                        "startedAt": _time(row.days * 3 / 8),
                         "finishedAt": _time(row.days / 4),
                     }
                 }
                 one["state" if row.phase in {"Succeeded", "Failed"} else "lastState"] = end
             elif row.phase in {"Succeeded", "Failed"} and "running" in one["state"]:
                 one["state"] = {
-                    "terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": _time(row.days / 4)}
+                    "terminated": {
+                        "exitCode": 0,
+                        "reason": "Completed",
+                        "startedAt": _time(row.days * 3 / 8),
+                        "finishedAt": _time(row.days / 4),
+                    }
                 }
             if "running" in one.get("state", {}):
                 one["state"] = {"running": {"startedAt": _time(row.days)}}
@@ -753,6 +846,30 @@ def _metrics(row: Row) -> Json:
             {"name": name, "usage": {"cpu": "12m", "memory": f"{mebibytes << 10}Ki"}}
             for name, mebibytes in row.usage.items()
         ],
+    }
+
+
+def _event(happening: Happening) -> Json:
+    namespace, _, name = happening.about.rpartition("/")
+    first, last = _time((happening.first or happening.last) / 1440), _time(happening.last / 1440)
+    digest = hashlib.sha256(f"{happening}".encode()).hexdigest()[:16]
+    about: Json = {"kind": "Pod", "namespace": namespace, "name": name, "uid": _uid(namespace + name)}
+    if not namespace:
+        about = {"kind": "Node", "name": name, "uid": name}
+    if happening.container:
+        about["fieldPath"] = f"spec.containers{{{happening.container}}}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{digest}", "namespace": namespace or "default"},
+        "involvedObject": about,
+        "type": happening.type,
+        "reason": happening.reason,
+        "message": happening.message,
+        "source": {"component": happening.component},
+        "count": happening.count,
+        "firstTimestamp": first,
+        "lastTimestamp": last,
     }
 
 

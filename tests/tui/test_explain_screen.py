@@ -1,20 +1,42 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import Line, Section, explain_pod, text_lines
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen, section_layout
 from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
-from tests.tui.sources import demo, pod_named, press, screen_text, settled
+from tests.tui.sources import (
+    ScriptedSource,
+    app_of,
+    demo,
+    pod_named,
+    press,
+    screen_text,
+    settled,
+    until,
+    with_usage,
+    without,
+)
 
 POD = "api-7d9c5b6f8-x2mzq"
 
@@ -25,6 +47,68 @@ async def pilot() -> AsyncIterator[Pilot[Any]]:
         await settled(found)
         await press(found, "d")
         yield found
+
+
+async def explain(pilot: Pilot[Any], name: str) -> ExplainScreen:
+    """Open the explanation of a pod."""
+    facts = app_of(pilot).facts
+    assert facts is not None
+    screen = ExplainScreen(pod_named(facts.snapshot, name), facts)
+    pilot.app.push_screen(screen)
+    await until(pilot, lambda: pilot.app.screen is screen)
+    return screen
+
+
+@asynccontextmanager
+async def explaining(
+    source: ScriptedSource, name: str = POD, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Pilot[Any]]:
+    async with QosApp(source, Scope()).run_test(size=size) as pilot:
+        await settled(pilot)
+        await explain(pilot, name)
+        yield pilot
+
+
+async def refresh(pilot: Pilot[Any]) -> None:
+    """Ask again, and wait until the screen shows what was answered."""
+    before = app_of(pilot).facts
+    await press(pilot, "r")
+    await settled(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, ExplainScreen)
+    await until(pilot, lambda: app_of(pilot).facts is not before and screen._facts is app_of(pilot).facts)
+
+
+def titles(pilot: Pilot[Any]) -> dict[str, str]:
+    """The title of each section and its answer."""
+    return {fold.title._title: fold.title.answer for fold in pilot.app.screen.query(Fold)}
+
+
+def subject(pilot: Pilot[Any]) -> str:
+    return str(pilot.app.screen.query_one("#subject", Static).render())
+
+
+def event(reason: str, message: str = "") -> Event:
+    when = "2026-11-20T11:59:00Z"
+    return Event(type="Warning", reason=reason, message=message, last_timestamp=when)
+
+
+def with_restarts(snapshot: Snapshot, name: str, count: int, uid: str | None = None) -> Snapshot:
+    """The snapshot in which a pod's first container restarted so often; with a uid, in another pod."""
+    old = pod_named(snapshot, name)
+    first, *others = old.status.container_statuses or ()
+    status = msgspec.structs.replace(
+        old.status,
+        container_statuses=(msgspec.structs.replace(first, restart_count=count), *others),
+    )
+    metadata = msgspec.structs.replace(old.metadata, uid=uid or old.metadata.uid)
+    new = msgspec.structs.replace(old, status=status, metadata=metadata)
+    return replace(snapshot, pods=tuple(new if pod is old else pod for pod in snapshot.pods))
+
+
+def questions() -> list[threading.Thread]:
+    """What is under way in the background."""
+    return [thread for thread in threading.enumerate() if thread.name == "qos-question"]
 
 
 def documents(pilot: Pilot[Any]) -> str:
@@ -42,7 +126,8 @@ async def test_it_says_all_that_the_command_line_says(pilot: Pilot[Any]) -> None
         for line in section.lines:
             assert " ".join(line.text.split()) in shown
             assert " ".join(line.note.split()) in shown
-    titles = [str(fold.title.render()) for fold in pilot.app.screen.query(Fold)]
+    *titles, events = [str(fold.title.render()) for fold in pilot.app.screen.query(Fold)]
+    assert "Events" in events
     for section, title in zip(explanation.sections, titles, strict=True):
         assert section.title in title
         assert section.answer in title
@@ -103,7 +188,9 @@ async def test_it_is_copied_as_the_command_line_prints_it(pilot: Pilot[Any]) -> 
     await press(pilot, "c")
     snapshot = demo()
     explanation = explain_pod(pod_named(snapshot, POD), snapshot, DEMO_TIME)
-    assert pilot.app.clipboard == "\n".join(text_lines(explanation))
+    said, events = pilot.app.clipboard.split("\n\nEvents ")
+    assert said == "\n".join(text_lines(explanation))
+    assert "readiness probe failed" in events.lower()
 
 
 async def test_e_edits_the_same_pod(pilot: Pilot[Any]) -> None:
@@ -117,11 +204,8 @@ async def test_e_edits_the_same_pod(pilot: Pilot[Any]) -> None:
 async def test_pods_of_every_kind_can_be_explained() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        app = pilot.app
-        assert isinstance(app, QosApp)
         for pod in demo().pods[::4]:
-            app.explain(pod)
-            await pilot.pause()
+            await explain(pilot, pod.name)
             assert pod.name in screen_text(pilot)
             await press(pilot, "escape")
 
@@ -151,3 +235,307 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
             for line in section_layout(section)(width):
                 has_long_word = any(len(word) > width - 8 for word in line.text.split())
                 assert len(line.text) <= max(width, 24) or has_long_word
+
+
+async def test_events_are_asked_for_beside_what_is_already_shown() -> None:
+    source = ScriptedSource(demo())
+    source.told = (event("SystemOOM", "victim process: x"), event("BackOff", "again"))
+    source.hold_events.clear()
+    async with explaining(source) as pilot:
+        assert titles(pilot)["Events"] == "asking …"
+        assert "rank 1 of 17" in screen_text(pilot)
+        assert "SystemOOM" not in documents(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen.query(FoldTitle).first().folded, "keys are answered meanwhile"
+        source.hold_events.set()
+        await until(pilot, lambda: titles(pilot)["Events"] != "asking …")
+        assert titles(pilot)["Events"] == ("2, 2 of them warnings, the newest 60s ago; asked at 12:00:00 UTC")
+        assert "SystemOOM: the node itself ran out of memory" in documents(pilot)
+        assert [pod.name for pod in source.told_about] == [POD]
+
+
+async def test_r_asks_for_the_events_again() -> None:
+    source = ScriptedSource(demo())
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        source.told = (event("BackOff", "again"),)
+        source.later(60)
+        await refresh(pilot)
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        assert titles(pilot)["Events"].endswith("the newest 2m ago; asked at 12:01:00 UTC")
+        source.told = QosError("the connection was lost")
+        source.later(1)
+        await refresh(pilot)
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        assert "BackOff" not in documents(pilot)
+        assert len(source.told_about) == 3
+
+
+async def test_while_asked_again_what_was_told_stays() -> None:
+    source = ScriptedSource(demo())
+    source.told = (event("BackOff", "again"),)
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        source.hold_events.clear()
+        source.later(1)
+        await refresh(pilot)
+        assert titles(pilot)["Events"] == "asking …"
+        assert "again" in documents(pilot)
+        source.later(1)
+        await refresh(pilot)
+        assert len(source.told_about) == 2, "one question at a time"
+        source.hold_events.set()
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+
+
+async def test_a_refusal_is_said_with_the_right_that_is_missing() -> None:
+    source = ScriptedSource(demo())
+    source.told = ApiError("Error from server (Forbidden): no", status=403, hint="grant list on events")
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        assert "the list of the pod's events is missing: Error from server (Forbidden): no" in documents(
+            pilot
+        )
+        assert "(grant list on events)" in documents(pilot)
+
+
+async def test_a_defect_of_a_source_does_not_leave_the_question_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ScriptedSource(demo())
+    monkeypatch.setattr(source, "events", lambda _: 1 // 0)
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        assert "unexpected ZeroDivisionError" in documents(pilot)
+
+
+async def test_an_answer_after_the_screen_was_left_is_dropped() -> None:
+    source = ScriptedSource(demo())
+    source.hold_events.clear()
+    async with explaining(source) as pilot:
+        left = pilot.app.screen
+        await press(pilot, "escape")
+        assert pilot.app.screen is not left
+        (thread,) = questions()
+        source.told = (event("BackOff"),)
+        source.hold_events.set()
+        await until(pilot, lambda: not thread.is_alive())
+        assert not left.is_attached
+        await explain(pilot, POD)
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+
+
+async def test_an_answer_to_a_question_given_up_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = demo()
+    source = ScriptedSource(before, with_restarts(before, POD, 0, uid="another"))
+    held = threading.Event()
+
+    def told(pod: Pod) -> tuple[Event, ...]:
+        if pod.metadata.uid != "another":
+            assert held.wait(10)
+            return (event("Old"),)
+        return event("New"), event("New", "too")
+
+    monkeypatch.setattr(source, "events", told)
+    async with explaining(source) as pilot:
+        (late,) = questions()
+        await refresh(pilot)
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("2, "))
+        held.set()
+        await until(pilot, lambda: not late.is_alive())
+        assert titles(pilot)["Events"].startswith("2, ")
+
+
+async def test_the_demo_answers_at_once() -> None:
+    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await explain(pilot, "huge-0")
+        assert titles(pilot)["Events"] == "1, 1 of them a warning, the newest 60s ago"
+        assert "what pods use does not count" in documents(pilot)
+        await press(pilot, "escape")
+        await explain(pilot, "db-2")
+        assert titles(pilot)["Events"] == "<none>"
+
+
+async def test_text_of_a_server_is_data() -> None:
+    source = ScriptedSource(demo())
+    source.told = (event("[bold]Odd[/bold]", "one\x1b[31m [red]two[/red]"),)
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        await press(pilot, "G")
+        shown = screen_text(pilot)
+        assert "[bold]Odd[/bold]" in shown
+        assert "one\\x1b[31m [red]two[/red]" in shown
+
+
+async def test_it_follows_the_pod() -> None:
+    before = demo()
+    after = with_usage(with_restarts(before, POD, 9), POD, 64 << 20)
+    async with explaining(ScriptedSource(before, after)) as pilot:
+        assert titles(pilot)["OOM"].startswith("rank 1 of 17")
+        assert "as of" not in subject(pilot)
+        said = subject(pilot)
+        await refresh(pilot)
+        assert not titles(pilot)["OOM"].startswith("rank 1 of 17")
+        assert titles(pilot)["History"] == "restarted 9 times"
+        assert subject(pilot) == said
+        await press(pilot, "c")
+        assert "restarted 9 times" in pilot.app.clipboard
+        await press(pilot, "e")
+        assert isinstance(pilot.app.screen, EditScreen)
+
+
+async def test_folds_focus_and_place_stay_while_it_follows() -> None:
+    before = demo()
+    changed = [with_usage(with_restarts(before, POD, count), POD, count << 20) for count in (9, 10)]
+    source = ScriptedSource(before, *changed)
+    async with explaining(source, size=(80, 24)) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        await press(pilot, "tab", "enter", "tab")
+        assert pilot.app.screen.query(FoldTitle)[1]._title == "OOM"
+        scroll = pilot.app.screen.query_one(TextScroll)
+        scroll.scroll_to(y=9, animate=False)
+        await pilot.pause()
+        focused = pilot.app.focused
+        folded = [title.folded for title in pilot.app.screen.query(FoldTitle)]
+        assert sum(folded) == 1
+        assert scroll.scroll_offset.y == 9
+        for count in (9, 10):
+            await refresh(pilot)
+            assert titles(pilot)["History"] == f"restarted {count} times"
+            assert pilot.app.focused is focused
+            assert [title.folded for title in pilot.app.screen.query(FoldTitle)] == folded
+            assert scroll.scroll_offset.y == 9
+            hidden = [document.display for document in pilot.app.screen.query(Document)]
+            assert hidden.count(False) >= 1
+
+
+async def test_sections_come_and_go_in_their_order() -> None:
+    before = demo()
+    old = pod_named(before, POD)
+    bare = msgspec.structs.replace(
+        old, status=msgspec.structs.replace(old.status, container_statuses=None, init_container_statuses=None)
+    )
+    without_history = replace(before, pods=tuple(bare if pod is old else pod for pod in before.pods))
+    async with explaining(ScriptedSource(before, without_history, before)) as pilot:
+        whole = list(titles(pilot))
+        for title in pilot.app.screen.query(FoldTitle):
+            if title._title == "History":
+                title.focus()
+        await refresh(pilot)
+        await pilot.pause()
+        assert list(titles(pilot)) == [title for title in whole if title != "History"]
+        assert isinstance(pilot.app.focused, FoldTitle)
+        await refresh(pilot)
+        await pilot.pause()
+        assert list(titles(pilot)) == whole
+        assert "last ended OOMKilled" in documents(pilot)
+
+
+def _noted(painted: list[Any], widget: Any, *_: Any, **__: Any) -> Any:
+    painted.append(widget)
+    return widget
+
+
+async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ScriptedSource(demo())
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        painted: list[FoldTitle | Document] = []
+        for widget in (*pilot.app.screen.query(FoldTitle), *pilot.app.screen.query(Document)):
+            monkeypatch.setattr(widget, "refresh", partial(_noted, painted, widget))
+        source.hold_events.clear()
+        source.later(1)
+        await refresh(pilot)
+        assert [title._title for title in painted if isinstance(title, FoldTitle)] == ["Events"] * len(
+            painted
+        )
+        assert painted, "the question is"
+        source.hold_events.set()
+
+
+async def test_a_pod_that_is_gone_stays_as_it_was_last() -> None:
+    before = demo()
+    source = ScriptedSource(before, without(before, POD), without(before, POD), before)
+    async with explaining(source) as pilot:
+        said, shown = subject(pilot), documents(pilot)
+        source.later(65)
+        await refresh(pilot)
+        assert subject(pilot) == f"{said}, gone since 12:01:05 UTC; as it was last"
+        assert documents(pilot) == shown
+        source.later(60)
+        await refresh(pilot)
+        assert "gone since 12:01:05 UTC" in subject(pilot), "the first time that it was not there"
+        await press(pilot, "c")
+        assert pilot.app.clipboard.startswith(subject(pilot))
+        await refresh(pilot)
+        assert subject(pilot) == said
+
+
+async def test_another_pod_of_that_name_is_called_one() -> None:
+    before = demo()
+    source = ScriptedSource(before, with_restarts(before, POD, 0, uid="another"))
+    async with explaining(source) as pilot:
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        said = subject(pilot)
+        source.later(5)
+        source.told = (event("Started"),)
+        await refresh(pilot)
+        assert subject(pilot) == f"{said}, another pod of that name since 12:00:05 UTC"
+        assert titles(pilot)["History"] == "never restarted"
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        assert source.told_about[-1].metadata.uid == "another"
+
+
+async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = demo()
+    held, began = threading.Event(), threading.Event()
+    worked: list[int] = []
+
+    def slowly(*arguments: Any) -> Any:
+        worked.append(1)
+        began.set()
+        assert held.wait(10)
+        return explain_pod(*arguments)
+
+    async with explaining(ScriptedSource(before)) as pilot:
+        monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", slowly)
+        app = app_of(pilot)
+        assert app.facts is not None
+        for count in range(5, 15):
+            app.facts = replace(app.facts, snapshot=with_restarts(before, POD, count))
+            await pilot.pause()
+        assert began.is_set()
+        assert titles(pilot)["History"] == "restarted 2 times"
+        held.set()
+        await until(pilot, lambda: titles(pilot)["History"] == "restarted 14 times")
+        assert len(worked) == 2
+
+
+async def test_a_defect_is_said_and_what_was_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ScriptedSource(demo())
+    async with explaining(source) as pilot:
+        monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", lambda *_: 1 // 0)
+        source.later(1)
+        await refresh(pilot)
+        assert "as it was last: unexpected ZeroDivisionError" in subject(pilot)
+        assert titles(pilot)["OOM"].startswith("rank 1 of 17")
+        monkeypatch.undo()
+        source.later(1)
+        await refresh(pilot)
+        assert "as it was last" not in subject(pilot)
+
+
+async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: Path) -> None:
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(
+        "kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: c}]}}}\n"
+    )
+    async with QosApp(FileSource([str(manifest)]), Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = await explain(pilot, "web")
+        facts = screen._facts
+        assert "Events" not in titles(pilot)
+        await press(pilot, "r")
+        await settled(pilot)
+        assert app_of(pilot).facts is not facts
+        assert screen._facts is facts
+        assert subject(pilot).startswith("deployment web")

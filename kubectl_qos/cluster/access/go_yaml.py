@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from kubectl_qos.cluster.nesting import DEEPEST, is_too_deep
+
 
 class NotYaml(ValueError):
     """A text is no YAML; the message is go-yaml's."""
@@ -17,6 +19,8 @@ def first_document(text: bytes) -> Any:
     """The first document, None for an empty text. Raises NotYaml."""
     import yaml
 
+    if is_too_deep(text.decode(errors="replace"), _loader()):
+        raise NotYaml(f"yaml: exceeded max depth of {DEEPEST}")
     try:
         loader = _loader()(text)
         try:

@@ -63,13 +63,8 @@ def target(options: ConnectionOptions) -> Target:
     --kubeconfig counts, without it KUBECONFIG, then ~/.kube/config. Raises QosError for a file that cannot be
     used and for names that do not exist.
     """
-    given = options.kubeconfig
-    listed = "" if given else os.environ.get("KUBECONFIG", "")
-    paths = [given] if given else listed.split(os.pathsep) if listed else [str(DEFAULT_FILE)]
-    files = [Path(path).expanduser() for path in dict.fromkeys(paths) if path]
-    if given and not files[0].exists():
-        raise QosError(f"stat {given}: no such file or directory", hint=_NEEDS_NONE)
-    found = _read_all(files)
+    listed = _listed(options)
+    found = _read_all(_files(options, listed))
     merged = _merge(found)
     names = _names(merged, options)
     cluster = options.on_cluster(merged.entries["clusters"].get(names["cluster"], {}))
@@ -94,6 +89,25 @@ def target(options: ConnectionOptions) -> Target:
         user_name=names["user"],
         user_file=merged.user_files.get(names["user"]),
     )
+
+
+def contexts(options: ConnectionOptions) -> tuple[str, ...]:
+    """The names of every context, by name. Raises QosError for a file that cannot be used."""
+    return tuple(sorted(_merge(_read_all(_files(options, _listed(options)))).entries["contexts"]))
+
+
+def _listed(options: ConnectionOptions) -> str:
+    """The files that the environment names, if it counts."""
+    return "" if options.kubeconfig else os.environ.get("KUBECONFIG", "")
+
+
+def _files(options: ConnectionOptions, listed: str) -> list[Path]:
+    given = options.kubeconfig
+    paths = [given] if given else listed.split(os.pathsep) if listed else [str(DEFAULT_FILE)]
+    files = [Path(path).expanduser() for path in dict.fromkeys(paths) if path]
+    if given and not files[0].exists():
+        raise QosError(f"stat {given}: no such file or directory", hint=_NEEDS_NONE)
+    return files
 
 
 def _is_in_pod() -> bool:

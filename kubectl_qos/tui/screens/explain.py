@@ -1,20 +1,35 @@
-"""Why one pod stands where it stands: the answers first, each with its proof below, to be folded away."""
+"""Why one pod stands where it stands, as things change: the answers first, each with its proof below.
+
+Explanations are worked out, and events asked for, in threads; what comes of it arrives as a message. A thread
+cannot be stopped: what it brings after its question was given up, or after the screen was left, is dropped.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Footer, Static
 
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present.events import ASKING, events_section, refused_section
 from kubectl_qos.present.explanation import Explanation, Line, Section, explain_pod, text_lines
 from kubectl_qos.tui.actions import Room, bindings
 from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.live import Status, defect, in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.details import newest
 from kubectl_qos.tui.widgets.document import TextLayout, TextLine, TextScroll, wrapped
 from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
 from kubectl_qos.tui.widgets.title_line import TitleLine
@@ -25,8 +40,30 @@ NOTE_AT_LEAST: Final = 26
 """A note with less room than this goes below its line."""
 
 
+class Explained(Message):
+    """A pod, as `facts` have it, was explained; None where it is not among them, an error where it failed."""
+
+    def __init__(self, facts: Facts, found: tuple[Pod, Explanation] | QosError | None) -> None:
+        super().__init__()
+        self.facts = facts
+        self.found = found
+
+
+class EventsTold(Message):
+    """The source's answer to a question for events, and when that came, by the source's clock."""
+
+    def __init__(self, question: int, told: Sequence[Event] | QosError, when: datetime) -> None:
+        super().__init__()
+        self.question = question
+        self.told = told
+        self.when = when
+
+
 class ExplainScreen(QosScreen):
-    """The sections of `kubectl qos explain`, of a pod as it was when the screen was opened."""
+    """The sections of `kubectl qos explain` of a pod as it is now, and its events.
+
+    The pod of a template, which only files have, stays as it was.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.EXPLAIN)
     CSS_PATH = "explain.tcss"
@@ -36,27 +73,63 @@ class ExplainScreen(QosScreen):
     def __init__(self, pod: Pod, facts: Facts) -> None:
         super().__init__()
         self._pod = pod
-        self._facts = facts
+        self._facts = self._wanted = facts
+        self._explanation = explain_pod(pod, facts.snapshot, facts.taken)
+        self._is_working = False
+        self._remark = self._loss = ""
+        self._told: EventsTold | None = None
+        self._question = 0
+        self._is_asking = False
+        self._folds: dict[str, Fold] = {}
+        self._shown: dict[str, Section] = {}
 
     def compose(self) -> ComposeResult:
         """The subject, then a fold for each section."""
-        explanation = self._explanation()
-        width = max(len(section.title) for section in explanation.sections)
         yield TitleLine()
-        yield Static(Content(explanation.subject + self.qos.as_of(self._facts)), id="subject")
+        yield Static(Content(self._subject), id="subject")
         with TextScroll(can_focus=False), Vertical(id="sections"):
-            for section in explanation.sections:
-                layout = section_layout(section) if section.lines else None
-                yield Fold(section.title, section.answer, layout, width)
+            sections = self._sections()
+            for section in sections:
+                self._folds[section.title] = Fold(section.title)
+                yield self._folds[section.title]
+            self._fill(sections)
         yield Footer(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """The title of the moment."""
+        """The title of the moment; from now on follow the facts and, for events, every refresh."""
         self.qos.show_title()
+        if self._pod.kind == "Pod":
+            self._ask()
+            self.watch(self.app, "facts", self._follow)
+            self.watch(self.app, "status", self._refreshed, init=False)
 
-    def _explanation(self) -> Explanation:
-        return explain_pod(self._pod, self._facts.snapshot, self._facts.taken)
+    def on_explained(self, message: Explained) -> None:
+        """Show the pod as it is now, as it was last where it is gone, and its successor as one."""
+        self._is_working = False
+        self._facts = message.facts
+        since = f"{message.facts.taken:%H:%M:%S %Z}"
+        if message.found is None:
+            self._loss = self._loss or f", gone since {since}; as it was last"
+        elif isinstance(message.found, QosError):
+            self._loss = f", as it was last: {message.found}"
+        else:
+            before, self._loss = self._pod, ""
+            self._pod, self._explanation = message.found
+            if self._pod.metadata.uid != before.metadata.uid:
+                self._remark = f", another pod of that name since {since}"
+                self._told = None
+                self._ask()
+        self._show()
+        if self._wanted is not message.facts:
+            self._work_out()
+
+    def on_events_told(self, message: EventsTold) -> None:
+        """Show the events, if they are those asked for last."""
+        if message.question == self._question:
+            self._is_asking = False
+            self._told = message
+            self._show()
 
     def action_edit(self) -> None:
         """Change its requests and limits."""
@@ -64,7 +137,8 @@ class ExplainScreen(QosScreen):
 
     def action_copy(self) -> None:
         """The same as text."""
-        self.qos.copy("\n".join(text_lines(self._explanation())), "the explanation")
+        whole = replace(self._explanation, subject=self._subject, sections=tuple(self._sections()))
+        self.qos.copy("\n".join(text_lines(whole)), "the explanation")
 
     def action_next(self) -> None:
         """The next section."""
@@ -84,6 +158,104 @@ class ExplainScreen(QosScreen):
     def action_back(self) -> None:
         """Back to where we came from."""
         self.dismiss()
+
+    @property
+    def _subject(self) -> str:
+        return self._explanation.subject + self._remark + self._loss
+
+    def _follow(self, facts: Facts | None) -> None:
+        """One explanation at a time: of facts that come meanwhile, the newest are next."""
+        if facts is not None and facts is not self._wanted:
+            self._wanted = facts
+            if not self._is_working:
+                self._work_out()
+
+    def _work_out(self) -> None:
+        self._is_working = True
+        in_background(self, partial(_explained, self._pod, self._wanted))
+
+    def _refreshed(self, before: Status, status: Status) -> None:
+        """Who asks for new facts wants new events too; a server that does not answer is not asked twice."""
+        if status.asking and not before.asking and not self._is_asking:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask for the events; what is no server answers at once."""
+        self._question += 1
+        self._is_asking = True
+        ask = partial(_events_told, self.qos.source, self._pod, self._question)
+        if self.qos.source.is_live:
+            in_background(self, ask)
+            self._show()
+        else:
+            self.on_events_told(ask())
+
+    def _sections(self) -> list[Section]:
+        events = [self._events()] if self._pod.kind == "Pod" else []
+        return [*self._explanation.sections, *events]
+
+    def _events(self) -> Section:
+        told = self._told
+        if told is None:
+            return ASKING
+        if isinstance(told.told, QosError):
+            section = refused_section(told.told)
+        else:
+            section = events_section(told.told, max(told.when, self._facts.taken))
+        if self._is_asking:
+            return replace(section, answer=ASKING.answer)
+        if self.qos.source.is_live:
+            section = replace(section, answer=f"{section.answer}; asked at {told.when:%H:%M:%S %Z}")
+        return section
+
+    def _show(self) -> None:
+        """What changed, in place."""
+        self.query_one("#subject", Static).update(Content(self._subject))
+        sections = self._sections()
+        for title in self._folds.keys() - {section.title for section in sections}:
+            self._folds.pop(title).remove()
+            self._shown.pop(title)
+        below: Fold | None = None
+        for section in reversed(sections):
+            if section.title not in self._folds:
+                self._folds[section.title] = Fold(section.title)
+                self.query_one("#sections").mount(self._folds[section.title], before=below)
+            below = self._folds[section.title]
+        self._fill(sections)
+
+    def _fill(self, sections: Sequence[Section]) -> None:
+        """Answers and texts; an equal text is not laid out again."""
+        column = max(len(section.title) for section in sections)
+        for section in sections:
+            fold = self._folds[section.title]
+            fold.show_title(section.answer, column)
+            shown = self._shown.get(section.title)
+            if shown is None or shown.lines != section.lines:
+                fold.show_text(section_layout(section) if section.lines else None)
+            self._shown[section.title] = section
+
+
+def _explained(pod: Pod, facts: Facts) -> Explained:
+    """The pod of the same name explained; runs in a thread, where a node of 500 pods takes 20 ms."""
+    try:
+        found = newest(facts, pod)
+        if found is None:
+            return Explained(facts, None)
+        return Explained(facts, (found, explain_pod(found, facts.snapshot, facts.taken)))
+    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
+        return Explained(facts, defect(error))
+
+
+def _events_told(source: Source, pod: Pod, question: int) -> EventsTold:
+    """The answer or the refusal; runs in a thread where the source is a server."""
+    told: Sequence[Event] | QosError
+    try:
+        told = source.events(pod)
+    except QosError as error:
+        told = error
+    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
+        told = defect(error)
+    return EventsTold(question, told, source.now())
 
 
 def section_layout(section: Section) -> TextLayout:

@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.widgets.document import Document, TextLayout, wrapped
+from kubectl_qos.tui.widgets.document import Document, TextLayout, TextLine, wrapped
 
 
 class FoldTitle(Widget, can_focus=True):
@@ -21,22 +21,24 @@ class FoldTitle(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.FOLD)
 
     folded = reactive(False)
+    foldable = reactive(False)
+    answer = reactive("", layout=True)
+    column = reactive(0, layout=True)
 
-    def __init__(self, title: str, answer: str, width: int, *, foldable: bool) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
-        self._title = title.ljust(width)
-        self._answer = answer
-        self._foldable = foldable
+        self._title = title
 
     def render(self) -> Content:
-        """The sign of folding, the title, the answer."""
-        sign = ("▸" if self.folded else "▾") if self._foldable else " "
-        left = len(self._title) + 4
-        lines = wrapped(self._answer, self.content_size.width - left, hanging="")
+        """The sign of folding, the title in its column, the answer."""
+        sign = ("▸" if self.folded else "▾") if self.foldable else " "
+        title = self._title.ljust(self.column)
+        left = len(title) + 4
+        lines = wrapped(self.answer, self.content_size.width - left, hanging="")
         answer = f"\n{' ' * left}".join(lines)
         return Content.assemble(
             f"{sign} ",
-            Content.styled(self._title, "bold $accent"),
+            Content.styled(title, "bold $accent"),
             "  ",
             Content.styled(answer, "bold"),
         )
@@ -51,23 +53,36 @@ class FoldTitle(Widget, can_focus=True):
 
 
 class Fold(Vertical):
-    """A title and what is below it."""
+    """A title and what is below it; both may change, and what is folded stays so."""
 
-    def __init__(self, title: str, answer: str, layout: TextLayout | None, width: int) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
-        self.title = FoldTitle(title, answer, width, foldable=layout is not None)
-        self._body = Document(layout) if layout is not None else None
+        self.title = FoldTitle(title)
+        self._body = Document(_nothing)
 
     def compose(self) -> ComposeResult:
         """The title, and the text if there is any."""
         yield self.title
-        if self._body is not None:
-            yield self._body
+        yield self._body
 
     def on_mount(self) -> None:
         """The text follows the title."""
-        self.watch(self.title, "folded", self._show)
+        self.watch(self.title, "folded", self._show_body)
 
-    def _show(self, folded: bool) -> None:
-        if self._body is not None:
-            self._body.display = not folded
+    def show_title(self, answer: str, column: int) -> None:
+        """This answer, behind a title that takes so many cells."""
+        self.title.answer = answer
+        self.title.column = column
+
+    def show_text(self, layout: TextLayout | None) -> None:
+        """This text, or none, which then cannot be folded."""
+        self.title.foldable = layout is not None
+        self._body.show(layout or _nothing)
+        self._show_body()
+
+    def _show_body(self) -> None:
+        self._body.display = self.title.foldable and not self.title.folded
+
+
+def _nothing(_: int) -> list[TextLine]:
+    return []
