@@ -79,7 +79,7 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
     def cursor_of(app: QosApp) -> int:
         main = app.screen_stack[0]
         assert isinstance(main, MainScreen)
-        return main.pods.cursor
+        return main.table.cursor
 
     app = QosApp(source, Scope())
     wanted, painted = 0, asyncio.Event()

@@ -29,8 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _open_ui(options: argparse.Namespace) -> int:
     """The terminal UI on what the flags name; for `edit`, on the edit screen of its target."""
     from dataclasses import replace
+    from functools import partial
 
-    from kubectl_qos.cli.sources import asked
+    from kubectl_qos.cli.sources import asked, contexts_of, in_context
     from kubectl_qos.cli.targets import find_pod, parse_targets
     from kubectl_qos.errors import UsageError
 
@@ -42,15 +43,28 @@ def _open_ui(options: argparse.Namespace) -> int:
             "edit opens the terminal UI, and standard output is no terminal",
             hint="kubectl qos explain says how a pod stands",
         )
+    from kubectl_qos.tui.contexts import Contexts
+    from kubectl_qos.tui.start import settings, start
+
+    said = settings()
+    options.refresh_seconds = said.refresh_seconds
     wanted = asked(options)
     scope = wanted.scope
     if not targets and getattr(options, "namespace", None) is None:
         # The UI is there to browse: the context's own namespace restricts commands only.
         scope = replace(scope, namespace=None)
-    from kubectl_qos.tui.start import start
-
+        if scope.node is None and not getattr(options, "all_namespaces", False):
+            scope = replace(scope, namespace=said.scope.namespace, node=said.scope.node)
     find = (lambda snapshot: find_pod(targets[0], snapshot, wanted)) if targets else None
-    return start(wanted.source, scope, find=find, notes=wanted.problems)
+    return start(
+        wanted.source,
+        scope,
+        said,
+        find=find,
+        notes=wanted.problems,
+        readonly=getattr(options, "readonly", False),
+        contexts=Contexts(partial(contexts_of, options), partial(in_context, options)),
+    )
 
 
 def _separated_verbosity(words: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.snapshot import Known, Scope
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.access.connection import Connection
+    from kubectl_qos.cluster.access.options import ConnectionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,40 @@ def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] =
 
 def connected(options: argparse.Namespace) -> Connection:
     """The connection that the flags name; nothing is sent yet. Raises QosError."""
-    from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+    from kubectl_qos.cluster.access.connection import connect
+
+    return connect(_connection_options(options))
+
+
+def contexts_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """The contexts that can be gone to from where the flags lead.
+
+    None where they say themselves which server or user it is: that would hold in every context. Raises
+    QosError for a kubeconfig that cannot be used.
+    """
+    if getattr(options, "demo", False) or getattr(options, "filename", None):
+        return ()
+    given = _connection_options(options)
+    if given.server or given.cluster or given.user or given.token:
+        return ()
+    from kubectl_qos.cluster.access.kubeconfig import contexts
+
+    return contexts(given)
+
+
+def in_context(options: argparse.Namespace, name: str) -> Source:
+    """The source of another context with the same flags. Raises QosError."""
+    return _live(argparse.Namespace(**{**vars(options), "context": name, "namespace": None}), _known(options))
+
+
+def _connection_options(options: argparse.Namespace) -> ConnectionOptions:
+    from kubectl_qos.cluster.access.options import ConnectionOptions
 
     names = [field.name for field in fields(ConnectionOptions)]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
     if "as_groups" in given:
         given["as_groups"] = tuple(given["as_groups"])
-    return connect(ConnectionOptions(**given))
+    return ConnectionOptions(**given)
 
 
 def _live(options: argparse.Namespace, known: Known) -> Source:
@@ -95,6 +123,7 @@ def _live(options: argparse.Namespace, known: Known) -> Source:
         usage=UsageChoice(getattr(options, "usage", "metrics")),
         only_ranking=getattr(options, "only_ranking", options.command == "top"),
         known=known,
+        refresh_seconds=getattr(options, "refresh_seconds", None),
         progress=streams.progress() if options.command not in {None, "edit"} else None,
     )
 

@@ -13,6 +13,9 @@ from kubectl_qos.errors import UsageError
 from kubectl_qos.present.amounts import NONE, UNKNOWN, age, escape, mebibytes
 from kubectl_qos.present.risk import risk_of
 from kubectl_qos.present.rows import PodRow, kill_order
+from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.risk import WORDS
 
 RowT = TypeVar("RowT")
 
@@ -24,13 +27,25 @@ class Align(StrEnum):
     RIGHT = ">"
 
 
+class Holds(StrEnum):
+    """What the values of a column are, which says how they are compared."""
+
+    WORDS = "words"
+    NUMBER = "number"
+    PERCENT = "percent"
+    BYTES = "bytes"
+    TIME = "time"
+    LEVEL = "level"
+    """One of its choices, from the least to the most."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnOf(Generic[RowT]):
     """One column of a table of such rows. `cell` is what people read, `value` what JSON and CSV carry.
 
     `sort_key` orders ascending by what the column means; unknown values come last. Rows that it does not tell
     apart stay in the order that they have, which is their natural one: sorting is stable.
-    `width` is what the UI reserves at least.
+    `width` is what the UI reserves at least. `choices` are the only words that it can hold, if that is so.
     """
 
     key: str
@@ -41,6 +56,8 @@ class ColumnOf(Generic[RowT]):
     value: Callable[[RowT], Any]
     sort_key: Callable[[RowT], Any]
     help: str
+    holds: Holds = Holds.WORDS
+    choices: tuple[str, ...] = ()
 
 
 Column = ColumnOf[PodRow]
@@ -92,6 +109,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.rank,
         kill_order,
         "the kernel's kill order on the node, 1 is next; N= is shared, - has no processes",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "namespace",
@@ -142,6 +160,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.qos.value,
         lambda row: ("BestEffort", "Burstable", "Guaranteed").index(row.qos.value),
         "the class that the node acts on",
+        choices=tuple(one.value for one in QosClass),
     ),
     ColumnOf(
         "oom_score_adj",
@@ -152,6 +171,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.adj,
         lambda row: largest_first(row.adj),
         "oom_score_adj of the container that is killed first",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "oom_score",
@@ -162,6 +182,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.score,
         lambda row: largest_first(row.score),
         "what /proc/PID/oom_score shows for that container",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "memory",
@@ -172,6 +193,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.memory,
         lambda row: largest_first(row.memory),
         "memory in use (working set)",
+        holds=Holds.BYTES,
     ),
     ColumnOf(
         "rss",
@@ -182,6 +204,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.rss,
         lambda row: largest_first(row.rss),
         "anonymous memory in use, as the kubelet's summary has it (--usage=summary)",
+        holds=Holds.BYTES,
     ),
     ColumnOf(
         "swap",
@@ -192,6 +215,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.swap,
         lambda row: largest_first(row.swap),
         "swap in use, as the kubelet's summary has it (--usage=summary)",
+        holds=Holds.BYTES,
     ),
     ColumnOf(
         "request",
@@ -202,6 +226,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.request,
         lambda row: largest_first(row.request),
         "memory requested by the whole pod",
+        holds=Holds.BYTES,
     ),
     ColumnOf(
         "limit",
@@ -212,6 +237,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.limit,
         lambda row: largest_first(row.limit),
         "memory limit of the whole pod, if every container has one",
+        holds=Holds.BYTES,
     ),
     ColumnOf(
         "limit_percent",
@@ -222,6 +248,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: None if row.limit_percent is None else round(row.limit_percent, 1),
         lambda row: largest_first(row.limit_percent),
         "the highest usage of any container against its own memory limit",
+        holds=Holds.PERCENT,
     ),
     ColumnOf(
         "restarts",
@@ -232,6 +259,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.restarts,
         lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "priority",
@@ -242,6 +270,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.pod.spec.priority or 0,
         lambda row: -(row.pod.spec.priority or 0),
         "the pod's priority: eviction looks at it, the kernel does not",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "eviction",
@@ -252,6 +281,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.eviction_rank,
         lambda row: math.inf if row.eviction_rank is None else row.eviction_rank,
         "the kubelet's order of eviction under memory pressure on the node, a different order",
+        holds=Holds.NUMBER,
     ),
     ColumnOf(
         "age",
@@ -262,6 +292,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: row.pod.metadata.creation_timestamp,
         lambda row: row.pod.metadata.creation_timestamp or "~",
         "time since the pod was created",
+        holds=Holds.TIME,
     ),
     ColumnOf(
         "risk",
@@ -272,6 +303,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: risk_of(row).word,
         lambda row: -risk_of(row),
         "none, low, medium (PRIORITY, OVER-REQUEST), high (NEAR-LIMIT) or next, the node's next victim",
+        holds=Holds.LEVEL,
+        choices=WORDS,
     ),
     ColumnOf(
         "flags",
@@ -282,6 +315,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         lambda row: [flag.value for flag in row.flags],
         lambda row: (not row.flags, row.flags),
         "what must not be missed",
+        choices=tuple(one.value for one in Flag),
     ),
 )
 BY_KEY: Final = {column.key: column for column in COLUMNS}
@@ -305,7 +339,7 @@ EVERY_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
 """Those of the widest output of the command line, and of JSON, YAML and CSV."""
 EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)
 
-_OTHER_NAMES: Final = {
+OTHER_NAMES: Final = {
     "adj": "oom_score_adj",
     "oom_adj": "oom_score_adj",
     "score": "oom_score",
@@ -325,7 +359,7 @@ def columns(keys: Iterable[str]) -> list[Column]:
 
 def column_named(name: str) -> Column:
     """The column of pods that a person names by key, header or a common short form. Raises UsageError."""
-    return named(name, BY_KEY, _OTHER_NAMES)
+    return named(name, BY_KEY, OTHER_NAMES)
 
 
 def named(name: str, known: Mapping[str, ColumnOf[RowT]], other_names: Mapping[str, str]) -> ColumnOf[RowT]:

@@ -24,13 +24,13 @@ class Mark:
 
 CLASSES: Final = {
     QosClass.GUARANTEED: Mark("G", "●", "G", "success"),
-    QosClass.BURSTABLE: Mark("B", "◐", "B", "warning"),
-    QosClass.BEST_EFFORT: Mark("E", "○", "E", "error"),
+    QosClass.BURSTABLE: Mark("B", "◐", "B", ""),
+    QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
 }
 
 FLAG_TOKENS: Final = {
     Flag.CRITICAL: "success",
-    Flag.PRIORITY: "error",
+    Flag.PRIORITY: "warning",
     Flag.NEAR_LIMIT: "error",
     Flag.OVER_REQUEST: "warning",
     Flag.RESIZING: "accent",

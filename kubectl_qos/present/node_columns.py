@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kubectl_qos.present.amounts import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.columns import Align, ColumnOf, largest_first, named
+from kubectl_qos.present.columns import Align, ColumnOf, Holds, largest_first, named
 from kubectl_qos.present.marks import CLASSES
 from kubectl_qos.present.node_rows import NodeRow, trouble_first
 from kubectl_qos.qos.qos_class import QosClass
@@ -25,7 +25,7 @@ def node_columns(keys: Iterable[str]) -> list[NodeColumn]:
 
 def node_column_named(name: str) -> NodeColumn:
     """The column of nodes that a person names by key, header or a common short form. Raises UsageError."""
-    return named(name, NODE_COLUMNS, _OTHER_NAMES)
+    return named(name, NODE_COLUMNS, OTHER_NAMES)
 
 
 def _amount(
@@ -49,7 +49,9 @@ def _amount(
             return math.inf if found is None else found
         return largest_first(found)
 
-    return ColumnOf(key, header, Align.RIGHT, 8, lambda row, _: cell(row), read, order, text)
+    return ColumnOf(
+        key, header, Align.RIGHT, 8, lambda row, _: cell(row), read, order, text, holds=Holds.BYTES
+    )
 
 
 def _share(
@@ -75,6 +77,7 @@ def _share(
         value,
         lambda row: largest_first(read(row)),
         text,
+        holds=Holds.PERCENT,
     )
 
 
@@ -91,7 +94,8 @@ def _of_victim(
         found = read(row)
         return _no_victim(row) if found is None else escape(str(found))
 
-    return ColumnOf(key, header, align, 8, lambda row, _: cell(row), read, order, text)
+    holds = Holds.NUMBER if largest else Holds.WORDS
+    return ColumnOf(key, header, align, 8, lambda row, _: cell(row), read, order, text, holds=holds)
 
 
 def _no_victim(row: NodeRow) -> str:
@@ -138,6 +142,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.memory.pods,
         lambda row: -row.memory.pods,
         "how many pods have processes there",
+        holds=Holds.NUMBER,
     ),
     _amount(
         "guaranteed",
@@ -182,6 +187,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.memory.unlimited_pods,
         lambda row: -row.memory.unlimited_pods,
         "how many pods have a container without a memory limit",
+        holds=Holds.NUMBER,
     ),
     _amount(
         "worst",
@@ -326,7 +332,7 @@ EVICTION_KEYS: Final = frozenset(
 )
 """Those for which it matters what a kubelet is configured with."""
 
-_OTHER_NAMES: Final = {
+OTHER_NAMES: Final = {
     "name": "node",
     "memory": "used",
     "mem": "used",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import is_
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.defaulting import default_pod
@@ -60,6 +61,21 @@ class NodeRow:
     to_soft_eviction: int | None
     configured: bool
 
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """Its name, and that of its next victim."""
+        return (self.name,) if self.victim is None else (self.name, "/".join(self.victim.key))
+
+    @property
+    def common_words(self) -> tuple[str, ...]:
+        """Its troubles."""
+        return self.troubles or ()
+
+    @property
+    def words(self) -> str:
+        """All of those in one line, in small letters."""
+        return " ".join((*self.own_words, *self.common_words)).casefold()
+
     def used(self, qos: QosClass) -> int | None:
         """What the pods of a class use."""
         return None if self.memory.used is None else self.memory.used[qos]
@@ -85,45 +101,82 @@ class NodeRow:
         return _percent(self.memory.worst_bytes, self.capacity)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRows:
-    """Rows, those in trouble first, with what a reader has to know about them.
+class Order(NamedTuple):
+    """What the kill order of a node rests on."""
 
-    `eviction_notes` are of interest only where eviction is shown.
-    """
-
-    rows: tuple[NodeRow, ...]
-    notes: tuple[str, ...] = ()
-    eviction_notes: tuple[str, ...] = ()
-
-
-class _Order(NamedTuple):
     setup: NodeSetup
     basis: Basis
     without_usage: int
 
 
-def node_rows_of(snapshot: Snapshot, shown: Callable[[str, NodeObject | None], bool]) -> NodeRows:
-    """A row for each node that is known or has pods, if it is to be `shown`, of all its pods."""
+class WorkedOut(NamedTuple):
+    """A node's row, and what it was made of; `order` is None where the node has no pods."""
+
+    row: NodeRow
+    order: Order | None
+    made_of: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRows:
+    """Rows, those in trouble first, with what a reader has to know about them.
+
+    `eviction_notes` are of interest only where eviction is shown. `nodes` is what each row was worked out
+    from, by name.
+    """
+
+    rows: tuple[NodeRow, ...]
+    notes: tuple[str, ...] = ()
+    eviction_notes: tuple[str, ...] = ()
+    nodes: Mapping[str, WorkedOut] = field(default_factory=dict)
+
+
+def node_rows_of(
+    snapshot: Snapshot,
+    shown: Callable[[str, NodeObject | None], bool],
+    before: NodeRows | None = None,
+) -> NodeRows:
+    """A row for each node that is known or has pods, if it is to be `shown`, of all its pods.
+
+    Of rows made `before`, those of nodes about which nothing has changed are taken over.
+    """
     by_node = snapshot.by_node()
-    rows = []
-    orders: dict[str, _Order] = {}
+    known = before.nodes if before is not None else {}
+    nodes: dict[str, WorkedOut] = {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name in {**snapshot.nodes, **by_node}:
-        found = snapshot.nodes.get(name)
-        if not name or not shown(name, found):
+        node = snapshot.nodes.get(name)
+        if not name or not shown(name, node):
             continue
-        setup = snapshot.setup(name)
-        key = setup.node.memory_capacity_bytes, setup.release
-        ranking = _ranking(by_node.get(name, ()), setup, snapshot, profiles.setdefault(key, Profiles(*key)))
-        rows.append(_row(name, found, ranking, setup))
-        if ranking.pods:
-            orders[name] = _Order(setup, ranking.basis, ranking.without_usage)
-    rows.sort(key=trouble_first)
+        made_of = (by_node.get(name), node, snapshot.kubelets.get(name), snapshot.usage)
+        found = known.get(name)
+        if found is None or not all(map(is_, found.made_of, made_of)):
+            setup = snapshot.setup(name)
+            key = setup.node.memory_capacity_bytes, setup.release
+            alike = profiles.setdefault(key, Profiles(*key))
+            found = _worked_out(name, snapshot, setup, alike, made_of)
+        nodes[name] = found
+    rows = sorted((found.row for found in nodes.values()), key=trouble_first)
+    orders = {name: found.order for name, found in nodes.items() if found.order is not None}
     notes = [*ranking_notes(snapshot, orders)]
     if any(row.memory.used_bytes for row in rows):
         notes.append("the memory used is that of pods: what the node's own processes use is not in it")
-    return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)))
+    return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
+
+
+def node_row_of(snapshot: Snapshot, name: str) -> NodeRow:
+    """The row of one node, known or not."""
+    setup = snapshot.setup(name)
+    alike = Profiles(setup.node.memory_capacity_bytes, setup.release)
+    return _worked_out(name, snapshot, setup, alike, ()).row
+
+
+def _worked_out(
+    name: str, snapshot: Snapshot, setup: NodeSetup, alike: Profiles, made_of: tuple[object, ...]
+) -> WorkedOut:
+    ranking = _ranking(snapshot.by_node().get(name, ()), setup, snapshot, alike)
+    order = Order(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
+    return WorkedOut(_row(name, snapshot.nodes.get(name), ranking, setup), order, made_of)
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:

@@ -6,9 +6,11 @@ The road from a snapshot to rows is the same for the command line and the termin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import is_
+
+import msgspec
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -33,15 +35,16 @@ from kubectl_qos.qos.ranking import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodRow:
+class PodRow(msgspec.Struct, frozen=True, gc=False):
     """What the tables show of a pod, or of one container of it. Bytes are bytes.
 
-    `adj` is None where it is not known; `adj_range` then bounds it. `memory` is the working set; `worst` is
-    the container that the pod is ranked by; `words` are those that a filter looks in, whatever their case.
+    `name` is the pod's; a workload's template is named by kind and name. `adj` is None where it is not known;
+    `adj_range` then bounds it. `memory` is the working set; `worst` is the container that the pod is ranked
+    by; `words` are those that a filter looks in, whatever their case.
     """
 
     pod: Pod
+    name: str
     node: str
     qos: QosClass
     rank: int | None
@@ -64,12 +67,6 @@ class PodRow:
     words: str = ""
 
     @property
-    def name(self) -> str:
-        """The pod's name; a workload's template is named by kind and name."""
-        pod = self.pod
-        return pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"
-
-    @property
     def adj_range(self) -> tuple[int, int]:
         """Where oom_score_adj lies."""
         return (self.adj, self.adj) if self.adj is not None else UNKNOWN_BURSTABLE_ADJ
@@ -77,12 +74,23 @@ class PodRow:
     @property
     def key(self) -> tuple[str, str, str]:
         """What stays the same when values change: namespace, name, container."""
-        return self.pod.namespace, self.name, self.container
+        return self.pod.metadata.namespace, self.name, self.container
+
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """The names among its words, one by one."""
+        names = (f"{self.pod.metadata.namespace}/{self.name}", self.name)
+        return (*names, self.container) if self.container else names
+
+    @property
+    def common_words(self) -> tuple[str, ...]:
+        """Those among its words that many rows have."""
+        return self.node, self.qos.value, *self.flags
 
 
 @dataclass(frozen=True, slots=True)
 class RankedNode:
-    """A node's rows in scope, and what its order rests on; `ranked` counts every pod with a rank.
+    """A node's rows in scope, in kill order, and what that rests on; `ranked` counts every pod with a rank.
 
     `made_of` is what all of it was worked out from.
     """
@@ -111,7 +119,7 @@ def rows_of(
     """The rows in scope, each ranked among every known pod of its node.
 
     In kill order: by printed score over all nodes, and within a node by rank. Of rows made `before` for the
-    same scope, those of nodes about which nothing has changed are taken over.
+    same scope, those about which nothing has changed are the very same objects in both.
     """
     nodes: dict[str, RankedNode] = {}
     known = before.nodes if before is not None else {}
@@ -125,22 +133,45 @@ def rows_of(
             setup = snapshot.setup(name)
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
-            found = _ranked_node(pods, setup, snapshot.usage, scope, alike, made_of, containers=containers)
+            again = _ranked_node(pods, setup, snapshot.usage, scope, alike, made_of, containers=containers)
+            found = _taken_over(again, found) if found is not None else again
         nodes[name] = found
-    rows = sorted(chain.from_iterable(found.rows for found in nodes.values()), key=kill_order)
     when = sampled(snapshot.usage, before.sampled if before is not None else None)
-    return Rows(tuple(rows), nodes, tuple(ranking_notes(snapshot, nodes)), when)
+    return Rows(_in_kill_order(nodes), nodes, tuple(ranking_notes(snapshot, nodes)), when)
+
+
+def _taken_over(found: RankedNode, before: RankedNode) -> RankedNode:
+    """The node with the rows of before, wherever nothing about a row has changed."""
+    known = {row.key: row for row in before.rows}
+    rows = []
+    for row in found.rows:
+        old = known.get(row.key)
+        rows.append(old if old is not None and old.pod is row.pod and old == row else row)
+    return replace(found, rows=tuple(rows))
+
+
+def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
+    """The rows of all nodes. Those of one node are in order already, so rows are only dealt out by danger."""
+    dealt: dict[tuple[int, int, int, int], list[PodRow]] = {}
+    for name in sorted(nodes):
+        for row in nodes[name].rows:
+            dealt.setdefault(_danger(row), []).append(row)
+    return tuple(chain.from_iterable(dealt[danger] for danger in sorted(dealt)))
 
 
 def kill_order(row: PodRow) -> tuple[object, ...]:
     """The default order: highest score first, within a node by rank, then by name."""
+    return (*_danger(row), row.node, row.rank or 0, *row.key)
+
+
+def _danger(row: PodRow) -> tuple[int, int, int, int]:
+    """What of the kill order holds between nodes; least is first."""
     if row.score is None:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
-        unknown_below = 0 if row.adj is not None else 1
-        return (1, middle, unknown_below, row.request or 0, row.node, *row.key)
+        return 1, middle, 0 if row.adj is not None else 1, row.request or 0
     if row.rank is None:
-        return (2, 0, 0, 0, row.node, *row.key)
-    return (0, -row.score, 0, 0, row.node, row.rank, *row.key)
+        return 2, 0, 0, 0
+    return 0, -row.score, 0, 0
 
 
 def _ranked_node(
@@ -155,7 +186,7 @@ def _ranked_node(
 ) -> RankedNode:
     defaulted = [default_pod(pod, setup.release) for pod in pods]
     ranking = rank_node(defaulted, setup.node, setup.release, usage, alike)
-    rows = tuple(_rows_of_node(ranking, setup, scope, containers=containers))
+    rows = tuple(sorted(_rows_of_node(ranking, setup, scope, containers=containers), key=kill_order))
     ranked = sum(1 for row in ranking.pods if row.rank is not None)
     return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, rows, made_of)
 
@@ -186,6 +217,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     words = " ".join((f"{pod.namespace}/{named}", setup.node.name, row.qos.value, *found))
     return PodRow(
         pod=pod,
+        name=pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}",
         node=setup.node.name,
         qos=row.qos,
         rank=row.rank,
@@ -229,6 +261,7 @@ def _container_row(
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
     return PodRow(
         pod=pod,
+        name=pod_row.name,
         node=pod_row.node,
         qos=row.qos,
         rank=rank,
@@ -248,6 +281,7 @@ def _container_row(
         eviction_rank=pod_row.eviction_rank,
         worst=score.name,
         container=score.name,
+        words=f"{pod_row.words} {score.name}",
     )
 
 

@@ -6,9 +6,10 @@ in the screens and widgets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from textual.binding import Binding, BindingType
@@ -17,7 +18,7 @@ from textual.binding import Binding, BindingType
 class Room(StrEnum):
     """Where an action can be used; the value is the heading in the help screen."""
 
-    MAIN = "Nodes, namespaces and pods"
+    MAIN = "In a list"
     TABLE = "In a table"
     PROMPT = "In the line for filters and places"
     EXPLAIN = "Explanation"
@@ -30,6 +31,9 @@ class Room(StrEnum):
     TEXT = "In a text"
     SAVE = "While a file is named"
     CONFIRM = "In a question"
+    FINDER = "While a pod is looked for"
+    COLUMNS = "While columns are chosen"
+    CHOOSE = "While a context is chosen"
     SHEET = "In help and notes"
 
 
@@ -73,18 +77,40 @@ ACTIONS: Final = (
         "show only some pods: /text, /!text, /node:worker-2, /-l app=web; see Filters",
         footer=True,
     ),
-    Action(Room.MAIN, "go_to", ("colon",), "go to", "nodes, ns, pods NAMESPACE, node NAME, q", footer=True),
+    Action(
+        Room.MAIN,
+        "go_to",
+        ("colon",),
+        "go to",
+        "nodes, node NAME, ns, workloads, pods NAMESPACE, ctx and so on",
+        footer=True,
+    ),
+    Action(Room.MAIN, "list_nodes", ("1",), "cluster", "the nodes with their memory and next victims"),
+    Action(Room.MAIN, "list_namespaces", ("2",), "namespaces", "the namespaces with their pods added up"),
+    Action(Room.MAIN, "list_workloads", ("3",), "workloads", "Deployments and so on, by their worst rank"),
+    Action(Room.MAIN, "list_pods", ("4",), "pods", "the pods in kill order"),
+    Action(Room.MAIN, "list_containers", ("5",), "containers", "the containers in kill order"),
+    Action(Room.MAIN, "containers", ("i",), "inside", "the containers of the pod"),
     Action(Room.MAIN, "next_pane", ("tab",), "panes", "the next pane", footer=True),
     Action(Room.MAIN, "previous_pane", ("shift+tab",), "back a pane", "the previous pane"),
     Action(Room.MAIN, "sort", ("s",), "sort", "sort by the next column", footer=True),
     Action(Room.MAIN, "turn", ("S",), "turn", "sort the other way round"),
-    Action(Room.MAIN, "at_risk", ("z",), "risk", "only pods with a flag of risk, or all", footer=True),
+    Action(Room.MAIN, "at_risk", ("z",), "risk", "only those with a flag of risk, or all", footer=True),
     Action(Room.MAIN, "wide", ("w",), "wide", "all columns, or those that fit", footer=True),
-    Action(Room.MAIN, "mark", ("space",), "mark", "mark or unmark the pod, for copying"),
+    Action(Room.MAIN, "find", ("f",), "find", "go to a pod by some letters of its name"),
+    Action(Room.MAIN, "columns", ("C",), "columns", "choose the columns of the list and their order"),
+    Action(Room.MAIN, "mark", ("space",), "mark", "mark or unmark the line, for copying"),
     Action(Room.MAIN, "copy", ("c",), "copy", "copy the marked rows, or the selected one"),
-    Action(Room.MAIN, "export", ("x",), "export", "save what is shown as csv, json or yaml"),
+    Action(Room.MAIN, "export", ("x",), "export", "save what is shown as csv, json, yaml or text"),
     Action(Room.MAIN, "notes", ("n",), "notes", "what is missing or assumed"),
-    Action(Room.MAIN, "back", ("escape",), "back", "clear the filter; leave the pane", palette=False),
+    Action(
+        Room.MAIN,
+        "back",
+        ("escape",),
+        "back",
+        "leave the pane; clear the filter; the place before",
+        palette=False,
+    ),
     _table("up", ("up", "k"), "up", "the line above"),
     _table("down", ("down", "j"), "down", "the line below"),
     _table("first", ("home", "g"), "first", "the first line"),
@@ -93,7 +119,7 @@ ACTIONS: Final = (
     _table("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
     _table("left", ("left",), "left", "columns to the left"),
     _table("right", ("right",), "right", "columns to the right"),
-    _table("select", ("enter",), "open", "open the line: explain a pod, show a node's pods"),
+    _table("select", ("enter",), "open", "open the line: explain a pod, list the pods of anything else"),
     _text("up", ("up", "k"), "up", "the line above"),
     _text("down", ("down", "j"), "down", "the line below"),
     _text("first", ("home", "g"), "first", "the beginning"),
@@ -148,13 +174,34 @@ ACTIONS: Final = (
     ),
     Action(Room.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
     Action(Room.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
+    Action(Room.FINDER, "above", ("up", "ctrl+p"), "above", "the pod above", palette=False, priority=True),
+    Action(Room.FINDER, "below", ("down", "ctrl+n"), "below", "the pod below", palette=False, priority=True),
+    Action(Room.FINDER, "leave", ("escape",), "leave", "go nowhere; enter goes to the pod", palette=False),
+    Action(Room.COLUMNS, "show", ("space",), "show or hide", "show or hide the column", palette=False),
+    Action(Room.COLUMNS, "lower", ("J",), "down", "further down, which is to the right", palette=False),
+    Action(Room.COLUMNS, "raise", ("K",), "up", "further up, which is to the left", palette=False),
+    Action(Room.COLUMNS, "fitting", ("d",), "as it fits", "no choice: what fits", palette=False),
+    Action(Room.COLUMNS, "take", ("enter",), "take", "show these", palette=False),
+    Action(Room.COLUMNS, "leave", ("escape",), "leave", "as before", palette=False),
+    Action(Room.CHOOSE, "leave", ("escape",), "leave", "as it was; enter goes there", palette=False),
     Action(Room.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
     Action(Room.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
     Action(Room.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
     Action(Room.SHEET, "close", ("escape", "q", "question_mark", "f1"), "close", "close it", palette=False),
     Action(Room.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
+    Action(
+        Room.APP, "previous", ("left_square_bracket", "alt+left"), "back", "the place where you were before"
+    ),
+    Action(
+        Room.APP,
+        "next_place",
+        ("right_square_bracket", "alt+right"),
+        "forward",
+        "the place that you left with back",
+    ),
     Action(Room.APP, "refresh", ("r",), "refresh", "ask again now"),
     Action(Room.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
+    Action(Room.APP, "picture", ("X",), "picture", "save a picture of the screen as svg or text"),
     Action(
         Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
     ),
@@ -170,6 +217,14 @@ ACTIONS: Final = (
         priority=True,
     ),
 )
+
+
+TOGETHER: Final = (
+    *((room, Room.TABLE, Room.APP) for room in (Room.MAIN, Room.COLUMNS)),
+    *((room, Room.TEXT, Room.APP) for room in (Room.EXPLAIN, Room.TREE, Room.PATCH)),
+    (Room.EXPLAIN, Room.FOLD, Room.TEXT, Room.APP),
+)
+"""Rooms whose keys are heard at the same time."""
 
 
 def of_room(room: Room) -> Iterator[Action]:
@@ -197,6 +252,8 @@ _SHOWN: Final = {
     "slash": "/",
     "colon": ":",
     "question_mark": "?",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
     "escape": "esc",
     "up": "↑",
     "down": "↓",
@@ -208,3 +265,25 @@ _SHOWN: Final = {
 def shown_key(key: str) -> str:
     """A key as people write it: `/`, `ctrl-f`, `S`."""
     return _SHOWN.get(key, key.replace("+", "-"))
+
+
+class Keys:
+    """The keys that actions have by now: their own, or those that the person's settings give them."""
+
+    def __init__(self, changed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
+        self._changed = changed
+
+    def of(self, action: Action) -> tuple[str, ...]:
+        """The keys of an action, in Textual's names."""
+        return tuple(self._changed.get(action.name, action.keys))
+
+    def shown(self, action: Action) -> str:
+        """All of them, as people write them."""
+        return " ".join(map(shown_key, self.of(action)))
+
+    def first(self, name: str) -> str:
+        """The first key of the action of that name, as a sentence mentions it."""
+        return shown_key(self.of(_BY_NAME[name])[0])
+
+
+_BY_NAME: Final = {action.name: action for action in ACTIONS}

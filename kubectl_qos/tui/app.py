@@ -4,29 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.widgets import Input
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.errors import QosError
+from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.state import State
+from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.actions import ACTIONS, Room, bindings, shown_key
+from kubectl_qos.tui.actions import ACTIONS, Keys, Room, bindings
+from kubectl_qos.tui.ascii import AsciiFilter
+from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts, Opened, opened
+from kubectl_qos.tui.exports import screen_text
 from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status
+from kubectl_qos.tui.history import Detail, History, Stop
+from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status, in_background
 from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.screens.choose import Choose
+from kubectl_qos.tui.screens.details import detail_screen, newest
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES, next_theme
-from kubectl_qos.tui.view import freshness, title_words
+from kubectl_qos.tui.trends import Trends
+from kubectl_qos.tui.view import Kind, View, freshness, title_words, view_of, view_values
 from kubectl_qos.tui.widgets.document import harmless
 from kubectl_qos.tui.widgets.title_line import TitleLine
 
+NO_SETTINGS = Settings()
+NO_STATE = State()
 AGE_SECONDS = 1
 """So often the ages in the title are counted anew, and the seconds to the next try."""
 
@@ -43,20 +58,47 @@ class QosApp(App[QosError]):
     status: reactive[Status] = reactive(Status(is_live=False))
 
     def __init__(
-        self, source: Source, scope: Scope, *, find: Finder | None = None, notes: Sequence[str] = ()
+        self,
+        source: Source,
+        scope: Scope,
+        *,
+        find: Finder | None = None,
+        notes: Sequence[str] = (),
+        settings: Settings = NO_SETTINGS,
+        state: State = NO_STATE,
+        readonly: bool = False,
+        ascii_only: bool = False,
+        contexts: Contexts = NO_CONTEXTS,
     ) -> None:
+        self._more_filters: list[LineFilter] = [AsciiFilter()] if ascii_only else []
         super().__init__()
         self.source = source
         self.notes = tuple(notes)
-        self._follower = Follower(self, source, scope, find)
+        self.settings = settings
+        self.state = state
+        self.keys = Keys(settings.keys)
+        self._readonly = readonly
+        self._contexts = contexts
+        self._scope = scope
+        self.history = History(Stop(self._first_view()))
+        self._trends = Trends()
+        self._follower = Follower(self, source, scope, self._trends, find)
         self.set_reactive(QosApp.status, Status(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = THEMES[0].name
+        wanted = settings.theme or state.theme
+        self.theme = wanted if wanted in self.available_themes else THEMES[0].name
+        self.set_keymap(settings.keymap())
+        if settings.motion == "reduced":
+            self.animation_level = "none"
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What changes every painted line: for poor terminals, all of it to ASCII."""
+        return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
         """The first screen. Not a mode: from Python 3.12 on, Textual composes those before it has them."""
-        return MainScreen()
+        return MainScreen(self._trends, self.history.place.view)
 
     def on_mount(self) -> None:
         """Follow the source from now on."""
@@ -69,8 +111,15 @@ class QosApp(App[QosError]):
         """Let the source go."""
         self._follower.close()
 
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """With reduced motion nothing blinks."""
+        if self.settings.motion == "reduced" and isinstance(event.widget, Input):
+            event.widget.cursor_blink = False
+
     def on_answered(self, message: Answered) -> None:
         """Show what is known."""
+        if message.source is not self.source:
+            return
         self.status = replace(self.status, asking=False, health=message.health)
         self.facts = message.facts
         if message.target is not None:
@@ -78,6 +127,8 @@ class QosApp(App[QosError]):
 
     def on_refused(self, message: Refused) -> None:
         """Keep what is shown and say what went wrong."""
+        if message.source is not self.source:
+            return
         if message.fatal:
             # Through the screen's own queue: it may still be composing, and cannot leave before it came.
             self.screen.call_later(self.exit, message.health.error)
@@ -94,42 +145,127 @@ class QosApp(App[QosError]):
 
     def show_title(self) -> None:
         """The title line of every open screen."""
-        words = title_words(self.source.title, self.facts, self.source.now())
+        words = title_words(self.source.title, self.facts, self.source.now(), readonly=self.readonly)
         for screen in self.screen_stack:
             for line in screen.query(TitleLine):
                 line.show(words, freshness(self.facts, self.status))
+
+    def exit(self, *arguments: Any, **options: Any) -> None:
+        """Leave, and keep what the next run begins with."""
+        self._keep()
+        super().exit(*arguments, **options)
+
+    def _keep(self) -> None:
+        main = self.main
+        kept = replace(self.state, theme=self.theme, wide=main.view.wide)
+        self.state = main.kept(kept).with_view(self.source.title, view_values(main.view))
+
+    def _first_view(self) -> View:
+        """What is shown first of a source: what was said, else what was shown last of it."""
+        kept = view_of(self.state.views.get(self.source.title, {}))
+        everything = self._scope.namespace is None and self._scope.node is None
+        view = kept if kept is not None and everything else View()
+        if self.settings.view is not None:
+            view = replace(view, kind=Kind(self.settings.view))
+        return replace(view, wide=self.state.wide)
+
+    @property
+    def readonly(self) -> bool:
+        """Whether everything that could change this cluster is out of reach."""
+        return self._readonly or self.settings.for_context(self.source.title).readonly
+
+    def go_to_context(self, name: str | None) -> None:
+        """Another cluster, chosen among those that there are where none is named."""
+        if name is not None:
+            self.tell(f"going to {name} …")
+            in_background(self, partial(opened, self._contexts, name))
+            return
+        try:
+            names = self._contexts.names()
+        except QosError as error:
+            self.tell(str(error), wrong=True)
+            return
+        if not names:
+            self.tell(f"{self.source.title} is the only place there is", wrong=True)
+            return
+        self.push_screen(Choose("Contexts", names, self.source.title), self._context_chosen)
+
+    def _context_chosen(self, name: str | None) -> None:
+        if name is not None:
+            self.go_to_context(name)
+
+    def on_opened(self, message: Opened) -> None:
+        """Leave the present source for another one."""
+        if isinstance(message.found, QosError):
+            hint = f"; {message.found.hint}" if message.found.hint else ""
+            self.tell(f"{message.found}{hint}", wrong=True)
+            return
+        self._keep()
+        self._follower.close()
+        self._trends.clear()
+        self.source = message.found
+        self.notes = ()
+        self.history = History(Stop(self._first_view()))
+        self.facts = None
+        self.status = Status(is_live=self.source.is_live, asking=True)
+        self.main.view = self.history.place.view
+        self._follower = Follower(self, self.source, self._scope, self._trends)
+        self._follower.start()
 
     def as_of(self, facts: Facts) -> str:
         """When facts were taken, for screens that do not follow refreshes; empty if nothing can change."""
         return f", as of {facts.taken:%H:%M:%S %Z}" if self.source.is_live else ""
 
-    def explain(self, pod: Pod) -> None:
-        """Open the explanation of a pod."""
-        from kubectl_qos.tui.screens.explain import ExplainScreen
+    @property
+    def main(self) -> MainScreen:
+        """The screen below all others."""
+        found = self.screen_stack[0]
+        assert isinstance(found, MainScreen)
+        return found
 
-        if self.facts is not None:
-            self.push_screen(ExplainScreen(pod, self.facts))
+    def open(self, detail: Detail, pod: Pod) -> None:
+        """Open a screen about a pod."""
+        self.history.go(Stop(self.main.view, detail, pod))
+        self._open(self.history.place)
 
     def edit(self, pod: Pod) -> None:
         """Open the edit screen of a pod."""
-        from kubectl_qos.tui.screens.edit import EditScreen
+        self.open(Detail.EDIT, pod)
 
-        if self.facts is not None:
-            self.push_screen(EditScreen(pod, self.facts))
+    def _open(self, stop: Stop) -> None:
+        pod = newest(self.facts, stop.pod) if self.facts is not None and stop.pod is not None else None
+        if pod is None or self.facts is None or stop.detail is None:
+            self.history.back()
+            self.tell("that pod is gone", wrong=True)
+        else:
+            self.push_screen(detail_screen(stop.detail, pod, self.facts), self._came_out)
 
-    def show_cgroups(self, pod: Pod) -> None:
-        """Open the cgroup tree of a pod's node."""
-        from kubectl_qos.tui.screens.tree import TreeScreen
+    def _came_out(self, _: None) -> None:
+        self.history.back()
 
-        if self.facts is not None:
-            self.push_screen(TreeScreen(pod, self.facts))
+    def action_previous(self) -> None:
+        """The place before this one."""
+        if isinstance(self.screen, MainScreen):
+            self.screen.remember()
+            place = self.history.back()
+            if place is not None:
+                self.screen.return_to(place)
+        elif isinstance(self.screen, QosScreen):
+            self.screen.action_back()
 
-    def compare(self, pod: Pod) -> None:
-        """Open the question what another release or setting would change for a pod."""
-        from kubectl_qos.tui.screens.compare import CompareScreen
-
-        if self.facts is not None:
-            self.push_screen(CompareScreen(pod, self.facts))
+    def action_next_place(self) -> None:
+        """The place that was left with back."""
+        if not isinstance(self.screen, QosScreen):
+            return
+        if isinstance(self.screen, MainScreen):
+            self.screen.remember()
+        place = self.history.forward()
+        if place is None:
+            return
+        if place.detail is not None:
+            self._open(place)
+        else:
+            self.main.return_to(place)
 
     def read(self, title: str, lines: Iterable[str]) -> None:
         """Show a text over the screen."""
@@ -163,12 +299,25 @@ class QosApp(App[QosError]):
 
         self.push_screen(SaveAs(what, name, text_for), told)
 
+    def action_picture(self) -> None:
+        """What is on the screen, as a file that a browser or a pager shows."""
+        svg, text = self.export_screenshot(title=self.TITLE), screen_text(self.screen)
+
+        def picture(path: Path) -> str:
+            if path.suffix == ".svg":
+                return svg
+            if path.suffix == ".txt":
+                return text
+            raise InputError(f"{path.name}: the extension chooses the format", hint="end it in .svg or .txt")
+
+        self.ask_and_save("a picture of the screen", "kubectl-qos.svg", picture)
+
     def action_help(self) -> None:
         """Keys, columns and marks."""
         from kubectl_qos.tui.screens.help import TextScreen, help_lines
 
         if not isinstance(self.screen, TextScreen):
-            self.push_screen(TextScreen("Help", help_lines()))
+            self.push_screen(TextScreen("Help", help_lines(self.keys)))
 
     def action_refresh(self) -> None:
         """Ask now."""
@@ -222,7 +371,11 @@ class QosApp(App[QosError]):
                 def run(verb: str = action.verb, target: Screen[None] | QosApp = target) -> None:
                     self.call_later(self.run_action, verb, target)
 
-                yield SystemCommand(f"{action.label} ({shown_key(action.keys[0])})", action.help, run)
+                yield SystemCommand(f"{action.label} ({self.keys.first(action.name)})", action.help, run)
+        if isinstance(screen, MainScreen):
+            for column in screen.table.shown_columns:
+                sort = partial(screen.table.sort_by, column.key)
+                yield SystemCommand(f"sort by {column.header}", column.help, sort)
         for theme in THEMES:
             yield SystemCommand(f"theme {theme.name}", "", lambda name=theme.name: self._take_theme(name))
 

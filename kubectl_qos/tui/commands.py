@@ -9,74 +9,83 @@ from typing import Final
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.view import Kind, View
 
 
 class Goal(Enum):
     """What a place is."""
 
-    NODES = auto()
-    NAMESPACES = auto()
-    PODS = auto()
-    NODE = auto()
+    LIST = auto()
+    CONTEXT = auto()
     HELP = auto()
     QUIT = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to go; `name` of a node or namespace, None for all of them."""
+    """Where to go; `view` is what a list shows, `name` a context, None to choose among them."""
 
     goal: Goal
+    view: View | None = None
     name: str | None = None
 
 
-_WORDS: Final = {
-    "nodes": Goal.NODES,
-    "ns": Goal.NAMESPACES,
-    "namespaces": Goal.NAMESPACES,
-    "pods": Goal.PODS,
-    "po": Goal.PODS,
-    "node": Goal.NODE,
-    "no": Goal.NODE,
-    "help": Goal.HELP,
-    "q": Goal.QUIT,
-    "quit": Goal.QUIT,
+_LISTS: Final = {
+    "cluster": Kind.NODES,
+    "nodes": Kind.NODES,
+    "node": Kind.NODES,
+    "no": Kind.NODES,
+    "ns": Kind.NAMESPACES,
+    "namespaces": Kind.NAMESPACES,
+    "namespace": Kind.NAMESPACES,
+    "workloads": Kind.WORKLOADS,
+    "wl": Kind.WORKLOADS,
+    "pods": Kind.PODS,
+    "pod": Kind.PODS,
+    "po": Kind.PODS,
+    "containers": Kind.CONTAINERS,
+    "co": Kind.CONTAINERS,
 }
-_SHOWN: Final = "nodes, ns, pods NAMESPACE, node NAME, help, q"
+_CONTEXT: Final = frozenset({"ctx", "context", "contexts"})
+_OTHERS: Final = {"help": Goal.HELP, "q": Goal.QUIT, "quit": Goal.QUIT}
+_SHOWN: Final = (
+    "nodes, node NAME, ns NAME, workloads NAMESPACE, pods NAMESPACE, containers NAMESPACE, ctx, help, q"
+)
 
 
 def place_of(text: str, facts: Facts | None) -> Place:
     """The place that was typed. Raises InputError for one that is not there."""
     word, _, name = text.strip().partition(" ")
-    name = name.strip()
-    goal = _WORDS.get(word.lower())
-    if goal is None:
+    word, name = word.lower(), name.strip()
+    if word in _CONTEXT:
+        return Place(Goal.CONTEXT, name=name or None)
+    if word in _OTHERS:
+        return Place(_OTHERS[word])
+    if word not in _LISTS:
         raise InputError(f"there is no place {word!r}", hint=f"places are: {_SHOWN}")
-    if goal in {Goal.NODES, Goal.NODE} and name:
+    kind = _LISTS[word]
+    if not name or name == "all":
+        return Place(Goal.LIST, View(kind))
+    if kind is Kind.NODES:
         if name not in _nodes(facts):
             raise InputError(f"there is no node {name!r}")
-        return Place(Goal.NODE, name)
-    if goal is Goal.NODE:
-        return Place(Goal.NODES)
-    if goal in {Goal.PODS, Goal.NAMESPACES} and name not in {"", "all"}:
-        if facts is None or name not in facts.namespaces:
-            raise InputError(f"there are no pods in namespace {name!r}")
-        return Place(Goal.PODS, name)
-    return Place(goal)
+        return Place(Goal.LIST, View(node=name))
+    if facts is None or name not in facts.namespaces:
+        raise InputError(f"there are no pods in namespace {name!r}")
+    return Place(Goal.LIST, View(Kind.PODS if kind is Kind.NAMESPACES else kind, namespace=name))
 
 
-def completed(text: str, facts: Facts | None) -> str | None:
-    """The first place that begins with what was typed, None if there is none."""
-    if not text:
-        return None
-    return next((one for one in _places(facts) if one.startswith(text) and one != text), None)
+def completions(text: str, facts: Facts | None) -> Iterator[str]:
+    """The places that begin with what was typed."""
+    return (one for one in _places(facts) if text and one.startswith(text) and one != text)
 
 
 def _places(facts: Facts | None) -> Iterator[str]:
-    yield from ("nodes", "ns", "pods", "help", "quit", "pods all")
+    yield from ("nodes", "namespaces", "workloads", "pods", "containers", "ctx", "help", "quit", "pods all")
     yield from (f"node {name}" for name in _nodes(facts))
     if facts is not None:
-        yield from (f"pods {name}" for name in facts.namespaces if name)
+        for word in ("pods", "ns", "workloads", "containers"):
+            yield from (f"{word} {name}" for name in facts.namespaces if name)
 
 
 def _nodes(facts: Facts | None) -> list[str]:

@@ -54,11 +54,12 @@ class NodeFacts:
     made_of: tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Facts:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
-    `notice` says where the answer is another one than was asked for.
+    `notice` says where the answer is another one than was asked for. Two answers are never equal: to find
+    that out pod by pod takes longer than to show the other one.
     """
 
     snapshot: Snapshot

@@ -4,43 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_qos.errors import UsageError
-from kubectl_qos.present.columns import BY_KEY, column_named
+from kubectl_qos.errors import InputError
 from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.filters import CHOICES, split_negation
+from kubectl_qos.tui.filters import PODS, Fields, split_negation
 
 
-def completed_filter(text: str, facts: Facts | None) -> str | None:
-    """The text with its last word completed; None if there is nothing to add."""
+def filter_completions(text: str, facts: Facts | None, fields: Fields = PODS) -> list[str]:
+    """The text with its last word completed, in every way that there is."""
     word = text.rpartition(" ")[2]
     if not word or "-l" in text.split():
-        return None
+        return []
     _, bare = split_negation(word)
     name, colon, typed = bare.partition(":")
     if not colon:
-        found = _beginning_so(name, (f"{key}:" for key in BY_KEY))
-        return None if found is None else text.removesuffix(name) + found
-    typed = typed.removeprefix("=")
-    found = _beginning_so(typed, _values(name, facts))
-    return None if found is None else text.removesuffix(typed) + found
+        before, words = text.removesuffix(name), _beginning_so(name, (f"{key}:" for key in fields.columns))
+    else:
+        typed = typed.removeprefix("=")
+        before, words = text.removesuffix(typed), _beginning_so(typed, _values(name, facts, fields))
+    return [before + word for word in words]
 
 
-def _beginning_so(typed: str, words: Iterable[str]) -> str | None:
-    if not typed:
-        return None
+def _beginning_so(typed: str, words: Iterable[str]) -> list[str]:
     folded = typed.casefold()
-    return next((word for word in words if word.casefold().startswith(folded) and word != typed), None)
+    return [word for word in words if typed and word.casefold().startswith(folded) and word != typed]
 
 
-def _values(name: str, facts: Facts | None) -> Iterable[str]:
+def _values(name: str, facts: Facts | None, fields: Fields) -> Iterable[str]:
     try:
-        key = column_named(name).key
-    except UsageError:
+        column = fields.column(name)
+    except InputError:
         return ()
-    if key in CHOICES:
-        return CHOICES[key]
+    if column.choices:
+        return column.choices
     if facts is None:
         return ()
-    if key == "node":
+    if column.key == "node":
         return [group.key for group in facts.nodes if group.key]
-    return filter(None, facts.namespaces) if key == "namespace" else ()
+    return filter(None, facts.namespaces) if column.key == "namespace" else ()

@@ -8,36 +8,24 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.present.amounts import age, mebibytes, parse_time
-from kubectl_qos.present.columns import BY_KEY, Column, column_named
-from kubectl_qos.present.rows import PodRow
-from kubectl_qos.qos.flags import Flag
-from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.risk import WORDS
+from kubectl_qos.present.columns import BY_KEY, OTHER_NAMES, ColumnOf, Holds, named
 from kubectl_qos.tui.patterns import Pattern, is_plain
 
-Test = Callable[[PodRow, datetime | None], bool]
+RowT = TypeVar("RowT")
+
+Test = Callable[[Any, datetime | None], bool]
 
 LONGEST_FILTER: Final = 1000
-BYTES: Final = frozenset({"memory", "rss", "swap", "request", "limit"})
-NUMBERS: Final = frozenset(
-    {"rank", "oom_score_adj", "oom_score", "limit_percent", "restarts", "priority", "eviction"}
-)
-CHOICES: Final = {
-    "qos": tuple(one.value for one in QosClass),
-    "flags": tuple(one.value for one in Flag),
-    "risk": WORDS,
-}
-"""The columns that can only hold some words."""
 
 _COLUMN: Final = re.compile(r"(%?[^\W\d][\w-]*):(.*)", re.DOTALL)
 _OPERATOR: Final = re.compile(r">=|<=|>|<|=|")
@@ -52,6 +40,46 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+
+
+class Findable(Protocol):
+    """What a row has to have for a filter.
+
+    `words` is everything that a text looks in, in one line and small letters; `own_words` and `common_words`
+    are the same, one by one: those of this row alone, and those that many rows have.
+    """
+
+    @property
+    def words(self) -> str:
+        """All of them."""
+
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """Its names."""
+
+    @property
+    def common_words(self) -> tuple[str, ...]:
+        """Its node, class, flags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a filter of one list can ask for: its columns by key, other names of theirs, and labels."""
+
+    columns: Mapping[str, ColumnOf[Any]]
+    other_names: Mapping[str, str]
+    labels: Callable[[Any], Mapping[str, str] | None] | None
+
+    def column(self, name: str) -> ColumnOf[Any]:
+        """The column that a person names. Raises InputError with those that there are."""
+        try:
+            return named(name, self.columns, self.other_names)
+        except UsageError:
+            hint = f"columns are: {', '.join(self.columns)}"
+            raise InputError(f"there is no column {name!r}", hint=hint) from None
+
+
+PODS: Final = Fields(BY_KEY, OTHER_NAMES, lambda row: row.pod.metadata.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +99,18 @@ class RowFilter:
     terms: tuple[Term, ...] = field(default=(), compare=False)
 
     @staticmethod
-    def parse(text: str) -> RowFilter:
+    def parse(text: str, fields: Fields = PODS) -> RowFilter:
         """`web`, `!^db-`, `node:worker-2 memory:>1Gi`, `-l app=web`. Raises InputError with what is wrong."""
         typed = text.strip()
         if len(typed) > LONGEST_FILTER:
             raise InputError(f"a filter has at most {LONGEST_FILTER} characters, this one {len(typed)}")
-        terms = sorted(_terms(typed), key=lambda term: term.cost)
+        terms = sorted(_terms(typed, fields), key=lambda term: term.cost)
         return RowFilter(typed, tuple(terms))
 
     def __bool__(self) -> bool:
         return bool(self.terms)
 
-    def selected(self, rows: Sequence[PodRow], now: datetime | None = None) -> Sequence[PodRow]:
+    def selected(self, rows: Sequence[RowT], now: datetime | None = None) -> Sequence[RowT]:
         """The rows that stay; `now` is what ages are counted to, without it no age is known.
 
         Term after term, which for 150,000 rows costs half of row after row.
@@ -99,12 +127,17 @@ def split_negation(word: str) -> tuple[bool, str]:
     return (len(word) - len(bare)) % 2 == 1, bare
 
 
-def _terms(typed: str) -> Iterator[Term]:
+def _terms(typed: str, fields: Fields) -> Iterator[Term]:
     found = _SELECTOR.search(typed)
     if found is not None:
+        labels = fields.labels
+        if labels is None:
+            raise InputError(
+                "-l selects pods by their labels, which these are not", hint="list pods for that"
+            )
         selector = Selector.parse(typed[found.end() :].strip())
         if selector.requirements:
-            yield Term(1, lambda row, _: selector.matches(row.pod.metadata.labels), bool(found[1]))
+            yield Term(1, lambda row, _: selector.matches(labels(row)), bool(found[1]))
         typed = typed[: found.start()]
     wanted: list[str] = []
     unwanted: list[str] = []
@@ -112,7 +145,7 @@ def _terms(typed: str) -> Iterator[Term]:
         negated, bare = split_negation(word)
         column = _COLUMN.fullmatch(bare)
         if column is not None:
-            test = _column_test(_column(column[1]), column[2])
+            test = _column_test(fields.column(column[1]), column[2])
             if test is not None:
                 yield Term(0, test, negated)
         elif bare and is_plain(bare):
@@ -128,7 +161,7 @@ def _texts(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> Test:
         one = wanted[0]
         return lambda row, _: one in row.words
 
-    def test(row: PodRow, _: datetime | None) -> bool:
+    def test(row: Findable, _: datetime | None) -> bool:
         words = row.words
         return all(one in words for one in wanted) and not any(one in words for one in unwanted)
 
@@ -138,27 +171,15 @@ def _texts(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> Test:
 def _expression(text: str) -> Test:
     """Held against each word alone, so that ^ and $ are its ends; nodes, classes, flags are asked once."""
     found_in = Pattern.parse(text).found_in
-    at_beginning = "^" in text or "\\b" in text  # elsewhere the whole name says it all
     found_in_common = lru_cache(maxsize=8192)(found_in)
 
-    def test(row: PodRow, _: datetime | None) -> bool:
-        return (
-            found_in(f"{row.pod.namespace}/{row.name}")
-            or (at_beginning and found_in(row.name))
-            or any(map(found_in_common, (row.node, row.qos.value, *row.flags)))
-        )
+    def test(row: Findable, _: datetime | None) -> bool:
+        return any(map(found_in, row.own_words)) or any(map(found_in_common, row.common_words))
 
     return test
 
 
-def _column(name: str) -> Column:
-    try:
-        return column_named(name)
-    except UsageError:
-        raise InputError(f"there is no column {name!r}", hint=f"columns are: {', '.join(BY_KEY)}") from None
-
-
-def _column_test(column: Column, text: str) -> Test | None:
+def _column_test(column: ColumnOf[Any], text: str) -> Test | None:
     """The test of COLUMN:text; None while nothing is typed after the colon."""
     if not text:
         return None
@@ -167,18 +188,18 @@ def _column_test(column: Column, text: str) -> Test | None:
     value = text[len(sign) :]
     if not value:
         raise InputError(f"{column.key}: a value has to follow {sign}")
-    if column.key in BYTES or column.key in NUMBERS:
+    if column.holds in {Holds.BYTES, Holds.NUMBER, Holds.PERCENT}:
         return _number_test(column, sign, value)
-    if column.key == "age":
+    if column.holds is Holds.TIME:
         return _age_test(column, sign, value)
-    if column.key == "risk" and sign in _COMPARE:
-        return _risk_test(column, sign, value)
+    if column.holds is Holds.LEVEL and sign in _COMPARE:
+        return _level_test(column, sign, value)
     if sign in _COMPARE:
         raise InputError(f"{column.key} holds words: {sign} does not compare them")
     return _word_test(column, value, exact=sign == "=")
 
 
-def _number_test(column: Column, sign: str, text: str) -> Test:
+def _number_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
     read = _READ.get(column.key, column.value)
     if text.casefold() == "none" and sign not in _COMPARE:
         return lambda row, _: read(row) is None
@@ -186,31 +207,32 @@ def _number_test(column: Column, sign: str, text: str) -> Test:
     compare = _COMPARE.get(sign)
     if compare is not None:
         return lambda row, _: (value := read(row)) is not None and compare(value, wanted)
-    shown = mebibytes if column.key in BYTES else round if column.key == "limit_percent" else None
+    shown = _SHOWN.get(column.holds)
     if shown is None:
         return lambda row, _: read(row) == wanted
-    same = shown(int(wanted)) if column.key in BYTES else wanted
+    same = shown(int(wanted)) if column.holds is Holds.BYTES else wanted
     return lambda row, _: (value := read(row)) is not None and (value == wanted or shown(value) == same)
 
 
-_READ: Final[dict[str, Callable[[PodRow], Any]]] = {"limit_percent": lambda row: row.limit_percent}
+_SHOWN: Final[dict[Holds, Callable[[Any], Any]]] = {Holds.BYTES: mebibytes, Holds.PERCENT: round}
+_READ: Final[dict[str, Callable[[Any], Any]]] = {"limit_percent": lambda row: row.limit_percent}
 """Where JSON and CSV round, the filter does not."""
 
 
-def _number(column: Column, text: str) -> int | float:
-    digits = text.removesuffix("%") if column.key == "limit_percent" else text
+def _number(column: ColumnOf[Any], text: str) -> int | float:
+    digits = text.removesuffix("%") if column.holds is Holds.PERCENT else text
     try:
         nano = Quantity.parse(digits).nano if any(map(str.isdigit, digits)) else None
     except QuantityError:
         nano = None
     if nano is None:
-        hint = "write it as 512Mi or 1.5Gi" if column.key in BYTES else "write digits, or none"
+        hint = "write it as 512Mi or 1.5Gi" if column.holds is Holds.BYTES else "write digits, or none"
         raise InputError(f"{column.key}: {text!r} is no number", hint=hint)
     whole, rest = divmod(nano, 10**9)
     return whole if not rest else nano / 10**9
 
 
-def _age_test(column: Column, sign: str, text: str) -> Test:
+def _age_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise InputError(
@@ -218,25 +240,25 @@ def _age_test(column: Column, sign: str, text: str) -> Test:
         )
     compare = _COMPARE.get(sign)
     if compare is None:
-        return lambda row, now: now is not None and age(row.pod.metadata.creation_timestamp, now) == text
+        return lambda row, now: now is not None and age(column.value(row), now) == text
     wanted = sum(int(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
 
-    def test(row: PodRow, now: datetime | None) -> bool:
-        born = parse_time(row.pod.metadata.creation_timestamp)
+    def test(row: Findable, now: datetime | None) -> bool:
+        born = parse_time(column.value(row))
         return born is not None and now is not None and compare((now - born).total_seconds(), wanted)
 
     return test
 
 
-def _risk_test(column: Column, sign: str, text: str) -> Test:
-    levels = {word: level for level, word in enumerate(CHOICES["risk"])}
+def _level_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
+    levels = {word: level for level, word in enumerate(column.choices)}
     if text.casefold() not in levels:
         raise _unknown(column, text)
     wanted, compare = levels[text.casefold()], _COMPARE[sign]
     return lambda row, _: compare(levels[column.value(row)], wanted)
 
 
-def _word_test(column: Column, text: str, *, exact: bool) -> Test:
+def _word_test(column: ColumnOf[Any], text: str, *, exact: bool) -> Test:
     """An expression, or with `=` the whole word. A column of few words refuses what none of them has."""
     if exact:
         folded = text.casefold()
@@ -250,16 +272,19 @@ def _word_test(column: Column, text: str, *, exact: bool) -> Test:
             return folded in word.casefold()
     else:
         fits = Pattern.parse(text).found_in
-    choices = CHOICES.get(column.key)
-    if choices is not None:
-        good = frozenset(filter(fits, choices))
+    read = column.value
+    if column.choices:
+        good = frozenset(filter(fits, column.choices))
         if not good:
             raise _unknown(column, text)
-        if column.key == "flags":
-            return lambda row, _: not good.isdisjoint(row.flags)
-        return lambda row, _: column.value(row) in good
-    return lambda row, _: fits(column.value(row))
+        return lambda row, _: not good.isdisjoint(_as_list(read(row)))
+    return lambda row, _: any(map(fits, _as_list(read(row))))
 
 
-def _unknown(column: Column, text: str) -> InputError:
-    return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(CHOICES[column.key])}")
+def _as_list(value: Any) -> Sequence[str]:
+    """A column's words: one, several or none."""
+    return value if isinstance(value, list) else () if value is None else (str(value),)
+
+
+def _unknown(column: ColumnOf[Any], text: str) -> InputError:
+    return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(column.choices)}")

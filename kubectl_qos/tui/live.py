@@ -7,6 +7,7 @@ hangs.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.facts import Facts, facts_of
+from kubectl_qos.tui.trends import Trends
 
 BATCH_SECONDS: Final = 0.5
 """What changes within so long is shown at once."""
@@ -46,7 +48,13 @@ class Status:
     health: Health = LIVE
 
 
-class Answered(Message):
+class Told(Message):
+    """Something that a follower says, of its own source."""
+
+    source: Source | None = None
+
+
+class Answered(Told):
     """The source said something; `target` is the pod to open at once."""
 
     def __init__(self, facts: Facts, health: Health, target: Pod | None = None) -> None:
@@ -56,7 +64,7 @@ class Answered(Message):
         self.target = target
 
 
-class Refused(Message):
+class Refused(Told):
     """The source could not say anything; `fatal` where the pod to open does not exist."""
 
     def __init__(self, health: Health, *, fatal: bool = False) -> None:
@@ -68,10 +76,13 @@ class Refused(Message):
 class Follower:
     """Follows a source in a thread and posts what it says."""
 
-    def __init__(self, pump: MessagePump, source: Source, scope: Scope, find: Finder | None = None) -> None:
+    def __init__(
+        self, pump: MessagePump, source: Source, scope: Scope, trends: Trends, find: Finder | None = None
+    ) -> None:
         self._pump = pump
         self._source = source
         self._scope = scope
+        self._trends = trends
         self._find = find
         self._feed: Feed | None = None
         self._facts: Facts | None = None
@@ -112,14 +123,20 @@ class Follower:
             try:
                 moment = feed.next()
             except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-                self._post(Refused(Health(_defect(error))))
+                self._post(Refused(Health(defect(error))))
                 return
             if moment is None:
                 return
             began = time.monotonic()
             self._wanted.clear()
+            if moment.snapshot is not None:
+                self._trends.add(moment.snapshot.usage)
             message = outcome(moment, self._facts, self._find)
             if isinstance(message, Answered):
+                if self._facts is None:
+                    # A full collection looks at everything that is held, and stops keys for as long as
+                    # 100 ms. What is held now is data without cycles: references are all that it needs.
+                    gc.freeze()
                 self._facts, self._find = message.facts, None
             self._post(message)
             self._rest(time.monotonic() - began)
@@ -129,7 +146,8 @@ class Follower:
         while self._paused and not self._closed and not self._wanted.is_set():
             self._wanted.wait()
 
-    def _post(self, message: Message) -> None:
+    def _post(self, message: Told) -> None:
+        message.source = self._source
         with suppress(RuntimeError):  # the loop is closed: the UI has ended meanwhile
             self._pump.post_message(message)
 
@@ -157,11 +175,12 @@ def outcome(moment: Moment, before: Facts | None, find: Finder | None) -> Answer
     try:
         facts = facts_of(snapshot, moment.scope, moment.taken, moment.notice, before)
     except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        return Refused(Health(_defect(error), moment.taken))
+        return Refused(Health(defect(error), moment.taken))
     return Answered(facts, moment.health, target)
 
 
-def _defect(error: Exception) -> QosError:
+def defect(error: Exception) -> QosError:
+    """The sentence for what should not have happened in a thread."""
     return QosError(
         f"unexpected {type(error).__name__}: {error}",
         hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",

@@ -7,27 +7,75 @@ import sys
 from collections.abc import Sequence
 
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.config.folders import config_file, state_file
+from kubectl_qos.config.settings import Known, Settings, read_settings
+from kubectl_qos.config.state import load_state, save_state
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.columns import BY_KEY
+from kubectl_qos.tui.actions import ACTIONS, TOGETHER
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.ascii import needs_ascii
+from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts
 from kubectl_qos.tui.live import Finder
+from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.view import Kind
 
 
-def start(source: Source, scope: Scope, *, find: Finder | None = None, notes: Sequence[str] = ()) -> int:
+def settings() -> Settings:
+    """The settings of the person's file. Raises InputError with its first mistake."""
+    known = Known(
+        columns=[key for key in BY_KEY if key != "container"] + ["trend"],
+        themes=[theme.name for theme in THEMES],
+        views=[kind.value for kind in Kind],
+        actions={action.name: action.keys for action in ACTIONS},
+        rooms_together=[[room.name.lower() for room in together] for together in TOGETHER],
+    )
+    return read_settings(config_file(), known)
+
+
+def start(
+    source: Source,
+    scope: Scope,
+    settings: Settings,
+    *,
+    find: Finder | None = None,
+    notes: Sequence[str] = (),
+    readonly: bool = False,
+    contexts: Contexts = NO_CONTEXTS,
+) -> int:
     """Run the UI until it is left; the exit code.
 
     Args:
         source: where pods, nodes and usage come from.
         scope: which pods are asked for.
+        settings: what the person's file says.
         find: finds the pod whose edit screen is opened at once, in the first snapshot.
         notes: what there is to say about the source, such as documents that could not be read.
+        readonly: whether everything that could change a cluster is out of reach.
+        contexts: where else one can go.
 
     Raises:
         QosError: `find` found none, or there is no terminal to take keys from.
     """
     _take_keys_from_the_terminal()
-    app = QosApp(source, scope, find=find, notes=notes)
-    refused = app.run()
+    path = state_file()
+    state = load_state(path)
+    encoding = getattr(sys.__stderr__, "encoding", None)  # where Textual paints
+    app = QosApp(
+        source,
+        scope,
+        find=find,
+        notes=notes,
+        settings=settings,
+        state=state,
+        readonly=readonly,
+        contexts=contexts,
+        ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
+    )
+    refused = app.run(mouse=settings.mouse)
+    if not app.is_web:
+        save_state(path, app.state)
     if isinstance(refused, QosError):
         raise refused
     return app.return_code or 0

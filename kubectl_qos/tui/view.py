@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
 
+from kubectl_qos.k8s.owners import Workload, workload_of
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.k8s.usage import PodKey, UsageOrigin
 from kubectl_qos.present.amounts import duration, escape
-from kubectl_qos.present.rows import PodRow, kill_order
-from kubectl_qos.qos.flags import RISKS
+from kubectl_qos.present.rows import PodRow
+from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.facts import Facts, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.live import Status
@@ -22,67 +24,125 @@ EVERYTHING: Final = RowFilter()
 """The filter that lets every row through."""
 
 
+class Kind(StrEnum):
+    """What a list is of; the value is what people call it."""
+
+    NODES = "nodes"
+    NAMESPACES = "namespaces"
+    WORKLOADS = "workloads"
+    PODS = "pods"
+    CONTAINERS = "containers"
+
+
 @dataclass(frozen=True, slots=True)
 class View:
-    """The selection: a node, a namespace (None: all), a filter, and how much of each row."""
+    """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it."""
 
+    kind: Kind = Kind.PODS
     node: str | None = None
     namespace: str | None = None
+    workload: Workload | None = None
+    pod: PodKey | None = None
     filter: RowFilter = EVERYTHING
     at_risk: bool = False
     wide: bool = False
 
-    def selected(self, facts: Facts) -> Sequence[PodRow]:
-        """The rows of the node and namespace, in kill order."""
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether something is left out by filter or by risk."""
+        return bool(self.filter) or self.at_risk
+
+    @property
+    def whole(self) -> View:
+        """The same list with nothing left out and only what fits of each row."""
+        return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
+
+    def pod_rows(self, facts: Facts) -> Sequence[PodRow]:
+        """The pods of the node, namespace and workload, in kill order."""
         rows = facts.rows.rows
         if self.node is not None:
             ranked = facts.rows.nodes.get(self.node)
-            rows = tuple(sorted(ranked.rows, key=kill_order)) if ranked is not None else ()
-        if self.namespace is None:
-            return rows
-        return [row for row in rows if row.pod.metadata.namespace == self.namespace]
-
-    def rows(self, facts: Facts) -> Sequence[PodRow]:
-        """The selected rows that the filter and `only at risk` let through."""
-        rows = self.filter.selected(self.selected(facts), facts.taken)
-        if self.at_risk:
-            rows = [row for row in rows if not RISKS.isdisjoint(row.flags)]
+            rows = ranked.rows if ranked is not None else ()
+        if self.namespace is not None:
+            rows = tuple([row for row in rows if row.pod.metadata.namespace == self.namespace])
+        if self.workload is not None:
+            rows = tuple([row for row in rows if workload_of(row.pod) == self.workload])
         return rows
 
 
+def view_values(view: View) -> dict[str, Any]:
+    """A view as JSON, to be kept for the next run: the place, not what of it was filtered."""
+    values = {"kind": view.kind.value, "node": view.node, "namespace": view.namespace}
+    return {**values, "workload": None if view.workload is None else list(view.workload)}
+
+
+def view_of(values: Mapping[str, Any]) -> View | None:
+    """The view of such JSON, None where it is of another form."""
+    try:
+        workload = values.get("workload")
+        view = View(
+            kind=Kind(str(values.get("kind"))),
+            node=values.get("node"),
+            namespace=values.get("namespace"),
+            workload=None if workload is None else Workload(*workload),
+        )
+    except (TypeError, ValueError):
+        return None
+    texts = (view.node, view.namespace, *(view.workload or ()))
+    return view if all(text is None or isinstance(text, str) for text in texts) else None
+
+
 def crumbs(view: View, shown: int, total: int, sorted_by: str) -> str:
-    """Where we are: node, namespace, number of pods, filter and order."""
-    number = _pods(shown) if shown == total else f"{shown} of {_pods(total)}"
-    words = [_node(view.node), _namespace(view.namespace), number]
+    """Where we are: node, namespace, workload and pod, how much of the list, and in which order."""
+    number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
+    words = [number]
     if view.filter:
         words.append(f"filter {view.filter.text}")
     if view.at_risk:
         words.append("only at risk")
     words.append(f"by {sorted_by}")
-    return " / ".join(words[:2]) + "  " + "  ".join(words[2:])
+    return " / ".join(places(view)) + "  " + "  ".join(words)
 
 
-def empty_sentence(view: View, facts: Facts, title: str) -> str:
-    """Why no pod is shown, and what shows some."""
-    if not facts.rows.rows:
+def places(view: View) -> list[str]:
+    """The way down to what is listed, the largest first."""
+    if view.kind is Kind.NODES:
+        return ["cluster"]
+    if view.kind is Kind.NAMESPACES:
+        return ["namespaces"]
+    found = [_node(view.node), _namespace(view.namespace)]
+    if view.workload is not None:
+        found.append(f"{view.workload.kind}/{escape(view.workload.name)}")
+    if view.pod is not None:
+        found.append(escape(view.pod[1]))
+    return found
+
+
+def empty_sentence(view: View, facts: Facts, title: str, total: int, keys: Keys) -> str:
+    """Why nothing is listed, and what shows something; `total` is how many there are without a filter."""
+    if view.kind is not Kind.NODES and not facts.rows.rows:
         return f"There are no pods in {escape(title)}."
-    selected = len(view.selected(facts))
-    if not selected:
-        return f"There are no pods of {_namespace(view.namespace)} on {_node(view.node)}."
+    if not total:
+        if view.kind in {Kind.NODES, Kind.NAMESPACES}:
+            return f"There are no {view.kind} in {escape(title)}."
+        return f"There are no {view.kind} of {_namespace(view.namespace)} on {_node(view.node)}."
+    one = view.kind.removesuffix("s")
     if view.filter:
-        return f"No pod matches {view.filter.text}. esc shows all {selected} again."
-    return f"No pod here is at risk. z shows all {selected}."
+        return f"No {one} matches {view.filter.text}. {keys.first('main.back')} shows all {total:,} again."
+    return f"No {one} here is at risk. {keys.first('main.at_risk')} shows all {total:,}."
 
 
-def title_words(title: str, facts: Facts | None, now: datetime) -> list[str]:
+def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: bool = False) -> list[str]:
     """The title line: source, version, counts and the age of usage."""
     words = ["kubectl qos", escape(title)]
+    if readonly:
+        words.append("read-only")
     if facts is not None:
         snapshot = facts.snapshot
         version = _version(snapshot)
         if version:
             words.append(version)
-        words += [_count(len(snapshot.nodes), "node"), _pods(len(facts.rows.rows))]
+        words += [count(len(snapshot.nodes), Kind.NODES), count(len(facts.rows.rows), Kind.PODS)]
         sampled = oldest_usage(facts)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
@@ -141,9 +201,6 @@ def _namespace(key: str | None) -> str:
     return escape(key) or "no namespace"
 
 
-def _pods(number: int) -> str:
-    return _count(number, "pod")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def count(number: int, kind: Kind) -> str:
+    """`1 pod`, `1,234 pods`."""
+    return f"{number:,} {kind if number != 1 else kind.removesuffix('s')}"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from operator import is_
+from random import Random
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Missing, PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.node_columns import (
     DEFAULT_KEYS,
@@ -22,7 +26,7 @@ from kubectl_qos.present.node_columns import (
     node_column_named,
     node_columns,
 )
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_rows_of
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_row_of, node_rows_of
 from kubectl_qos.present.rows import rows_of
 from kubectl_qos.present.table import table
 from kubectl_qos.qos.qos_class import QosClass
@@ -211,3 +215,102 @@ def test_a_column_is_named_by_key_header_or_short_form() -> None:
     assert node_column_named("memory") is NODE_COLUMNS["used"]
     with pytest.raises(UsageError, match="no column 'cpu' to sort by"):
         node_column_named("cpu")
+
+
+def taken(snapshot: Snapshot, before: NodeRows | None = None) -> NodeRows:
+    return node_rows_of(snapshot, lambda *_: True, before)
+
+
+def changed_pods(snapshot: Snapshot, random: Random) -> Snapshot:
+    pods = list(snapshot.pods)
+    for _ in range(random.randrange(1, 4)):
+        at = random.randrange(len(pods))
+        if random.random() < 0.5:
+            del pods[at]
+        else:
+            spec = replace_struct(pods[at].spec, node_name=random.choice([*snapshot.nodes, "", "unknown"]))
+            pods[at] = replace_struct(pods[at], spec=spec)
+    return replace(snapshot, pods=tuple(pods))
+
+
+def changed_usage(snapshot: Snapshot, random: Random) -> Snapshot:
+    usage = dict(snapshot.usage)
+    for key in random.sample(sorted(usage), min(3, len(usage))):
+        names = usage[key].names
+        usage[key] = PodUsage.of_containers(
+            {name: ContainerUsage(random.randrange(8 * GI)) for name in names}
+        )
+    return replace(snapshot, usage=usage if random.random() < 0.8 else {})
+
+
+def changed_nodes(snapshot: Snapshot, random: Random) -> Snapshot:
+    nodes = dict(snapshot.nodes)
+    name = random.choice([*nodes, "new"])
+    if random.random() < 0.3:
+        nodes.pop(name, None)
+    else:
+        nodes[name] = node(
+            name, f"{random.randrange(1, 64)}Gi", MemoryPressure=random.choice(["True", "False"])
+        )
+    return replace(snapshot, nodes=nodes)
+
+
+def changed_kubelets(snapshot: Snapshot, random: Random) -> Snapshot:
+    threshold = {"eviction_hard": {"memory.available": f"{random.randrange(1, 4)}Gi"}}
+    kubelet = with_origin(Kubelet(), Origin.CONFIGZ, **threshold)
+    return replace(snapshot, kubelets={**snapshot.kubelets, random.choice([*snapshot.nodes, "new"]): kubelet})
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_made_of_those_before_are_those_made_anew(seed: int) -> None:
+    random = Random(seed)
+    snapshot = DemoSource().snapshot(Scope())
+    before = taken(snapshot)
+    for _ in range(8):
+        change = random.choice([changed_pods, changed_usage, changed_nodes, changed_kubelets])
+        snapshot = change(snapshot, random)
+        found, anew = taken(snapshot, before), taken(snapshot)
+        assert (found.rows, found.notes, found.eviction_notes) == (anew.rows, anew.notes, anew.eviction_notes)
+        assert set(found.nodes) == set(anew.nodes)
+        assert [node_row_of(snapshot, row.name) for row in found.rows] == list(anew.rows)
+        before = found
+
+
+def by_node(snapshot: Snapshot) -> Snapshot:
+    """The same pods, held as a followed cluster holds them: the lists of nodes stay the same objects."""
+    return replace(snapshot, pods=PodsByNode(snapshot.by_node()))
+
+
+def test_only_the_rows_of_nodes_that_changed_are_other_objects() -> None:
+    snapshot = by_node(DemoSource().snapshot(Scope()))
+    before = taken(snapshot)
+    assert all(map(is_, taken(replace(snapshot), before).rows, before.rows)), "nothing has changed"
+    pods = {**snapshot.by_node(), "worker-1": snapshot.by_node()["worker-1"][1:]}
+    nodes = {**snapshot.nodes, "worker-3": node("worker-3", "32Gi")}
+    kubelets = {"control-1": Kubelet()}
+    after = taken(replace(snapshot, pods=PodsByNode(pods), nodes=nodes, kubelets=kubelets), before)
+    same = {row.name for row in before.rows for one in after.rows if one is row}
+    assert same == {"worker-2"}
+
+
+def test_other_usage_changes_every_row_and_a_node_that_is_not_shown_has_none() -> None:
+    snapshot = by_node(DemoSource().snapshot(Scope()))
+    before = taken(snapshot)
+    after = taken(replace(snapshot, usage=dict(snapshot.usage)), before)
+    assert not {id(row) for row in before.rows} & {id(row) for row in after.rows}
+    assert after.rows == before.rows
+    one = node_rows_of(snapshot, lambda name, _: name == "worker-2", before)
+    assert [row.name for row in one.rows] == list(one.nodes) == ["worker-2"]
+    assert one.rows[0] is before.nodes["worker-2"].row
+
+
+@pytest.mark.parametrize("name", ["worker-2", "control-1", "nope", ""])
+def test_the_row_of_one_node(name: str) -> None:
+    snapshot = DemoSource().snapshot(Scope())
+    known = {row.name: row for row in demo().rows}
+    found = node_row_of(snapshot, name)
+    if name in known:
+        assert found == known[name]
+    else:
+        assert (found.name, found.capacity, found.troubles) == (name, None, None)
+    assert node_row_of(replace(snapshot, pods=()), name).memory.pods == 0

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
@@ -40,6 +41,10 @@ class ScriptedSource:
         self.hold = threading.Event()
         self.hold.set()
         self.every_seconds: float | None = None
+        self.told: tuple[Event, ...] | QosError = ()
+        self.told_about: list[Pod] = []
+        self.hold_events = threading.Event()
+        self.hold_events.set()
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
@@ -64,6 +69,15 @@ class ScriptedSource:
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
         return DemoSource().raw(pod)
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """What the test says; with `hold_events` cleared, not before it is set."""
+        self.told_about.append(pod)
+        told = self.told
+        assert self.hold_events.wait(10)
+        if isinstance(told, QosError):
+            raise told
+        return told
 
     def later(self, seconds: int) -> None:
         """Time passes."""
@@ -161,7 +175,7 @@ async def type_text(pilot: Pilot[Any], text: str) -> None:
 
 def names(pilot: Pilot[Any]) -> list[str]:
     """The names of the pods that are shown, from the top."""
-    return [row.name for row in main_of(pilot).pods.rows]
+    return [row.name for row in main_of(pilot).table.rows]
 
 
 def screen_text(pilot: Pilot[Any]) -> str:

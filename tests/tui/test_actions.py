@@ -8,12 +8,15 @@ from textual.dom import DOMNode
 
 from kubectl_qos.present.columns import COLUMNS
 from kubectl_qos.qos.flags import Flag
-from kubectl_qos.tui.actions import ACTIONS, Action, Room, bindings, of_room, shown_key
+from kubectl_qos.tui.actions import ACTIONS, Action, Keys, Room, bindings, of_room, shown_key
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.choose import Choose
+from kubectl_qos.tui.screens.columns import ColumnsScreen
 from kubectl_qos.tui.screens.compare import CompareScreen
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
+from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
@@ -38,6 +41,9 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.CONFIRM: (Confirm,),
     Room.SAVE: (SaveAs,),
     Room.SHEET: (TextScreen,),
+    Room.FINDER: (Finder,),
+    Room.CHOOSE: (Choose,),
+    Room.COLUMNS: (ColumnsScreen,),
 }
 
 
@@ -75,7 +81,7 @@ def test_names_are_unique() -> None:
 
 
 def test_the_help_names_every_action_column_and_flag() -> None:
-    lines = list(help_lines())
+    lines = list(help_lines(Keys()))
     for action in ACTIONS:
         assert f"{' '.join(map(shown_key, action.keys))}\t{action.help}" in lines
     for column in COLUMNS:

@@ -20,6 +20,7 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.help import TextScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES
+from kubectl_qos.tui.view import Kind, View
 from kubectl_qos.tui.widgets.why import WhyPanel
 from tests.tui.sources import demo, main_of, names, press, screen_text, settled, type_text, words
 
@@ -51,7 +52,7 @@ def why(pilot: Pilot[Any]) -> str:
 
 async def test_pods_come_in_kill_order_and_the_first_is_explained(pilot: Pilot[Any]) -> None:
     assert names(pilot) == ALL
-    assert main_of(pilot).focused is main_of(pilot).pods
+    assert main_of(pilot).focused is main_of(pilot).table
     assert "is Burstable, the next victim of worker-2: rank 1 of 17, oom_score 1390" in why(pilot)
     assert "c: oom_score_adj = 1000 - 1000 × 512Mi / 16Gi = 969; the pod uses 1.9Gi of 2Gi" in why(pilot)
 
@@ -79,15 +80,15 @@ async def test_node_and_namespace_together(pilot: Pilot[Any]) -> None:
     assert names(pilot) == [
         row.name for row in rows_of(demo(), Scope(node="worker-2", namespace="data")).rows
     ]
-    assert screen.focused is screen.pods
+    assert screen.focused is screen.table
 
 
 async def test_another_node_shows_its_next_victim_first(pilot: Pilot[Any]) -> None:
     await press(pilot, "G", "tab", "j")
     screen = main_of(pilot)
-    assert screen.pods.row is not None
-    assert screen.pods.row.rank == 1
-    assert screen.pods.cursor == 0
+    assert screen.table.row is not None
+    assert screen.table.row.rank == 1
+    assert screen.table.cursor == 0
 
 
 async def test_tab_goes_round_the_panes_both_ways(pilot: Pilot[Any]) -> None:
@@ -97,20 +98,20 @@ async def test_tab_goes_round_the_panes_both_ways(pilot: Pilot[Any]) -> None:
         await press(pilot, key)
         assert screen.focused is not None
         seen.append(screen.focused.id)
-    assert seen == ["nodes", "namespaces", "pods", "namespaces", "nodes", "pods"]
+    assert seen == ["side-nodes", "side-namespaces", "pods", "side-namespaces", "side-nodes", "pods"]
     await press(pilot, "tab", "escape")
-    assert screen.focused is screen.pods
+    assert screen.focused is screen.table
 
 
 async def test_in_a_narrow_terminal_the_panes_take_turns(narrow: Pilot[Any]) -> None:
     screen = main_of(narrow)
-    assert screen.pods.region.width == 80
-    assert not screen.nodes.is_on_screen
+    assert screen.table.region.width == 80
+    assert not screen.side.nodes.is_on_screen
     await press(narrow, "tab")
-    assert screen.nodes.region.width == 80
-    assert not screen.pods.region
+    assert screen.side.nodes.region.width == 80
+    assert not screen.table.region
     await press(narrow, "j", "enter")
-    assert screen.pods.region.width == 80
+    assert screen.table.region.width == 80
     assert names(narrow) == of_node("worker-2")
     assert "1     api-7d9c5b6f8-x2mzq      B ◐      969       1390" in screen_text(narrow)
 
@@ -120,7 +121,7 @@ async def test_a_filter_works_while_it_is_typed(pilot: Pilot[Any]) -> None:
     await type_text(pilot, "db-")
     assert names(pilot) == ["db-0", "db-1", "db-2"]
     await press(pilot, "enter")
-    assert main_of(pilot).focused is main_of(pilot).pods
+    assert main_of(pilot).focused is main_of(pilot).table
     assert names(pilot) == ["db-0", "db-1", "db-2"]
     await press(pilot, "escape")
     assert names(pilot) == ALL
@@ -132,7 +133,7 @@ async def test_escape_in_the_filter_line_takes_it_back(pilot: Pilot[Any]) -> Non
     assert len(names(pilot)) == 57
     await press(pilot, "escape")
     assert names(pilot) == ALL
-    assert main_of(pilot).focused is main_of(pilot).pods
+    assert main_of(pilot).focused is main_of(pilot).table
 
 
 async def test_a_filter_can_be_typed_on(pilot: Pilot[Any]) -> None:
@@ -243,7 +244,7 @@ async def test_going_to_places(pilot: Pilot[Any]) -> None:
     await type_text(pilot, "node w")
     await press(pilot, "tab", "enter")
     assert names(pilot) == of_node("worker-2")
-    assert screen.focused is screen.pods
+    assert screen.focused is screen.table
     await press(pilot, "colon")
     await type_text(pilot, "pods data")
     await press(pilot, "enter")
@@ -251,15 +252,14 @@ async def test_going_to_places(pilot: Pilot[Any]) -> None:
     await press(pilot, "colon")
     await type_text(pilot, "pods")
     await press(pilot, "enter")
-    assert names(pilot) == of_node("worker-2")
-    await press(pilot, "colon")
-    await type_text(pilot, "ns")
-    await press(pilot, "enter")
-    assert screen.focused is screen.namespaces
-    await press(pilot, "colon")
-    await type_text(pilot, "nodes")
-    await press(pilot, "enter")
-    assert screen.focused is screen.nodes
+    assert names(pilot) == ALL
+    for kind in (Kind.NAMESPACES, Kind.NODES, Kind.WORKLOADS, Kind.CONTAINERS):
+        await press(pilot, "colon")
+        await type_text(pilot, kind.value)
+        await press(pilot, "enter")
+        assert screen.view == View(kind)
+        assert screen.focused is screen.table
+    await press(pilot, "4")
 
 
 async def test_a_place_that_is_not_there_is_said_and_can_be_mended(pilot: Pilot[Any]) -> None:
@@ -286,15 +286,15 @@ async def test_the_right_arrow_takes_the_completion_too(pilot: Pilot[Any]) -> No
 
 async def test_sorting_goes_through_the_columns_and_turns(pilot: Pilot[Any]) -> None:
     screen = main_of(pilot)
-    keys = [column.key for column in screen.pods.columns.columns]
+    keys = [column.key for column in screen.table.columns.columns]
     await press(pilot, "s")
-    assert screen.pods.sorted_by == ("pod", False)
+    assert screen.table.sorted_by == ("pod", False)
     assert names(pilot) == sorted(ALL)
     await press(pilot, "S")
     assert names(pilot) == sorted(ALL, reverse=True)
     for _ in keys[1:]:
         await press(pilot, "s")
-    assert screen.pods.sorted_by == ("rank", False)
+    assert screen.table.sorted_by == ("rank", False)
     assert names(pilot) == ALL
 
 
@@ -309,13 +309,13 @@ async def test_only_pods_at_risk(pilot: Pilot[Any]) -> None:
 
 async def test_wide_shows_all_columns(narrow: Pilot[Any]) -> None:
     screen = main_of(narrow)
-    before = [column.key for column in screen.pods.columns.columns]
+    before = [column.key for column in screen.table.columns.columns]
     await press(narrow, "w")
-    assert {"eviction", "age", "flags", "priority"} <= {c.key for c in screen.pods.columns.columns}
+    assert {"eviction", "age", "flags", "priority"} <= {c.key for c in screen.table.columns.columns}
     await press(narrow, "right", "right")
-    assert screen.pods.scroll_offset.x == 16
+    assert screen.table.scroll_offset.x == 16
     await press(narrow, "w")
-    assert [column.key for column in screen.pods.columns.columns] == before
+    assert [column.key for column in screen.table.columns.columns] == before
 
 
 async def test_marked_rows_are_copied_as_a_table(pilot: Pilot[Any]) -> None:
@@ -342,7 +342,9 @@ async def test_what_is_shown_is_exported(pilot: Pilot[Any], name: str, tmp_path:
     await press(pilot, "enter")
     text = (tmp_path / name).read_text()
     if name.endswith(".csv"):
-        found = [line.split(",")[1] for line in text.splitlines()[1:]]
+        found = [
+            line.split(",")[text.splitlines()[0].split(",").index("pod")] for line in text.splitlines()[1:]
+        ]
     else:
         values = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
         found = [item["pod"] for item in values["items"]]
@@ -352,13 +354,13 @@ async def test_what_is_shown_is_exported(pilot: Pilot[Any], name: str, tmp_path:
 
 async def test_an_unknown_format_is_refused_in_the_question(pilot: Pilot[Any], tmp_path: Path) -> None:
     await press(pilot, "x")
-    pilot.app.screen.query_one(Input).value = str(tmp_path / "out.txt")
+    pilot.app.screen.query_one(Input).value = str(tmp_path / "out.doc")
     await press(pilot, "enter")
     assert isinstance(pilot.app.screen, SaveAs)
     verdict = str(pilot.app.screen.query_one("#verdict", Label).render())
-    assert verdict == "! out.txt: the extension chooses the format: end it in .csv, .json or .yaml"
+    assert verdict == "! out.doc: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
     await press(pilot, "escape")
-    assert not (tmp_path / "out.txt").exists()
+    assert not (tmp_path / "out.doc").exists()
 
 
 async def test_themes_go_round_and_all_can_be_used(pilot: Pilot[Any]) -> None:
@@ -402,15 +404,15 @@ async def test_enter_and_d_explain_e_edits(pilot: Pilot[Any]) -> None:
 async def test_the_mouse_takes_rows_opens_them_sorts_and_changes_panes(pilot: Pilot[Any]) -> None:
     screen = main_of(pilot)
     await pilot.click("#pods", offset=(12, 4))
-    assert screen.pods.cursor == 2
+    assert screen.table.cursor == 2
     assert ALL[2] in why(pilot)
     await pilot.click("#pods", offset=(9, 1))
-    assert screen.pods.sorted_by == ("pod", False)
+    assert screen.table.sorted_by == ("pod", False)
     assert names(pilot) == sorted(ALL)
-    await pilot.click("#nodes", offset=(4, 3))
+    await pilot.click("#side-nodes", offset=(4, 3))
     await pilot.pause()
     assert names(pilot) == sorted(of_node("worker-2"))
-    assert screen.focused is screen.nodes
+    assert screen.focused is screen.side.nodes
     await pilot.click("#pods", offset=(12, 2), times=2)
     await pilot.pause()
     assert isinstance(pilot.app.screen, ExplainScreen)
@@ -432,7 +434,7 @@ async def test_resizing_changes_the_layout_and_keeps_the_cursor(pilot: Pilot[Any
     for size in ((80, 24), (59, 24), (120, 14), (60, 15), (200, 60), (20, 3), (1, 1), (120, 36)):
         await pilot.resize_terminal(*size)
         await pilot.pause()
-        assert screen.pods.cursor == 3
+        assert screen.table.cursor == 3
     assert len(names(pilot)) == 60
 
 

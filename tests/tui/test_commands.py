@@ -5,8 +5,9 @@ import pytest
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.commands import Goal, Place, completed, place_of
+from kubectl_qos.tui.commands import Goal, Place, completions, place_of
 from kubectl_qos.tui.facts import Facts, facts_of
+from kubectl_qos.tui.view import Kind, View
 from tests.tui.sources import demo
 
 
@@ -18,24 +19,29 @@ def facts() -> Facts:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("nodes", Place(Goal.NODES)),
-        (" NODES ", Place(Goal.NODES)),
-        ("node", Place(Goal.NODES)),
-        ("node worker-2", Place(Goal.NODE, "worker-2")),
-        ("nodes worker-2", Place(Goal.NODE, "worker-2")),
-        ("ns", Place(Goal.NAMESPACES)),
-        ("ns shop", Place(Goal.PODS, "shop")),
-        ("pods", Place(Goal.PODS)),
-        ("pods all", Place(Goal.PODS)),
-        ("po  shop", Place(Goal.PODS, "shop")),
-        ("help", Place(Goal.HELP)),
-        ("q", Place(Goal.QUIT)),
+        ("nodes", View(Kind.NODES)),
+        (" NODES ", View(Kind.NODES)),
+        ("cluster", View(Kind.NODES)),
+        ("node", View(Kind.NODES)),
+        ("node worker-2", View(node="worker-2")),
+        ("nodes worker-2", View(node="worker-2")),
+        ("ns", View(Kind.NAMESPACES)),
+        ("ns shop", View(namespace="shop")),
+        ("pods", View()),
+        ("pods all", View()),
+        ("po  shop", View(namespace="shop")),
+        ("workloads", View(Kind.WORKLOADS)),
+        ("wl shop", View(Kind.WORKLOADS, namespace="shop")),
+        ("containers shop", View(Kind.CONTAINERS, namespace="shop")),
     ],
 )
-def test_places(text: str, place: Place, facts: Facts) -> None:
-    found = place_of(text, facts)
-    assert (found.goal, found.name) in {(place.goal, place.name), (place.goal, None)}
-    assert found.name == place.name
+def test_lists(text: str, place: View, facts: Facts) -> None:
+    assert place_of(text, facts) == Place(Goal.LIST, place)
+
+
+def test_other_places(facts: Facts) -> None:
+    assert place_of("help", facts) == Place(Goal.HELP)
+    assert place_of("q", facts) == Place(Goal.QUIT)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +62,8 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> No
     [
         ("", None),
         ("n", "nodes"),
+        ("w", "workloads"),
+        ("workloads t", "workloads team-a"),
         ("node w", "node worker-2"),
         ("node worker-1", None),
         ("pods s", "pods sandboxed"),
@@ -64,11 +72,11 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> No
     ],
 )
 def test_completion(text: str, full: str | None, facts: Facts) -> None:
-    assert completed(text, facts) == full
+    assert next(completions(text, facts), None) == full
 
 
 def test_before_the_first_answer_only_the_words_are_known() -> None:
-    assert completed("node w", None) is None
-    assert place_of("pods", None) == Place(Goal.PODS)
+    assert not list(completions("node w", None))
+    assert place_of("pods", None) == Place(Goal.LIST, View())
     with pytest.raises(InputError, match="no node"):
         place_of("node worker-2", None)

@@ -14,9 +14,13 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.rows import rows_of
+from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.facts import Facts, PodGroup, facts_of, namespaces_on, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.lists.base import narrowed
+from kubectl_qos.tui.lists.pods import Pods
 from kubectl_qos.tui.live import Status
+from kubectl_qos.tui.trends import Trends
 from kubectl_qos.tui.view import View, crumbs, empty_sentence, freshness, title_words
 from tests.tui.sources import demo
 
@@ -92,12 +96,12 @@ def test_namespaces_are_all_there_on_every_node(facts: Facts) -> None:
 @pytest.mark.parametrize("namespace", [None, "shop", "nope"])
 def test_a_view_selects_what_a_scope_would(facts: Facts, node: str | None, namespace: str | None) -> None:
     scoped = rows_of(facts.snapshot, Scope(node=node, namespace=namespace)).rows
-    assert list(View(node, namespace).rows(facts)) == list(scoped)
+    assert View(node=node, namespace=namespace).pod_rows(facts) == scoped
 
 
 def test_a_filter_and_risk_narrow_a_view(facts: Facts) -> None:
     view = View(filter=RowFilter.parse("db-"), at_risk=True)
-    shown = view.rows(facts)
+    shown = narrowed(Pods(Trends()), view, view.pod_rows(facts), facts.taken)
     assert shown
     assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
 
@@ -119,30 +123,31 @@ def test_the_age_of_usage_is_that_of_the_oldest_sample(facts: Facts) -> None:
 
 def test_crumbs() -> None:
     assert crumbs(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  by RANK"
-    view = View("worker-2", "shop", RowFilter.parse("!api"), at_risk=True)
+    view = View(node="worker-2", namespace="shop", filter=RowFilter.parse("!api"), at_risk=True)
     assert (
         crumbs(view, 1, 3, "MEMORY turned")
         == "worker-2 / shop  1 of 3 pods  filter !api  only at risk  by MEMORY turned"
     )
-    assert crumbs(View("", ""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
+    assert crumbs(View(node="", namespace=""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
 
 
 @pytest.mark.parametrize(
     ("view", "sentence"),
     [
         (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all 60 again."),
-        (View("worker-3", "nope"), "There are no pods of nope on worker-3."),
-        (View("", None, at_risk=True), "No pod here is at risk. z shows all 1."),
+        (View(node="worker-3", namespace="nope"), "There are no pods of nope on worker-3."),
+        (View(node="", at_risk=True), "No pod here is at risk. z shows all 1."),
     ],
 )
 def test_an_empty_table_says_what_shows_more(facts: Facts, view: View, sentence: str) -> None:
-    assert view.rows(facts) == []
-    assert empty_sentence(view, facts, "demo") == sentence
+    rows = view.pod_rows(facts)
+    assert not narrowed(Pods(Trends()), view, rows, facts.taken)
+    assert empty_sentence(view, facts, "demo", len(rows), Keys()) == sentence
 
 
 def test_an_empty_cluster_says_so() -> None:
     nothing = facts_of(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
-    assert empty_sentence(View(), nothing, "prod") == "There are no pods in prod."
+    assert empty_sentence(View(), nothing, "prod", 0, Keys()) == "There are no pods in prod."
 
 
 def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:

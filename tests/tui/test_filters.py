@@ -14,11 +14,11 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.amounts import parse_time
-from kubectl_qos.present.columns import BY_KEY
+from kubectl_qos.present.columns import BY_KEY, Holds
 from kubectl_qos.present.rows import PodRow, rows_of
 from kubectl_qos.tui.facts import facts_of
-from kubectl_qos.tui.filter_completion import completed_filter
-from kubectl_qos.tui.filters import BYTES, CHOICES, NUMBERS, RowFilter
+from kubectl_qos.tui.filter_completion import filter_completions
+from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.patterns import LONGEST_WORD, Pattern, is_plain
 from kubectl_qos.tui.widgets.prompt import History
 from tests.tui.sources import demo
@@ -163,11 +163,11 @@ def born(row: PodRow) -> str | None:
 
 
 def test_every_column_has_a_kind_and_can_be_named() -> None:
-    words = {"namespace", "pod", "container", "node", "age"}
-    assert {*BYTES, *NUMBERS, *CHOICES, *words} == set(BY_KEY)
+    words = {column.key for column in BY_KEY.values() if column.holds is Holds.WORDS and not column.choices}
+    assert words == {"namespace", "pod", "container", "node"}
     for column in BY_KEY.values():
         assert RowFilter.parse(f"{column.header}:").text
-        good = CHOICES.get(column.key, ("1d",) if column.key == "age" else ("1",))
+        good = column.choices or (("1d",) if column.holds is Holds.TIME else ("1",))
         for value in good:
             found = RowFilter.parse(f"{column.key}:{value}")
             assert len(found.selected(ROWS, DEMO_TIME)) <= len(ROWS)
@@ -331,12 +331,13 @@ def test_no_expression_that_is_taken_is_slow_with_the_longest_words(text: str) -
     ],
 )
 def test_completion(text: str, full: str | None) -> None:
-    assert completed_filter(text, facts_of(demo(), Scope(), DEMO_TIME)) == full
+    found = filter_completions(text, facts_of(demo(), Scope(), DEMO_TIME))
+    assert next(iter(found), None) == full
 
 
 def test_before_the_first_answer_only_fixed_words_are_completed() -> None:
-    assert completed_filter("node:w", None) is None
-    assert completed_filter("qos:g", None) == "qos:Guaranteed"
+    assert not filter_completions("node:w", None)
+    assert filter_completions("qos:g", None) == ["qos:Guaranteed"]
 
 
 def test_history_keeps_each_text_once_and_not_without_end() -> None:

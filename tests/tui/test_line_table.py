@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
 from kubectl_qos.present.columns import Align
-from kubectl_qos.tui.widgets.line_table import LineTable, _outwards
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table_cells import Look
 from kubectl_qos.tui.widgets.table_layout import Layout, fitted, measured
+from kubectl_qos.tui.widgets.table_order import outwards
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -48,9 +49,9 @@ def many(number: int) -> list[Row]:
 class CountingTable(LineTable[Row]):
     made = 0
 
-    def _made(self, row: Row, base: Style, *, at_cursor: bool, marked: bool) -> Strip:
+    def _made(self, row: Row, look: Look, *, marked: bool, changed: frozenset[str]) -> Strip:
         self.made += 1
-        return super()._made(row, base, at_cursor=at_cursor, marked=marked)
+        return super()._made(row, look, marked=marked, changed=changed)
 
 
 class TableApp(App[None]):
@@ -356,6 +357,6 @@ def test_numbers_reserve_their_width_and_text_takes_what_it_needs() -> None:
 
 @given(st.integers(0, 30), st.integers(0, 30))
 def test_the_row_of_the_cursor_is_looked_for_from_its_place_outwards(start: int, count: int) -> None:
-    found = list(_outwards(start, count))
+    found = list(outwards(start, count))
     assert sorted(found) == list(range(count))
     assert [abs(index - start) for index in found] == sorted(abs(index - start) for index in found)

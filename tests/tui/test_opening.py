@@ -3,16 +3,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.cluster.demo import DEMO_FILE, DemoSource
+from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.contexts import Contexts
+
+KUBECONFIG = """
+current-context: test
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts:
+- {name: test, context: {cluster: c, user: u}}
+- {name: prod, context: {cluster: c, user: u}}
+"""
 
 
 class Opened:
@@ -23,9 +35,23 @@ class Opened:
         self.scope = Scope()
         self.find: Any = None
         self.notes: Sequence[str] = ()
+        self.settings = Settings()
+        self.readonly = False
+        self.contexts: tuple[str, ...] = ()
 
-    def __call__(self, source: Any, scope: Scope, *, find: Any = None, notes: Sequence[str] = ()) -> int:
+    def __call__(
+        self,
+        source: Any,
+        scope: Scope,
+        settings: Settings,
+        *,
+        find: Any,
+        notes: Sequence[str],
+        readonly: bool,
+        contexts: Contexts,
+    ) -> int:
         self.source, self.scope, self.find, self.notes = source, scope, find, notes
+        self.settings, self.readonly, self.contexts = settings, readonly, contexts.names()
         return 0
 
 
@@ -48,6 +74,42 @@ def test_flags_narrow_what_is_asked_for(opened: Opened) -> None:
     assert main(["--demo", "-n", "shop", "--node", "worker-2", "-l", "app=x"]) == 0
     assert (opened.scope.namespace, opened.scope.node) == ("shop", "worker-2")
     assert opened.scope.selector_text == "app=x"
+
+
+def test_settings_say_what_flags_do_not(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("scope: {namespace: shop, node: worker-1}\nrefresh: 5s\n")
+    monkeypatch.setenv("KUBECTL_QOS_CONFIG", str(path))
+    assert main(["--demo"]) == 0
+    assert (opened.scope.namespace, opened.scope.node) == ("shop", "worker-1")
+    assert main(["--demo", "-A"]) == 0
+    assert (opened.scope.namespace, opened.scope.node) == (None, None)
+    assert main(["--demo", "--node", "worker-2"]) == 0
+    assert (opened.scope.namespace, opened.scope.node) == (None, "worker-2")
+
+
+def test_read_only_comes_from_the_flag(opened: Opened) -> None:
+    assert main(["--demo"]) == 0
+    assert not opened.readonly
+    assert main(["--demo", "--readonly"]) == 0
+    assert opened.readonly
+
+
+def test_contexts_are_those_of_the_kubeconfig(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["--demo"]) == 0
+    assert not opened.contexts
+    path = tmp_path / "config"
+    path.write_text(KUBECONFIG)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    assert main([]) == 0
+    assert opened.contexts == ("prod", "test")
+    assert opened.source.title == "test"
+    assert main(["--server", "https://127.0.0.1:1"]) == 0
+    assert not opened.contexts, "the server that was said would hold in every context"
 
 
 def test_documents_that_cannot_be_read_are_noted(opened: Opened, tmp_path: Any) -> None:
@@ -86,9 +148,9 @@ def test_without_a_terminal_the_ranking_is_printed(capsys: pytest.CaptureFixture
 def test_a_pod_that_is_not_there_is_the_error_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     error = InputError('pods "x" not found in demo')
     monkeypatch.setattr(start_module, "_take_keys_from_the_terminal", lambda: None)
-    monkeypatch.setattr(QosApp, "run", lambda _: error)
+    monkeypatch.setattr(QosApp, "run", lambda *_, **__: error)
     with pytest.raises(InputError, match="not found in demo"):
-        start_module.start(DemoSource(), Scope())
+        start_module.start(DemoSource(), Scope(), Settings())
 
 
 @pytest.mark.parametrize(

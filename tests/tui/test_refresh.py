@@ -43,7 +43,7 @@ async def test_a_refresh_re_sorts_and_the_cursor_stays_on_its_pod() -> None:
     async with QosApp(ScriptedSource(before, after), Scope()).run_test(size=(120, 36)) as pilot:
         await settled(pilot)
         await press(pilot, "j", "j")
-        pods = main_of(pilot).pods
+        pods = main_of(pilot).table
         assert pods.row is not None
         held = pods.row.name
         place = names(pilot).index(held)
@@ -60,7 +60,7 @@ async def test_a_pod_that_is_gone_leaves_the_cursor_where_it_was() -> None:
         await settled(pilot)
         await press(pilot, "j", "j")
         await refresh(pilot)
-        pods = main_of(pilot).pods
+        pods = main_of(pilot).table
         assert len(names(pilot)) == 59
         assert pods.cursor == 2
 
@@ -72,14 +72,15 @@ async def test_a_refresh_keeps_node_filter_order_and_marks() -> None:
         await settled(pilot)
         await press(pilot, "tab", "j", "j", "enter", "space", "s")
         screen = main_of(pilot)
-        view, order, marked, chosen = screen.view, screen.pods.sorted_by, screen.marked, screen.nodes.row
+        view, order, marked = screen.view, screen.table.sorted_by, screen.table.marked
+        chosen = screen.side.nodes.row
         assert view.node == "worker-1"
         assert chosen is not None
         await refresh(pilot)
-        assert (screen.view, screen.pods.sorted_by, screen.marked) == (view, order, marked)
-        assert screen.nodes.row is not None
-        assert screen.nodes.row.key == "worker-1"
-        assert screen.nodes.row.used != chosen.used
+        assert (screen.view, screen.table.sorted_by, screen.table.marked) == (view, order, marked)
+        assert screen.side.nodes.row is not None
+        assert screen.side.nodes.row.key == "worker-1"
+        assert screen.side.nodes.row.used != chosen.used
 
 
 async def test_a_chosen_node_that_is_gone_gives_way_to_all_of_them() -> None:
@@ -269,11 +270,11 @@ async def test_leaving_does_not_wait_for_a_server_that_hangs() -> None:
 async def test_screens_that_do_not_follow_say_of_when_they_are() -> None:
     async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 36)) as pilot:
         await settled(pilot)
-        await press(pilot, "d")
-        assert "kubelet 1.36, as of 12:00:00 UTC" in screen_text(pilot)
-        await press(pilot, "e")
+        await press(pilot, "v")
+        assert "as of 12:00:00 UTC" in screen_text(pilot)
+        await press(pilot, "escape", "e")
         assert "on worker-2, as of 12:00:00 UTC" in screen_text(pilot)
-        await press(pilot, "escape", "escape")
+        await press(pilot, "escape")
         await refresh(pilot)
 
 

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.columns import columns
 from kubectl_qos.present.rows import rows_of
 from kubectl_qos.tui.exports import exported
 from kubectl_qos.tui.saving import path_of, save
+from kubectl_qos.tui.view import Kind
 from tests.tui.sources import demo
 
 KEYS = ("rank", "namespace", "pod", "memory")
@@ -51,11 +54,17 @@ def test_names_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_extension_chooses_the_format() -> None:
     rows = rows_of(demo(), Scope(node="worker-2"))
-    assert exported(Path("a.csv"), rows, KEYS).splitlines()[0] == "rank,namespace,pod,memory"
-    for text in (exported(Path("a.json"), rows, KEYS), exported(Path("a.yml"), rows, KEYS)):
+
+    def text_of(name: str) -> str:
+        shown = columns(KEYS)
+        return exported(Path(name), kind=Kind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME)
+
+    assert text_of("a.csv").splitlines()[0] == "rank,namespace,pod,memory"
+    assert text_of("a.txt").splitlines()[1].split() == ["1", "shop", "api-7d9c5b6f8-x2mzq", "1930Mi"]
+    for text in (text_of("a.json"), text_of("a.yml")):
         items = yaml.safe_load(text)["items"]
         assert [item["pod"] for item in items] == [row.name for row in rows.rows]
         assert items[0]["memory"] == rows.rows[0].memory
-    assert json.loads(exported(Path("a.json"), rows, KEYS))["kind"] == "PodRanking"
+    assert json.loads(text_of("a.json"))["kind"] == "PodRanking"
     with pytest.raises(InputError, match="the extension chooses the format"):
-        exported(Path("a.txt"), rows, KEYS)
+        text_of("a.doc")

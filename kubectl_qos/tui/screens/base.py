@@ -37,7 +37,11 @@ class QosScreen(Screen[None]):
         (LEAST_WIDTH, "-narrow"),
         (100, "-wide"),
     ]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (LEAST_HEIGHT, "-tall")]  # noqa: RUF012 - likewise
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - likewise
+        (0, "-short"),
+        (LEAST_HEIGHT, "-tall"),
+        (30, "-roomy"),
+    ]
 
     @property
     def qos(self) -> QosApp:
@@ -51,3 +55,7 @@ class QosScreen(Screen[None]):
     def unsaved(self) -> bool:
         """Whether leaving would lose something that a person typed."""
         return False
+
+    def action_back(self) -> None:
+        """Where escape leads."""
+        self.dismiss()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import ClassVar
 
@@ -54,6 +55,8 @@ class Confirm(ModalScreen[bool]):
 class SaveAs(ModalScreen[Path | None]):
     """Asks for a file name and writes the file; one that exists only when enter is pressed again.
 
+    A browser gets it as a download: whoever looks at a page writes nothing on the machine that serves it.
+
     Args:
         what: what is saved, in a few words.
         name: the name to begin with.
@@ -86,7 +89,11 @@ class SaveAs(ModalScreen[Path | None]):
     def _named(self, event: Input.Submitted) -> None:
         try:
             path = path_of(event.value)
-            save(path, self._text_for(path), overwrite=path == self._confirmed)
+            text = self._text_for(path)
+            if self.app.is_web:
+                self.app.deliver_text(StringIO(text), save_filename=path.name)
+            else:
+                save(path, text, overwrite=path == self._confirmed)
         except FileExistsError:
             self._confirmed = path
             self._say(f"! {path} exists: enter again overwrites it, esc leaves", wrong=True)

@@ -14,7 +14,7 @@ from textual.widgets import Label
 from kubectl_qos.present.columns import COLUMNS
 from kubectl_qos.present.marks import CLASSES
 from kubectl_qos.present.words import CLASS_MEANINGS, FLAG_MEANINGS
-from kubectl_qos.tui.actions import Room, bindings, of_room, shown_key
+from kubectl_qos.tui.actions import Keys, Room, bindings, of_room
 from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
 
 
@@ -33,7 +33,8 @@ class TextScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The title and the text."""
         with Vertical(id="sheet"):
-            yield Label(f"{self._title}   (esc closes)", id="heading", markup=False)
+            closes = self.app.keys.first("sheet.close")  # type: ignore[attr-defined]
+            yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
             with TextScroll():
                 yield Document(self._layout)
 
@@ -68,12 +69,12 @@ _FILTERS: Final = (
 )
 
 
-def help_lines() -> Iterator[str]:
+def help_lines(keys: Keys) -> Iterator[str]:
     """Every action with its keys, filters, columns, classes and flags; a tab ends the left part of a line."""
     for room in Room:
         yield room.value
         for action in of_room(room):
-            yield f"{' '.join(map(shown_key, action.keys))}\t{action.help}"
+            yield f"{keys.shown(action)}\t{action.help}"
         yield ""
     yield "Filters"
     for form, meaning in _FILTERS:

@@ -1,8 +1,8 @@
-"""The first screen: nodes and namespaces to browse, the pods of the selection in kill order, and why."""
+"""The first screen: a list of the cluster's things, what to choose among beside it, and why below it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -13,40 +13,40 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.reactive import var
-from textual.widgets import Footer, Static
+from textual.widgets import ContentSwitcher, Footer, Static
 
+from kubectl_qos.config.state import State
 from kubectl_qos.errors import InputError
 from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.columns import BY_KEY
-from kubectl_qos.present.rows import PodRow, Rows
-from kubectl_qos.present.table import table
+from kubectl_qos.present.rows import PodRow
 from kubectl_qos.tui.actions import Room, bindings, of_room
-from kubectl_qos.tui.columns import (
-    NAMESPACE_COLUMNS,
-    NODE_COLUMNS,
-    PaneColumn,
-    group_layout,
-    group_token,
-    pod_layout,
-    pod_token,
-    side_width,
-)
-from kubectl_qos.tui.commands import Goal, completed, place_of
+from kubectl_qos.tui.commands import Goal, completions, place_of
 from kubectl_qos.tui.exports import exported
-from kubectl_qos.tui.facts import Facts, PodGroup, namespaces_on
-from kubectl_qos.tui.filter_completion import completed_filter
+from kubectl_qos.tui.facts import Facts, PodGroup
+from kubectl_qos.tui.filter_completion import filter_completions
 from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.history import Detail, Stop
+from kubectl_qos.tui.lists.base import Listing, WorkedOut, narrowed
+from kubectl_qos.tui.lists.lister import Lister, WorkedOutList
+from kubectl_qos.tui.lists.registry import listings
+from kubectl_qos.tui.lists.side import Side
+from kubectl_qos.tui.lists.table import ListTable
+from kubectl_qos.tui.live import defect
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.view import EVERYTHING, View, crumbs, empty_sentence
+from kubectl_qos.tui.screens.columns import ColumnsScreen
+from kubectl_qos.tui.screens.finder import Finder
+from kubectl_qos.tui.trends import Trends
+from kubectl_qos.tui.view import EVERYTHING, Kind, View, count, crumbs, empty_sentence
 from kubectl_qos.tui.widgets.document import harmless
 from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.memory_line import MemoryLine
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.table_layout import Layout
 from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.widgets.why import WhyPanel
 
-PANES: Final = ("pods", "nodes", "namespaces")
 _VERBS: Final = frozenset(action.verb for action in of_room(Room.MAIN))
+_BESIDE_SIDE: Final = frozenset({Kind.PODS, Kind.CONTAINERS, Kind.WORKLOADS})
+"""The lists of what is on the nodes and in the namespaces beside them."""
 
 
 class MainScreen(QosScreen):
@@ -57,63 +57,72 @@ class MainScreen(QosScreen):
     rooms = (Room.MAIN,)
 
     view: var[View] = var(View())
-    marked: var[frozenset[Hashable]] = var(frozenset)
+
+    def __init__(self, trends: Trends, view: View) -> None:
+        super().__init__()
+        self.set_reactive(MainScreen.view, view)
+        self._listings = listings(trends)
+        self._lister = Lister(self)
+        self._worked_out: WorkedOut | None = None
+        self._awaited: Hashable = None
+        self._chooses = False
+        """Whether somebody moves through a pane: all of it is one step of the history."""
 
     def compose(self) -> ComposeResult:
-        """Title, panes, why, prompt, keys."""
+        """Title, panes, list, why, prompt, keys."""
         yield TitleLine()
         yield Static(id="problem", markup=False)
         with Horizontal(id="body"):
-            with Vertical(id="side"):
-                yield self._group_table("nodes")
-                yield self._group_table("namespaces")
-            yield LineTable[PodRow](natural="rank", key=lambda row: row.key, token=pod_token, id="pods")
+            yield Side(id="side")
+            with Vertical(id="list"):
+                yield MemoryLine()
+                with ContentSwitcher(initial=self.view.kind.value):
+                    for listing in self._listings.values():
+                        yield ListTable(listing)
         yield WhyPanel()
         yield Static(id="notes", markup=False)
-        yield Prompt({"/": self._completed_filter, ":": self._completed_place})
+        kept = self.qos.state
+        yield Prompt(
+            {"/": self._filter_completions, ":": self._place_completions},
+            {"/": kept.filters, ":": kept.places},
+        )
         yield Footer(show_command_palette=False, compact=True)
         yield TooSmall()
 
-    @staticmethod
-    def _group_table(name: str) -> LineTable[PodGroup]:
-        natural = "used" if name == "nodes" else "name"
-        return LineTable[PodGroup](
-            natural=natural, key=lambda group: group.key, token=group_token, pinned=1, id=name
-        )
+    @property
+    def side(self) -> Side:
+        """The panes beside the list."""
+        return self.query_one(Side)
 
     @property
-    def pods(self) -> LineTable[PodRow]:
-        """The table of pods."""
-        return self.query_one("#pods", LineTable)
+    def listing(self) -> Listing[Any]:
+        """What is listed."""
+        return self._listings[self.view.kind]
 
     @property
-    def nodes(self) -> LineTable[PodGroup]:
-        """The pane of nodes."""
-        return self.query_one("#nodes", LineTable)
-
-    @property
-    def namespaces(self) -> LineTable[PodGroup]:
-        """The pane of namespaces."""
-        return self.query_one("#namespaces", LineTable)
+    def table(self) -> ListTable:
+        """The table of what is listed."""
+        return self.query_one(f"#{self.view.kind.value}", ListTable)
 
     def on_mount(self) -> None:
         """Follow the app's facts and its state of asking."""
-        self.nodes.border_title = "Nodes"
-        self.namespaces.border_title = "Namespaces"
+        for table in self.query(ListTable):
+            table.restore(self.qos.state)
+        columns = self.qos.settings.columns
+        if columns is not None:
+            self.query_one(f"#{Kind.PODS.value}", ListTable).chosen = columns
+        self._switch(self.view.kind)
         self.watch(self.app, "facts", self._show_facts)
         self.watch(self.app, "status", self._show_status)
         self.qos.show_title()
 
     def on_resize(self) -> None:
         """In a narrow terminal the side takes all of it."""
-        self.call_after_refresh(self._show_side)
+        self.call_after_refresh(self._fit_side)
 
-    def _show_side(self) -> None:
-        facts, side = self.qos.facts, self.query_one("#side")
-        if facts is None or self.has_class("-narrow"):
-            side.styles.max_width = None
-        else:
-            side.styles.max_width = side_width(facts.nodes, self.qos.source.now())
+    def _fit_side(self) -> None:
+        narrow = self.has_class("-narrow")
+        self.side.fit(None if narrow else self.qos.facts, self.qos.source.now())
 
     def _show_status(self) -> None:
         error = self.qos.status.health.error
@@ -121,82 +130,92 @@ class MainScreen(QosScreen):
         problem.display = error is not None
         if error is not None:
             hint = f"\n{error.hint}" if error.hint else ""
-            problem.update(harmless(f"! {error}{hint}\nr asks again"))
+            again = self.qos.keys.first("app.refresh")
+            problem.update(harmless(f"! {error}{hint}\n{again} asks again"))
         if self.qos.facts is None:
-            self._show_pods()
+            self._show_list()
 
     def _show_facts(self, facts: Facts | None) -> None:
-        if facts is not None:
-            self._show_side()
-            self._show_groups(self.nodes, NODE_COLUMNS, facts.nodes, self.view.node)
-            self._show_namespaces(facts)
-        self._show_pods()
-
-    def _show_namespaces(self, facts: Facts) -> None:
-        groups = namespaces_on(facts, self.view.node)
-        self._show_groups(self.namespaces, NAMESPACE_COLUMNS, groups, self.view.namespace)
-
-    def _show_groups(
-        self,
-        table: LineTable[PodGroup],
-        columns: Sequence[PaneColumn],
-        groups: Sequence[PodGroup],
-        chosen: str | None,
-    ) -> None:
-        """Load a pane; if what was chosen is gone, everything is chosen."""
-        now = self.qos.source.now()
-        table.load(groups, partial(group_layout, columns, groups, now), now)
-        if all(group.key != chosen for group in groups):
-            table.action_first()
+        if facts is None:
+            self._lister.forget()
+        else:
+            self._fit_side()
+            self.side.show(facts, self.view, self.qos.source.now())
+        self._show_list()
 
     def watch_view(self, old: View, new: View) -> None:
-        """Another selection shows other pods."""
+        """Another selection shows other rows, from the first; the same rows keep their cursor."""
         if not self.is_mounted:
             return
         facts = self.qos.facts
-        if facts is not None and old.node != new.node:
-            self._show_namespaces(facts)
-        was = self.pods.row
-        self._show_pods()
-        row = self.pods.row
-        if row is not None and (was is None or was.key != row.key):
-            self.pods.action_first()
+        if old.kind != new.kind:
+            self._switch(new.kind)
+        if facts is not None and (old.node, old.namespace) != (new.node, new.namespace):
+            self.side.show(facts, new, self.qos.source.now())
+        was = self.table.row
+        self._show_list()
+        row, key = self.table.row, self.listing.key
+        if row is not None and (was is None or key(was) != key(row)):
+            self.table.action_first()
 
-    def _show_pods(self) -> None:
-        facts, pods = self.qos.facts, self.pods
+    def _switch(self, kind: Kind) -> None:
+        had_focus = self.focused is None or isinstance(self.focused, ListTable)
+        self.query_one(ContentSwitcher).current = kind.value
+        self.set_class(kind not in _BESIDE_SIDE, "-alone")
+        self.refresh_bindings()
+        if had_focus or kind not in _BESIDE_SIDE:
+            self._focus_pane("list")
+
+    @on(WorkedOutList)
+    def _list_worked_out(self, message: WorkedOutList) -> None:
+        try:
+            self._lister.take(message)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the other lists go on
+            self.qos.tell(str(defect(error)), wrong=True)
+            return
+        self._show_list()
+        self._go_to_awaited()
+
+    def _show_list(self) -> None:
+        facts, table, view = self.qos.facts, self.table, self.view
         now = self.qos.source.now()
-        if facts is None:
-            waits = self.qos.status.health.error is None
-            empty = f"Asking {escape(self.qos.source.title)} for its pods …" if waits else ""
-            pods.load([], lambda _: Layout(), now, empty=empty)
+        found = self._lister.of(self.listing, facts, view) if facts is not None else None
+        self._worked_out = found
+        if facts is None or found is None:
+            waits = facts is not None or self.qos.status.health.error is None
+            asked = f"Asking {escape(self.qos.source.title)} for its pods …"
+            empty = (asked if facts is None else "Working out the list …") if waits else ""
+            table.show(view, [], now, empty)
         else:
-            rows = self.view.rows(facts)
-            empty = empty_sentence(self.view, facts, self.qos.source.title)
-            pods.load(rows, partial(pod_layout, self.view, rows, now), now, empty=empty)
+            rows = narrowed(self.listing, view, found.rows, facts.taken)
+            empty = empty_sentence(view, facts, self.qos.source.title, len(found.rows), self.qos.keys)
+            table.show(view, rows, now, empty)
         self._show_crumbs()
         self._show_why()
         self._show_notes()
 
     def _show_crumbs(self) -> None:
-        facts, pods = self.qos.facts, self.pods
-        if facts is None:
-            pods.border_title = "Pods"
+        table, found = self.table, self._worked_out
+        if found is None:
+            table.border_title = self.view.kind.capitalize()
             return
-        key, turned = pods.sorted_by
-        order = BY_KEY[key].header + (" turned" if turned else "")
-        total = len(self.view.selected(facts))
-        pods.border_title = Content(crumbs(self.view, len(pods.rows), total, order))
+        key, turned = table.sorted_by
+        order = self.listing.columns[key].header + (" turned" if turned else "")
+        table.border_title = Content(crumbs(self.view, len(table.rows), len(found.rows), order))
 
     def _show_why(self) -> None:
-        facts = self.qos.facts
-        self.query_one(WhyPanel).explain(self.pods.row, facts.rows if facts is not None else None)
+        facts, row = self.qos.facts, self.table.row
+        layout = self.listing.panel(row, facts) if facts is not None and row is not None else None
+        self.query_one(WhyPanel).say(layout)
+        node = self.view.node or (self.listing.node_of(row) if row is not None else "")
+        self.query_one(MemoryLine).show(facts, node)
 
     def notes_now(self) -> list[str]:
         """What is missing, assumed, or other than asked for."""
-        facts = self.qos.facts
-        if facts is None:
+        facts, found = self.qos.facts, self._worked_out
+        if facts is None or found is None:
             return []
-        notes = [*self.qos.notes, *([facts.notice] if facts.notice else []), *facts.rows.notes]
+        notes = [*self.qos.notes, *([facts.notice] if facts.notice else []), *found.notes]
         return [harmless(note) for note in notes]
 
     def _show_notes(self) -> None:
@@ -204,91 +223,198 @@ class MainScreen(QosScreen):
         line = self.query_one("#notes", Static)
         line.display = bool(notes)
         if notes:
-            more = f"  (n: {len(notes) - 1} more)" if len(notes) > 1 else "  (n: all of it)"
+            key = self.qos.keys.first("main.notes")
+            more = f"  ({key}: {len(notes) - 1} more)" if len(notes) > 1 else f"  ({key}: all of it)"
             line.update(f"note: {notes[0]}{more}")
 
-    @on(LineTable.Highlighted, "#nodes")
-    def _node_chosen(self, event: LineTable.Highlighted) -> None:
-        if event.row is not None:
-            self.view = replace(self.view, node=event.row.key)
+    def kept(self, state: State) -> State:
+        """The state with what of this screen the next run begins with."""
+        prompt = self.query_one(Prompt)
+        state = replace(state, filters=prompt.entered("/"), places=prompt.entered(":"))
+        for table in self.query(ListTable):
+            state = table.kept(state)
+        return state
 
-    @on(LineTable.Highlighted, "#namespaces")
-    def _namespace_chosen(self, event: LineTable.Highlighted) -> None:
-        if event.row is not None:
-            self.view = replace(self.view, namespace=event.row.key)
+    def go(self, view: View) -> None:
+        """Another place: back leads to the one that was shown."""
+        if self.is_current:
+            self.remember()
+            self.qos.history.go(Stop(view))
+        self.view = view
 
-    @on(LineTable.Highlighted, "#pods")
-    def _pod_chosen(self) -> None:
+    def remember(self) -> None:
+        """Where the cursor is: coming back, it will be there again."""
+        row = self.table.row
+        if self.is_current and row is not None:
+            history = self.qos.history
+            history.replace(replace(history.place, row=self.listing.key(row)))
+
+    def return_to(self, place: Stop) -> None:
+        """A place where we have been, with the cursor on the row where it was."""
+        self.view = place.view
+        self._awaited = place.row
+        self._go_to_awaited()
+
+    def _go_to_awaited(self) -> None:
+        """Lists that are worked out in a thread have their rows a moment later."""
+        if self._awaited is not None and self._worked_out is not None:
+            self.table.move_to(self._awaited)
+            self._awaited = None
+
+    def see(self, view: View) -> None:
+        """The same place, seen otherwise."""
+        if self.is_current:
+            self.qos.history.replace(Stop(view))
+        self.view = view
+
+    @on(LineTable.Highlighted, "#side-nodes")
+    @on(LineTable.Highlighted, "#side-namespaces")
+    def _beside_chosen(self) -> None:
+        """By where the cursors are now: a message may come when they have moved on."""
+        node, namespace = self.side.nodes.row, self.side.namespaces.row
+        if node is None or namespace is None:
+            return
+        if (node.key, namespace.key) == (self.view.node, self.view.namespace):
+            return
+        view = replace(self.view, node=node.key, namespace=namespace.key, workload=None, pod=None)
+        (self.see if self._chooses else self.go)(view)
+        self._chooses = True
+
+    @on(LineTable.Highlighted, "ListTable")
+    def _row_chosen(self) -> None:
         self._show_why()
 
-    @on(LineTable.Sorted, "#pods")
-    def _pods_sorted(self) -> None:
+    @on(LineTable.Sorted, "ListTable")
+    def _rows_sorted(self) -> None:
         self._show_crumbs()
 
-    @on(LineTable.Selected, "#nodes")
-    @on(LineTable.Selected, "#namespaces")
+    @on(LineTable.Selected, "#side-nodes")
+    @on(LineTable.Selected, "#side-namespaces")
     def _group_opened(self) -> None:
-        self._focus_pane("pods")
+        self._focus_pane("list")
+
+    @on(LineTable.Selected, "ListTable")
+    def _row_opened(self, event: LineTable.Selected) -> None:
+        place = self.listing.opened(self.view, event.row)
+        if place is not None:
+            self.go(place)
+        else:
+            self.action_explain()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """In a narrow terminal the panes take turns: the focused one is shown."""
-        if event.widget.id in PANES:
-            self.set_class(event.widget.id != "pods", "-side")
+        if isinstance(event.widget, LineTable):
+            in_list = isinstance(event.widget, ListTable)
+            self._chooses &= not in_list
+            self.set_class(not in_list, "-side")
+
+    @property
+    def _panes(self) -> tuple[LineTable[Any], ...]:
+        """What tab goes through."""
+        beside = (self.side.nodes, self.side.namespaces) if self.view.kind in _BESIDE_SIDE else ()
+        return (self.table, *beside)
 
     def _focus_pane(self, name: str) -> None:
-        self.set_class(name != "pods", "-side")
-        self.query_one(f"#{name}").focus()
+        panes = {"nodes": self.side.nodes, "namespaces": self.side.namespaces}
+        self.set_class(name in panes, "-side")
+        panes.get(name, self.table).focus()
 
-    def _focused_pane(self) -> str:
-        name = self.focused.id if self.focused is not None else None
-        return name if name in PANES else "pods"
+    def _focused_pane(self) -> int:
+        return next((place for place, pane in enumerate(self._panes) if pane is self.focused), 0)
 
     def action_next_pane(self) -> None:
-        """Pods, nodes, namespaces, and round again."""
-        self._focus_pane(PANES[(PANES.index(self._focused_pane()) + 1) % len(PANES)])
+        """List, nodes, namespaces, and round again."""
+        self._turn_to(self._focused_pane() + 1)
 
     def action_previous_pane(self) -> None:
         """The other way round."""
-        self._focus_pane(PANES[PANES.index(self._focused_pane()) - 1])
+        self._turn_to(self._focused_pane() - 1)
+
+    def _turn_to(self, place: int) -> None:
+        pane: LineTable[PodGroup] | ListTable = self._panes[place % len(self._panes)]
+        self.set_class(not isinstance(pane, ListTable), "-side")
+        pane.focus()
 
     def action_back(self) -> None:
-        """From a side pane to the pods; there, one restriction after the other goes."""
-        if self._focused_pane() != "pods":
-            self._focus_pane("pods")
+        """From a side pane to the list; there one restriction after the other goes, then the place itself."""
+        if self._focused_pane():
+            self._focus_pane("list")
         elif self.view.filter:
-            self.view = replace(self.view, filter=EVERYTHING)
+            self.see(replace(self.view, filter=EVERYTHING))
         elif self.view.at_risk:
-            self.view = replace(self.view, at_risk=False)
-        elif self.marked:
-            self._mark(frozenset())
+            self.see(replace(self.view, at_risk=False))
+        elif self.table.marked:
+            self.table.mark_all(frozenset())
+        else:
+            self.qos.action_previous()
 
-    @on(LineTable.Selected, "#pods")
+    def action_list_nodes(self) -> None:
+        """The cluster."""
+        self.show_kind(Kind.NODES)
+
+    def action_list_namespaces(self) -> None:
+        """Every namespace."""
+        self.show_kind(Kind.NAMESPACES)
+
+    def action_list_workloads(self) -> None:
+        """Those of the node and namespace."""
+        self.show_kind(Kind.WORKLOADS)
+
+    def action_list_pods(self) -> None:
+        """Those of the node and namespace."""
+        self.show_kind(Kind.PODS)
+
+    def action_list_containers(self) -> None:
+        """Those of the node and namespace."""
+        self.show_kind(Kind.CONTAINERS)
+
+    def show_kind(self, kind: Kind) -> None:
+        """Another list of the same node and namespace; nodes and namespaces are listed all."""
+        view = View(kind, wide=self.view.wide)
+        if kind in _BESIDE_SIDE and self.view.kind in _BESIDE_SIDE:
+            view = replace(view, node=self.view.node, namespace=self.view.namespace)
+        self.go(view)
+
+    def action_containers(self) -> None:
+        """The containers of the pod under the cursor."""
+        row = self._pod_row()
+        if row is not None:
+            pod = row.pod.namespace, row.pod.name
+            self.go(View(Kind.CONTAINERS, row.node, row.pod.namespace, pod=pod, wide=self.view.wide))
+
     def action_explain(self) -> None:
         """Why this pod stands where it stands."""
-        self._with_pod(self.qos.explain)
+        self._with_pod(Detail.EXPLAIN)
 
     def action_edit(self) -> None:
         """Change its requests and limits."""
-        self._with_pod(self.qos.edit)
+        self._with_pod(Detail.EDIT)
 
     def action_tree(self) -> None:
         """The cgroups of its node."""
-        self._with_pod(self.qos.show_cgroups)
+        self._with_pod(Detail.TREE)
 
     def action_compare(self) -> None:
         """What another release or setting would change for it."""
-        self._with_pod(self.qos.compare)
+        self._with_pod(Detail.COMPARE)
 
-    def _with_pod(self, open_screen: Callable[[Any], None]) -> None:
-        facts, row = self.qos.facts, self.pods.row
-        if facts is None or row is None:
+    def _with_pod(self, detail: Detail) -> None:
+        facts, row = self.qos.facts, self._pod_row()
+        if facts is not None and row is not None:
+            self.qos.open(detail, facts.pod_of(row))
+
+    def _pod_row(self) -> PodRow | None:
+        facts, row = self.qos.facts, self.table.row
+        found = self.listing.pod_of(row, facts) if facts is not None and row is not None else None
+        if found is None:
             self.qos.tell("there is no pod to open", wrong=True)
-        else:
-            open_screen(facts.pod_of(row))
+        return found
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the keys of the screen are letters."""
+        """While something is typed, the keys of the screen are letters; panes are beside some lists only."""
         del parameters
+        if action in {"next_pane", "previous_pane"} and self.view.kind not in _BESIDE_SIDE:
+            return False
         return action not in _VERBS or not any(prompt.display for prompt in self.query(Prompt))
 
     def action_filter(self) -> None:
@@ -299,18 +425,18 @@ class MainScreen(QosScreen):
         """Type a place."""
         self.query_one(Prompt).open(":")
 
-    def _completed_filter(self, text: str) -> str | None:
-        return completed_filter(text, self.qos.facts)
+    def _filter_completions(self, text: str) -> Iterable[str]:
+        return filter_completions(text, self.qos.facts, self.listing.fields)
 
-    def _completed_place(self, text: str) -> str | None:
-        return completed(text, self.qos.facts)
+    def _place_completions(self, text: str) -> Iterable[str]:
+        return completions(text, self.qos.facts)
 
     @on(Prompt.Said)
     def _said(self, event: Prompt.Said) -> None:
         prompt = self.query_one(Prompt)
         try:
             if event.sign == "/":
-                self.view = replace(self.view, filter=RowFilter.parse(event.text))
+                self.see(replace(self.view, filter=RowFilter.parse(event.text, self.listing.fields)))
             elif event.finished and event.text.strip():
                 self._go_to(event.text)
                 return
@@ -319,87 +445,98 @@ class MainScreen(QosScreen):
             prompt.refuse(f"{error}; {error.hint}" if error.hint else str(error))
             return
         if event.finished:
-            self._close_prompt("pods")
+            self._close_prompt()
 
     @on(Prompt.Left)
     def _prompt_left(self, event: Prompt.Left) -> None:
         if event.sign == "/":
-            self.view = replace(self.view, filter=EVERYTHING)
-        self._close_prompt("pods")
+            self.see(replace(self.view, filter=EVERYTHING))
+        self._close_prompt()
 
-    def _close_prompt(self, pane: str) -> None:
+    def _close_prompt(self) -> None:
         self.query_one(Prompt).close()
-        self._focus_pane(pane)
+        self._focus_pane("list")
 
     def _go_to(self, text: str) -> None:
         place = place_of(text, self.qos.facts)
         if place.goal is Goal.QUIT:
             self.qos.leave()
-        elif place.goal is Goal.HELP:
-            self._close_prompt("pods")
+            return
+        self._close_prompt()
+        if place.goal is Goal.HELP:
             self.qos.action_help()
-        elif place.goal is Goal.NODES:
-            self._close_prompt("nodes")
-        elif place.goal is Goal.NAMESPACES:
-            self._close_prompt("namespaces")
-        elif place.goal is Goal.NODE:
-            self.nodes.move_to(place.name)
-            self._close_prompt("pods")
-        else:
-            self.namespaces.move_to(place.name)
-            self._close_prompt("pods")
+        elif place.goal is Goal.CONTEXT:
+            self.qos.go_to_context(place.name)
+        elif place.view is not None:
+            self.go(replace(place.view, wide=self.view.wide))
 
     def action_sort(self) -> None:
         """By the next of the columns in sight."""
-        keys = [column.key for column in self.pods.columns.columns]
+        keys = [column.key for column in self.table.columns.columns]
         if keys:
-            key, _ = self.pods.sorted_by
-            self.pods.sort_by(keys[(keys.index(key) + 1) % len(keys)] if key in keys else keys[0])
+            key, _ = self.table.sorted_by
+            self.table.sort_by(keys[(keys.index(key) + 1) % len(keys)] if key in keys else keys[0])
 
     def action_turn(self) -> None:
         """The same order, the other way round."""
-        key, turned = self.pods.sorted_by
-        self.pods.sort_by(key, turned=not turned)
+        key, turned = self.table.sorted_by
+        self.table.sort_by(key, turned=not turned)
 
     def action_at_risk(self) -> None:
-        """Only pods with a flag of risk, or all."""
-        self.view = replace(self.view, at_risk=not self.view.at_risk)
+        """Only those at risk, or all."""
+        self.see(replace(self.view, at_risk=not self.view.at_risk))
 
     def action_wide(self) -> None:
-        """All columns, or those that fit."""
-        self.view = replace(self.view, wide=not self.view.wide)
+        """All columns, or those that fit; a choice of columns is given up."""
+        self.table.chosen = None
+        self.see(replace(self.view, wide=not self.view.wide))
+
+    def action_columns(self) -> None:
+        """Choose columns and their order."""
+        table, listing = self.table, self.listing
+        shown = [column.key for column in table.columns.columns]
+
+        def take(chosen: tuple[str, ...] | None) -> None:
+            if chosen is not None:
+                table.chosen = chosen or None
+                self._show_list()
+
+        self.qos.push_screen(ColumnsScreen(listing.columns, shown), take)
+
+    def action_find(self) -> None:
+        """Go to a pod by some letters of its name."""
+        facts = self.qos.facts
+        if facts is not None:
+            self.qos.push_screen(Finder(facts.rows.rows, self.qos.source.now()), self._go_to_pod)
+
+    def _go_to_pod(self, row: PodRow | None) -> None:
+        if row is not None:
+            self.go(View(wide=self.view.wide, node=row.node))
+            self.table.move_to(row.key)
+            self._focus_pane("list")
 
     def action_mark(self) -> None:
-        """Mark the pod, or take its mark away, and go on to the next."""
-        row = self.pods.row
-        if row is not None:
-            self._mark(self.marked ^ {row.key})
-            self.pods.action_down()
-
-    def _mark(self, keys: frozenset[Hashable]) -> None:
-        self.marked = keys
-        self.pods.mark(keys)
+        """Mark the row, or take its mark away, and go on to the next."""
+        self.table.toggle_mark()
 
     def action_copy(self) -> None:
         """The marked rows, or the one under the cursor, as a table."""
-        rows = [row for row in self.pods.rows if row.key in self.marked]
-        if not rows and self.pods.row is not None:
-            rows = [self.pods.row]
+        rows = self.table.marked_rows
         if not rows:
             self.qos.tell("there is no row to copy", wrong=True)
             return
-        columns = [BY_KEY[column.key] for column in self.pods.columns.columns]
-        text = "\n".join(table(rows, columns, self.qos.source.now()))
+        text = self.table.text(rows, self.qos.source.now())
         self.qos.copy(text, f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
 
     def action_export(self) -> None:
         """What is shown, to a file."""
-        if not self.pods.rows:
+        table, kind = self.table, self.view.kind
+        if not table.rows:
             self.qos.tell("there are no rows to export", wrong=True)
             return
-        rows = Rows(tuple(self.pods.rows), notes=tuple(self.notes_now()))
-        keys = [column.key for column in self.pods.columns.columns]
-        self.qos.ask_and_save(f"{len(rows.rows)} rows", "pods.csv", lambda path: exported(path, rows, keys))
+        rows, columns, now = tuple(table.rows), table.shown_columns, self.qos.source.now()
+        write = partial(exported, kind=kind, rows=rows, columns=columns, notes=self.notes_now(), now=now)
+        self.qos.ask_and_save(count(len(rows), kind), f"{kind}.csv", write)
 
     def action_notes(self) -> None:
         """What is missing or assumed, whole."""

@@ -1,14 +1,15 @@
 """A table on the line API: any number of rows load at once, and only the lines in sight are ever made.
 
-Here: painting, cursor, scrolling, sorting, mouse. Not here: what the rows are, which columns they have and
-what their cells mean; the owner says so with columns, a key and a style for each cell.
+Here: painting, cursor, scrolling, mouse. Not here: what the rows are, which columns they have and what their
+cells mean; the owner says so with columns, a key and a style for each cell. Beside this: their order
+(table_order.py), their widths (table_widths.py), the pieces of a cell (table_cells.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
@@ -20,17 +21,35 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
-from kubectl_qos.present.columns import Align
 from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Fitting, Layout, TableColumn, fitted
+from kubectl_qos.tui.widgets.table_cells import (
+    TOKENS,
+    Flash,
+    Look,
+    Token,
+    cell_segments,
+    cropped,
+    header_segments,
+)
+from kubectl_qos.tui.widgets.table_layout import GAP, Fitting, Layout
+from kubectl_qos.tui.widgets.table_order import Order, place_of, place_of_key
+from kubectl_qos.tui.widgets.table_widths import NARROWEST, Widths, edge_at
 
 RowT = TypeVar("RowT")
 
 HEADER: Final = 1
-TOKENS: Final = ("victim", "success", "warning", "error", "accent", "muted")
-VIVID: Final = frozenset({"victim"})
-"""Tokens that show under the cursor too."""
+FLASH_SECONDS: Final = 0.8
+"""So long a cell whose text changed stands out."""
+
+
+class _Drag(NamedTuple):
+    """The edge of a column on its way with the mouse: which one, how wide it was, and where that began."""
+
+    key: str
+    width: int
+    begin: int
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
@@ -39,8 +58,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     Args:
         natural: the key of the column by whose order rows are loaded.
         key: what stays the same of a row when its values change.
-        token: which of TOKENS a cell is styled by, empty for none.
+        token: what a cell, or each part of it, is styled by.
         pinned: so many rows stay on top in every order.
+        unflashed: keys of columns whose texts change all the time: nobody needs to be told.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.TABLE)
@@ -50,6 +70,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         "line-table--cursor",
         "line-table--cursor-blurred",
         "line-table--empty",
+        "line-table--changed",
         *(f"line-table--{token}" for token in TOKENS),
     }
 
@@ -72,36 +93,53 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     class Sorted(Highlighted):
         """The rows are in another order."""
 
+    class Widened(Message):
+        """A person gave a column another width; `width` is None where it was given back."""
+
+        def __init__(self, table: LineTable[Any], key: str, width: int | None) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+            self.width = width
+
+        @property
+        def control(self) -> LineTable[Any]:
+            """The table."""
+            return self.table
+
     def __init__(
         self,
         *,
         natural: str,
         key: Callable[[RowT], Hashable],
-        token: Callable[[RowT, str], str],
+        token: Callable[[RowT, str], Token],
         pinned: int = 0,
+        unflashed: frozenset[str] = frozenset(),
         id: str | None = None,  # noqa: A002 - Textual's name for it
     ) -> None:
         super().__init__(id=id)
-        self._natural = natural
+        self.flashes = True
         self._key = key
         self._token = token
-        self._pinned = pinned
-        self._given: Sequence[RowT] = ()
-        self._rows: Sequence[RowT] = ()
+        self._order: Order[RowT] = Order(natural, pinned)
         self._fitting: Fitting[RowT] = lambda _: Layout()
         self._layout_of: Layout[RowT] = Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
         self._cursor = 0
-        self._sort_column: TableColumn[RowT] | None = None
-        self._turned = False
         self._marked: frozenset[Hashable] = frozenset()
         self._strips: LRUCache[tuple[int, bool, bool, bool], Strip] = LRUCache(512)
+        self._flash: Flash[RowT] = Flash(unflashed)
+        self._flashing: set[tuple[int, bool, bool, bool]] = set()
+        self._flash_end: Timer | None = None
+        self._widths = Widths()
+        self._drag: _Drag | None = None
+        self._pressed_edge = False
 
     @property
     def rows(self) -> Sequence[RowT]:
         """The rows in the order in which they are shown."""
-        return self._rows
+        return self._order.rows
 
     @property
     def columns(self) -> Layout[RowT]:
@@ -116,12 +154,27 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     @property
     def row(self) -> RowT | None:
         """The row under the cursor, None in an empty table."""
-        return self._rows[self._cursor] if self._rows else None
+        return self.rows[self._cursor] if self.rows else None
 
     @property
     def sorted_by(self) -> tuple[str, bool]:
         """The key of the column that is sorted by, and whether the other way round."""
-        return self._sort_column.key if self._sort_column is not None else self._natural, self._turned
+        return self._order.by
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How wide a person made columns, in cells, by key; what is kept from an earlier run can be set."""
+        return self._widths.chosen
+
+    @widths.setter
+    def widths(self, widths: Mapping[str, int]) -> None:
+        self._widths.chosen = dict(widths)
+        self._refit()
+
+    def reset_widths(self) -> None:
+        """Measure the columns anew: those that became wider may become narrower again."""
+        self._widths.forget()
+        self._refit()
 
     def load(self, rows: Sequence[RowT], fitting: Fitting[RowT], now: datetime, *, empty: str = "") -> None:
         """Show these rows.
@@ -132,23 +185,32 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             now: for ages.
             empty: the sentence for no rows.
         """
-        self._given, self._fitting, self._now, self._empty = rows, fitting, now, empty
+        self._begin_flash()
+        was = self.row
+        self._fitting, self._now, self._empty = fitting, now, empty
         self._fit()
-        self._arrange()
+        self._order.load(rows)
+        self._arrange(was)
 
     def _fit(self) -> None:
         """Choose the columns for the width; a table that is not displayed has none yet."""
         width = self.scrollable_content_region.width
         if width:
-            self._layout_of = self._fitting(width)
+            self._layout_of = self._widths.of(self._fitting(width), width)
+
+    def _refit(self) -> None:
+        self._fit()
+        self._show()
 
     def sort_by(self, key: str, *, turned: bool = False) -> None:
         """Order the rows by a column that is shown; the cursor stays on its row."""
         column = self._layout_of.column(key)
         if column is None:
             return
-        self._sort_column, self._turned = column, turned
-        self._arrange()
+        self._end_flash()
+        was = self.row
+        self._order.sort_by(column, turned=turned)
+        self._arrange(was)
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
@@ -158,42 +220,49 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def move_to(self, key: Hashable) -> bool:
         """Put the cursor on the row of that key; False if there is none."""
-        for index, row in enumerate(self._rows):
-            if self._key(row) == key:
-                self._move(index)
-                return True
-        return False
+        index = place_of_key(key, self.rows, self._key, self._cursor)
+        if index is not None:
+            self._move(index)
+        return index is not None
 
-    def _arrange(self) -> None:
-        """Order the rows anew, find the cursor's row again, and repaint."""
-        was = self.row
-        self._rows = self._ordered()
-        self._cursor = self._place_of(was)
-        self.virtual_size = Size(self._layout_of.line_width, len(self._rows) + HEADER)
-        self._repaint()
-        self._scroll_to_cursor()
+    def _arrange(self, was: RowT | None) -> None:
+        """Find the cursor's row again among others, and show them."""
+        place = place_of(was, self.rows, self._key, self._cursor) if was is not None else None
+        self._cursor = place if place is not None else max(min(self._cursor, len(self.rows) - 1), 0)
+        self._show()
         if self.row is not was:
             self.post_message(self.Highlighted(self, self.row))
 
-    def _ordered(self) -> Sequence[RowT]:
-        pinned, free = self._given[: self._pinned], self._given[self._pinned :]
-        column = self._sort_column
-        if column is not None and column.key != self._natural:
-            free = sorted(free, key=column.sort_key, reverse=self._turned)
-        elif self._turned:
-            free = free[::-1]
-        return [*pinned, *free] if pinned else free
+    def _show(self) -> None:
+        self.virtual_size = Size(self._layout_of.line_width, len(self.rows) + HEADER)
+        self._repaint()
+        self._scroll_to_cursor()
 
-    def _place_of(self, was: RowT | None) -> int:
-        if was is not None:
-            for index, row in enumerate(self._rows):
-                if row is was:
-                    return index
-            key = self._key(was)
-            for index in _outwards(self._cursor, len(self._rows)):
-                if self._key(self._rows[index]) == key:
-                    return index
-        return max(min(self._cursor, len(self._rows) - 1), 0)
+    def _begin_flash(self) -> None:
+        """What is in sight now is what the next rows are compared with."""
+        self._end_flash()
+        if not self.flashes or self.app.animation_level == "none":
+            return
+        top = self.scroll_offset.y
+        in_sight = {self._key(row): row for row in self.rows[top : top + self._page]}
+        if in_sight:
+            self._flash.begin(in_sight, self._layout_of.columns, self._now)
+            self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
+
+    def _end_flash(self) -> None:
+        """Only the lines that stand out are painted anew."""
+        if self._flash_end is not None:
+            self._flash_end.stop()
+            self._flash_end = None
+        self._flash.end()
+        for state in self._flashing:
+            self._strips.discard(state)
+            self.refresh_line(state[0] + HEADER)
+        self._flashing.clear()
+
+    def on_unmount(self) -> None:
+        """Nothing is painted any more."""
+        self._end_flash()
 
     @property
     def _page(self) -> int:
@@ -206,8 +275,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _move(self, index: int) -> None:
         """The cursor to another row: two lines are painted anew, or all if it leaves the sight."""
-        index = max(min(index, len(self._rows) - 1), 0)
-        if index == self._cursor or not self._rows:
+        index = max(min(index, len(self.rows) - 1), 0)
+        if index == self._cursor or not self.rows:
             return
         self.refresh_line(self._cursor + HEADER)
         self._cursor = index
@@ -223,8 +292,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def on_resize(self) -> None:
         """Other columns fit; the cursor stays in sight."""
-        self._fit()
-        self._arrange()
+        self._refit()
 
     def notify_style_update(self) -> None:
         """Lines are made with the styles of the theme: with another one they are made anew."""
@@ -235,33 +303,29 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """One line of what is in sight: the header, a row, or the sentence for none."""
         width = self.size.width
         if y == 0:
-            strip, base = self._header(), self._style("line-table--header")
+            base, lit = self._style("line-table--header"), self._style("line-table--sorted")
+            strip = Strip(header_segments(self._layout_of, self.sorted_by, base, lit))
         else:
             index = self.scroll_offset.y + y - HEADER
-            if index >= len(self._rows):
+            if index >= len(self.rows):
                 return self._below(y, width)
             strip, base = self._line(index)
-        layout, left = self._layout_of, self.scroll_offset.x
-        strip = strip.extend_cell_length(max(width, layout.line_width), base)
-        fixed = layout.fixed_width
-        if not left or fixed + GAP >= width:
-            return strip.crop(left, left + width)
-        return Strip.join([strip.crop(0, fixed), strip.crop(fixed + left, left + width)])
+        left, fixed = self.scroll_offset.x, self._fixed_width
+        strip = strip.extend_cell_length(fixed + left + width, base)
+        return Strip.join([strip.crop(0, fixed), cropped(strip, fixed + left, left + width)])
 
-    def _header(self) -> Strip:
-        base, lit = self._style("line-table--header"), self._style("line-table--sorted")
-        segments = [Segment(" " * GUTTER, base)]
-        key, turned = self.sorted_by
-        for column, width in zip(self._layout_of.columns, self._layout_of.widths, strict=True):
-            sign = ("▲" if turned else "▼") if column.key == key else ""
-            text = fitted(column.header, width, column.align)
-            if column.align is Align.LEFT:
-                text = text.rstrip()
-            segments.append(Segment(f"{text}{sign}".ljust(width + GAP), lit if sign else base))
-        return Strip(segments)
+    @property
+    def _fixed_width(self) -> int:
+        """The cells that stay when the others scroll; none where there would be no room for others."""
+        fixed = self._layout_of.fixed_width
+        return fixed if fixed + GAP < self.size.width else 0
+
+    def _line_x(self, x: int) -> int:
+        """The cell of the whole line that is shown at a cell of the widget."""
+        return x if x < self._fixed_width else x + self.scroll_offset.x
 
     def _line(self, index: int) -> tuple[Strip, Style]:
-        row = self._rows[index]
+        row = self.rows[index]
         at_cursor = index == self._cursor
         marked = self._key(row) in self._marked
         focused = self.has_focus
@@ -271,25 +335,27 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         state = (index, at_cursor, marked, focused)
         strip = self._strips.get(state)
         if strip is None:
-            strip = self._strips[state] = self._made(row, base, at_cursor=at_cursor, marked=marked)
+            changed = self._flash.cells(self._key(row), row, self._layout_of.columns, self._now)
+            if changed:
+                self._flashing.add(state)
+            look = Look(base, self._token_style, self._style("line-table--changed", partial=True), at_cursor)
+            strip = self._strips[state] = self._made(row, look, marked=marked, changed=changed)
         return strip, base
 
-    def _made(self, row: RowT, base: Style, *, at_cursor: bool, marked: bool) -> Strip:
+    def _made(self, row: RowT, look: Look, *, marked: bool, changed: frozenset[str]) -> Strip:
         """A row's whole line, however much of it is in sight."""
-        segments = [Segment((">" if at_cursor else " ") + ("*" if marked else " "), base)]
+        segments = [Segment((">" if look.at_cursor else " ") + ("*" if marked else " "), look.base)]
         for column, width in zip(self._layout_of.columns, self._layout_of.widths, strict=True):
-            text = fitted(column.cell(row, self._now), width, column.align) + " " * GAP
-            token = self._token(row, column.key)
-            style = base
-            if token:
-                own = self._style(f"line-table--{token}", partial=True)
-                style = base + (Style(bold=own.bold) if at_cursor and token not in VIVID else own)
-            segments.append(Segment(text, style))
+            text, token = column.cell(row, self._now), self._token(row, column.key)
+            segments += cell_segments(text, column, width, token, look, changed=column.key in changed)
         return Strip(segments)
+
+    def _token_style(self, token: str) -> Style:
+        return self._style(f"line-table--{token}", partial=True)
 
     def _below(self, y: int, width: int) -> Strip:
         """The lines below the last row; of an empty table the second one says why."""
-        if self._rows or y != HEADER + 1:
+        if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
         return Strip([Segment(text, self._style("line-table--empty"))], width)
@@ -297,23 +363,57 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _style(self, name: str, *, partial: bool = False) -> Style:
         return self.get_component_rich_style(name, partial=partial)
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """The right edge of a header cell can be drawn from here."""
+        place = event.get_content_offset(self)
+        key = edge_at(self._layout_of, self._line_x(place.x)) if place is not None and place.y == 0 else None
+        self._pressed_edge = key is not None
+        if key is not None:
+            layout = self._layout_of
+            width = next(w for one, w in zip(layout.columns, layout.widths, strict=True) if one.key == key)
+            self._drag = _Drag(key, width, event.screen_x)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """The edge goes with the mouse."""
+        if self._drag is not None:
+            key, width, begin = self._drag
+            self.widths = {**self.widths, key: max(width + event.screen_x - begin, NARROWEST)}
+
+    def on_mouse_up(self) -> None:
+        """The edge stays."""
+        drag, self._drag = self._drag, None
+        if drag is not None:
+            self.release_mouse()
+            width = self.widths.get(drag.key)
+            if width is not None and width != drag.width:
+                self.post_message(self.Widened(self, drag.key, width))
+
     def on_click(self, event: events.Click) -> None:
-        """The header sorts, a row takes the cursor, a second click on it opens it."""
+        """The header sorts, a row takes the cursor, a second click on it opens it.
+
+        A press on an edge of a column never sorts; a second one gives the column its own width back.
+        """
         place = event.get_content_offset(self)
         if place is None:
             return
-        if place.y == 0:
-            x = place.x if place.x < self._layout_of.fixed_width else place.x + self.scroll_offset.x
-            column = self._layout_of.column_at(x)
+        if self._pressed_edge:
+            key = edge_at(self._layout_of, self._line_x(place.x))
+            if event.chain == 2 and key in self.widths:
+                self._forget_width(key)
+        elif place.y == 0:
+            column = self._layout_of.column_at(self._line_x(place.x))
             if column is not None:
                 key, turned = self.sorted_by
                 self.sort_by(column.key, turned=column.key == key and not turned)
-            return
-        index = self.scroll_offset.y + place.y - HEADER
-        if index < len(self._rows):
+        elif (index := self.scroll_offset.y + place.y - HEADER) < len(self.rows):
             self._move(index)
             if event.chain == 2:
                 self.action_select()
+
+    def _forget_width(self, key: str) -> None:
+        self.widths = {one: width for one, width in self.widths.items() if one != key}
+        self.post_message(self.Widened(self, key, None))
 
     def action_up(self) -> None:
         """The row above."""
@@ -329,7 +429,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def action_last(self) -> None:
         """The last row."""
-        self._move(len(self._rows) - 1)
+        self._move(len(self.rows) - 1)
 
     def action_page_up(self) -> None:
         """As many rows up as are in sight."""
@@ -351,12 +451,3 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """Open the row."""
         if self.row is not None:
             self.post_message(self.Selected(self, self.row))
-
-
-def _outwards(start: int, count: int) -> Iterator[int]:
-    """Every index, the nearest to a place first: most rows stay about where they were."""
-    for distance in range(max(count, start + 1)):
-        if start + distance < count:
-            yield start + distance
-        if 0 < distance <= start and start - distance < count:
-            yield start - distance

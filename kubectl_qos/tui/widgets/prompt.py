@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual import on
@@ -15,11 +15,12 @@ from textual.widgets import Input, Label
 
 from kubectl_qos.tui.actions import Room, bindings
 
-Completion = Callable[[str], str | None]
+Completion = Callable[[str], Iterable[str]]
+"""Every text that a typed one can become, the likeliest first."""
 
 HINTS: Final = {
     "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
-    ":": "nodes, ns, pods NAMESPACE, node NAME, help, q",
+    ":": "nodes, node NAME, ns, workloads, pods NAMESPACE, containers, help, q",
 }
 """What an empty line says, by its sign."""
 
@@ -33,7 +34,7 @@ class _Completions(Suggester):
 
     async def get_suggestion(self, value: str) -> str | None:
         """The completed text."""
-        return self._complete(value)
+        return next(iter(self._complete(value)), None)
 
 
 class History:
@@ -41,10 +42,15 @@ class History:
 
     MOST: Final = 100
 
-    def __init__(self) -> None:
-        self._entered: list[str] = []
+    def __init__(self, entered: Sequence[str] = ()) -> None:
+        self._entered = list(entered)
         self._at = 0
         self._draft = ""
+
+    @property
+    def entered(self) -> tuple[str, ...]:
+        """Everything, the newest last."""
+        return tuple(self._entered)
 
     def add(self, text: str) -> None:
         """Something was entered; what was entered before moves to the end."""
@@ -100,12 +106,21 @@ class Prompt(Vertical):
             super().__init__()
             self.sign = sign
 
-    def __init__(self, completions: Mapping[str, Completion]) -> None:
-        """`completions` completes by sign."""
+    def __init__(
+        self, completions: Mapping[str, Completion], entered: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """By sign, `completions` completes, and `entered` is what was entered in earlier runs."""
         super().__init__()
+        known = entered or {}
         self._completions = completions
-        self._histories = {sign: History() for sign in completions}
+        self._histories = {sign: History(known.get(sign, ())) for sign in completions}
         self._sign = ""
+        self._offered: list[str] = []
+        """The completions that tab goes through, from the one that the line holds."""
+
+    def entered(self, sign: str) -> tuple[str, ...]:
+        """What was entered after a sign, the newest last."""
+        return self._histories[sign].entered
 
     def compose(self) -> ComposeResult:
         """The reason, above what is typed."""
@@ -159,10 +174,14 @@ class Prompt(Vertical):
         self.post_message(self.Said(self._sign, event.value, finished=True))
 
     def action_complete(self) -> None:
-        """Take the completion."""
-        found = self._completions[self._sign](self.query_one("#line", Input).value)
-        if found is not None:
-            self._put(found)
+        """Take the completion; again, the next one."""
+        typed = self.query_one("#line", Input).value
+        if self._offered and self._offered[0] == typed:
+            self._offered = [*self._offered[1:], typed]
+        else:
+            self._offered = list(self._completions[self._sign](typed))
+        if self._offered:
+            self._put(self._offered[0])
 
     def action_earlier(self) -> None:
         """What was entered before."""

@@ -16,9 +16,9 @@ class WhyPanel(Document):
     def __init__(self) -> None:
         super().__init__(_NOTHING)
 
-    def explain(self, row: PodRow | None, rows: Rows | None) -> None:
-        """Another pod, or none."""
-        self.show(_NOTHING if row is None or rows is None else why_layout(row, rows))
+    def say(self, layout: TextLayout | None) -> None:
+        """Another text, or none."""
+        self.show(layout if layout is not None else _NOTHING)
 
 
 def why_layout(row: PodRow, rows: Rows) -> TextLayout:

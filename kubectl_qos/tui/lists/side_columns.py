@@ -1,97 +1,24 @@
-"""The columns of the UI's tables: the shared ones of pods, chosen by width, and those of the side panes."""
+"""The columns of the panes beside a list: nodes and namespaces to choose among."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.present.amounts import binary, escape
-from kubectl_qos.present.columns import BY_KEY, WIDE_KEYS, Align
-from kubectl_qos.present.marks import CLASSES, FLAG_TOKENS
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.columns import Align
 from kubectl_qos.tui.facts import PodGroup
-from kubectl_qos.tui.view import View
 from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, measured
 
-IMPORTANCE: Final = (
-    "rank",
-    "pod",
-    "qos",
-    "oom_score",
-    "node",
-    "oom_score_adj",
-    "memory",
-    "flags",
-    "namespace",
-    "limit_percent",
-    "request",
-    "limit",
-    "flags",
-    "restarts",
-    "priority",
-    "eviction",
-    "age",
-)
-"""Which columns stay when there is not room for all, the first the longest: flags cut, later whole."""
-
-COMPACT_BELOW: Final = 90
-"""Narrower tables show the class as its letter and glyph."""
-
-_ORDER: Final = ("rank", "namespace", "pod", "node", *(key for key in WIDE_KEYS[3:] if key != "node"))
-_FLAGS_AT_LEAST: Final = 8
+_NEXT: Final = ("used", "pressure", "pods")
+"""Which columns follow the name, the most important first."""
+_CLASSES: Final = ("G", "B", "E")
+"""All of these or none, where names are whole beside them."""
 _NAME_AT_LEAST: Final = 10
 _SIDE_AT_LEAST: Final = 45
 SCROLLBAR: Final = 1
-
-
-def _class_mark(row: PodRow, _: datetime) -> str:
-    mark = CLASSES[row.qos]
-    return f"{mark.letter} {mark.glyph}"
-
-
-_COMPACT_CLASS: Final = replace(BY_KEY["qos"], width=4, cell=_class_mark)
-
-
-def pod_layout(view: View, rows: Sequence[PodRow], now: datetime, available: int) -> Layout[PodRow]:
-    """The columns of the pods' table: all of them, or the most important that fit into so many cells."""
-    left_out = {
-        key for key, chosen in (("node", view.node), ("namespace", view.namespace)) if chosen is not None
-    }
-    keys = [key for key in _ORDER if key not in left_out]
-    columns = [_COMPACT_CLASS if key == "qos" and available < COMPACT_BELOW else BY_KEY[key] for key in keys]
-    widths = dict(zip(keys, measured(columns, rows, now), strict=True))
-    if view.wide:
-        return Layout(columns, list(widths.values()), fixed=keys.index("pod") + 1)
-    kept: dict[str, int] = {}
-    room = available - GUTTER
-    for key in IMPORTANCE:
-        if key in left_out:
-            continue
-        width = min(widths[key], _FLAGS_AT_LEAST) if key == "flags" and key not in kept else widths[key]
-        needed = width - kept[key] if key in kept else width + (0 if key == "flags" else GAP)
-        if needed > room:
-            break
-        kept[key] = width
-        room -= needed
-    if "flags" in kept:
-        kept["flags"] = min(widths["flags"], kept["flags"] + room)
-    chosen = [column for column in columns if column.key in kept]
-    return Layout(chosen, [kept[column.key] for column in chosen])
-
-
-def pod_token(row: PodRow, key: str) -> str:
-    """Which of the theme's tokens a cell has: the next victim, the class, and flags of risk stand out."""
-    if key in {"rank", "pod", "oom_score"} and row.rank == 1:
-        return "victim"
-    if key == "qos":
-        return CLASSES[row.qos].token
-    if key == "flags" and row.flags:
-        return FLAG_TOKENS[row.flags[0]].removeprefix("text-")
-    if key in {"namespace", "node", "age", "request", "limit"}:
-        return "muted"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +113,22 @@ def side_width(groups: Sequence[PodGroup], now: datetime) -> int:
 def group_layout(
     columns: Sequence[PaneColumn], groups: Sequence[PodGroup], now: datetime, available: int
 ) -> Layout[PodGroup]:
-    """The columns of a pane; names are cut where there is not room for everything."""
-    widths = measured(columns, groups, now)
-    too_wide = Layout(columns, widths).line_width - available
-    widths[0] = max(widths[0] - max(too_wide, 0), min(widths[0], _NAME_AT_LEAST))
-    return Layout(columns, widths)
+    """The columns of a pane that fit: the classes are left out first, then names are cut."""
+    widths = dict(zip([column.key for column in columns], measured(columns, groups, now), strict=True))
+    room = available - GUTTER - min(widths["name"], _NAME_AT_LEAST)
+    kept = {"name"}
+    for key in _NEXT:
+        if key in widths and widths[key] + GAP <= room:
+            kept.add(key)
+            room -= widths[key] + GAP
+    whole = max(widths["name"] - _NAME_AT_LEAST, 0)
+    of_classes = sum(widths[key] + GAP for key in _CLASSES)
+    if whole + of_classes <= room:
+        kept.update(_CLASSES)
+        room -= of_classes
+    widths["name"] = min(widths["name"], _NAME_AT_LEAST + max(room, 0))
+    chosen = [column for column in columns if column.key in kept]
+    return Layout(chosen, [widths[column.key] for column in chosen])
 
 
 def group_token(group: PodGroup, key: str) -> str:

@@ -1,0 +1,98 @@
+"""What a list is to the screen that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from kubectl_qos.present.columns import ColumnOf
+from kubectl_qos.present.rows import PodRow
+from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.filters import Fields
+from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.widgets.document import TextLayout
+from kubectl_qos.tui.widgets.table_cells import Token
+from kubectl_qos.tui.widgets.table_layout import Layout
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedOut:
+    """Everything that a view lists, before its filter, in the list's natural order.
+
+    `notes` are what a reader has to know about it; `kept` is what the list needs to work it out faster the
+    next time.
+    """
+
+    rows: Sequence[Any]
+    notes: Sequence[str] = ()
+    kept: object = None
+
+
+class Listing(Protocol[RowT]):
+    """One kind of things to list. Nothing of it changes; rows are worked out wherever it is convenient."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it lists."""
+
+    @property
+    def natural(self) -> str:
+        """The key of the column in whose order rows are worked out."""
+
+    @property
+    def columns(self) -> Mapping[str, ColumnOf[RowT]]:
+        """Every column that can be shown, in their order."""
+
+    @property
+    def fields(self) -> Fields:
+        """What its filter can ask for."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether working it out takes no time that a person notices, however large the cluster."""
+
+    def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:
+        """The rows of a view; `before` is the last answer to the same question."""
+
+    def layout(
+        self, view: View, chosen: Sequence[str] | None, rows: Sequence[RowT], now: datetime, available: int
+    ) -> Layout[RowT]:
+        """The columns for so many cells; `chosen` are those that a person wants to see."""
+
+    def key(self, row: RowT) -> Hashable:
+        """What stays the same of a row when its values change."""
+
+    def token(self, row: RowT, key: str, width: int) -> Token:
+        """By which of the theme's tokens a cell is styled; `width` is the one that its column asks for."""
+
+    def is_at_risk(self, row: RowT) -> bool:
+        """Whether it stays when only those at risk are shown."""
+
+    def panel(self, row: RowT, facts: Facts) -> TextLayout:
+        """What is said of the row below the table: the answer first."""
+
+    def opened(self, view: View, row: RowT) -> View | None:
+        """Where enter goes to; None where it explains the row's pod."""
+
+    def pod_of(self, row: RowT, facts: Facts) -> PodRow | None:
+        """The pod that is explained and edited: its own, or the first of it to die."""
+
+    def node_of(self, row: RowT) -> str:
+        """The node whose memory is in question, empty for none or several."""
+
+
+def newest_row(row: PodRow, facts: Facts) -> PodRow | None:
+    """The pod's row as it is now: lists may still show what older facts said. None if it is gone."""
+    ranked = facts.rows.nodes.get(row.node)
+    wanted = row.pod.metadata.namespace, row.name, ""
+    return next((one for one in ranked.rows if one.key == wanted), None) if ranked is not None else None
+
+
+def narrowed(listing: Listing[RowT], view: View, rows: Sequence[RowT], taken: datetime) -> Sequence[RowT]:
+    """The rows that the view's filter and `only at risk` let through; `taken` is what ages are counted to."""
+    rows = view.filter.selected(rows, taken)
+    return [row for row in rows if listing.is_at_risk(row)] if view.at_risk else rows

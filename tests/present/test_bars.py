@@ -1,0 +1,158 @@
+"""A node's memory as a bar: its parts fill the cells exactly, and stand for the node's bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.bars import FILLS, FREE, RESERVED, Part, memory_bar
+from kubectl_qos.present.node_rows import NodeRow, node_rows_of
+from kubectl_qos.qos.qos_class import QosClass
+
+GI = 1 << 30
+BYTES = st.integers(0, 1 << 50)
+CAPACITY = st.integers(1, 1 << 45)
+CELLS = st.integers(0, 200)
+
+
+@cache
+def demo() -> dict[str, NodeRow]:
+    rows = node_rows_of(DemoSource().snapshot(Scope()), lambda *_: True).rows
+    return {row.name: row for row in rows}
+
+
+def row_of(
+    used: tuple[int, int, int] | None, capacity: int | None = 16 * GI, allocatable: int | None = None
+) -> NodeRow:
+    """A node whose Guaranteed, Burstable and BestEffort pods use so much."""
+    row = demo()["worker-1"]
+    classes = (QosClass.GUARANTEED, QosClass.BURSTABLE, QosClass.BEST_EFFORT)
+    found = None if used is None else dict(zip(classes, used, strict=True))
+    memory = row.memory._replace(used=found)
+    return replace(row, memory=memory, capacity=capacity, allocatable=allocatable)
+
+
+def text(bar: tuple[Part, ...]) -> str:
+    return "".join(part.text for part in bar)
+
+
+def cells_of(bar: tuple[Part, ...], qos: QosClass) -> int:
+    return sum(len(part.text) for part in bar if part.qos is qos)
+
+
+@pytest.mark.parametrize(
+    ("used", "allocatable", "bar"),
+    [
+        ((4, 4, 4), 16, "██G█▓▓B▓░░E░    "),
+        ((4, 4, 4), 14, "██G█▓▓B▓░░E░  ··"),
+        ((4, 4, 4), 10, "██G█▓▓B▓░░E░····"),
+        ((3, 1, 2), None, "█G█▓░░          "),
+        ((0, 0, 0), 15, "               ·"),
+        ((0, 16, 0), 15, "▓▓▓▓▓▓▓▓B▓▓▓▓▓▓▓"),
+        ((8, 8, 8), 15, "████G███▓▓▓▓B▓▓▓"),
+        ((20, 8, 8), 15, "████████G███████"),
+    ],
+)
+def test_a_bar_of_a_cell_a_gibibyte(used: tuple[int, int, int], allocatable: int | None, bar: str) -> None:
+    guaranteed, burstable, best_effort = used
+    row = row_of(
+        (guaranteed * GI, burstable * GI, best_effort * GI),
+        16 * GI,
+        None if allocatable is None else allocatable * GI,
+    )
+    assert text(memory_bar(row, 16)) == bar
+
+
+@given(st.tuples(BYTES, BYTES, BYTES), CAPACITY, st.none() | BYTES, CELLS)
+def test_the_parts_add_up_to_the_cells(
+    used: tuple[int, int, int], capacity: int, allocatable: int | None, cells: int
+) -> None:
+    bar = memory_bar(row_of(used, capacity, allocatable), cells)
+    assert len(text(bar)) == cells
+    assert all(part.text for part in bar)
+    classes = [part.qos for part in bar if part.qos is not None]
+    assert classes == [qos for qos in FILLS if qos in classes], (
+        "each class once, in the order of their scores"
+    )
+    free = [part.text[0] for part in bar if part.qos is None]
+    assert free == [sign for sign in (FREE, RESERVED) if sign in free]
+    assert all(len(set(part.text)) == 1 for part in bar if part.qos is None)
+    for part in bar:
+        if part.qos is not None:
+            letter = part.qos.value[0] if part.qos is not QosClass.BEST_EFFORT else "E"
+            middle = len(part.text) // 2
+            expected = letter if len(part.text) >= 3 else FILLS[part.qos]
+            assert part.text[middle] == expected
+            assert set(part.text[:middle] + part.text[middle + 1 :]) <= {FILLS[part.qos]}
+
+
+@given(st.tuples(BYTES, BYTES, BYTES), CAPACITY, CELLS)
+def test_no_part_is_off_by_more_than_a_cell(used: tuple[int, int, int], capacity: int, cells: int) -> None:
+    bar = memory_bar(row_of(used, capacity), cells)
+    room = float(cells)
+    for qos, amount in zip(FILLS, used, strict=True):
+        exact = min(cells * amount / capacity, room)
+        assert abs(cells_of(bar, qos) - exact) <= 1
+        room -= exact
+
+
+@given(st.tuples(BYTES, BYTES, BYTES), BYTES, CAPACITY, st.none() | BYTES, CELLS)
+def test_more_use_leaves_no_more_room(
+    used: tuple[int, int, int], more: int, capacity: int, allocatable: int | None, cells: int
+) -> None:
+    less = memory_bar(row_of(used, capacity, allocatable), cells)
+    bar = memory_bar(row_of((used[0] + more, *used[1:]), capacity, allocatable), cells)
+    assert cells_of(bar, QosClass.GUARANTEED) >= cells_of(less, QosClass.GUARANTEED)
+    assert text(bar).count(FREE) <= text(less).count(FREE)
+    assert text(bar).count(RESERVED) <= text(less).count(RESERVED)
+
+
+def test_what_is_beyond_the_capacity_is_cut_off() -> None:
+    bar = memory_bar(row_of((10 * GI, 10 * GI, 10 * GI), 16 * GI, 15 * GI), 32)
+    assert [(part.qos, len(part.text)) for part in bar] == [
+        (QosClass.GUARANTEED, 20),
+        (QosClass.BURSTABLE, 12),
+    ]
+
+
+def test_without_use_or_capacity_there_is_no_bar() -> None:
+    assert memory_bar(row_of(None), 20) == ()
+    assert memory_bar(row_of((1, 1, 1), None), 20) == ()
+    assert memory_bar(row_of((1, 1, 1), 0), 20) == ()
+
+
+def test_a_node_without_use_is_free_but_for_what_is_reserved() -> None:
+    assert memory_bar(row_of((0, 0, 0), 16 * GI, 12 * GI), 8) == (
+        Part(FREE * 6, None),
+        Part(RESERVED * 2, None),
+    )
+
+
+def test_a_sample_that_makes_no_sense_breaks_nothing() -> None:
+    assert len(text(memory_bar(row_of((4 * GI, -9 * GI, 4 * GI)), 16))) == 16
+
+
+def test_every_sign_is_a_cell_wide() -> None:
+    for row in demo().values():
+        for cells in range(70):
+            assert cell_len(text(memory_bar(row, cells))) == cells
+
+
+def test_the_nodes_of_the_demo() -> None:
+    assert text(memory_bar(demo()["worker-2"], 32)).strip()
+    for row in demo().values():
+        used = row.memory.used
+        assert used is not None
+        assert row.capacity is not None
+        assert row.allocatable is not None
+        bar = memory_bar(row, 1000)
+        for qos, amount in used.items():
+            assert abs(cells_of(bar, qos) - 1000 * amount / row.capacity) <= 1
+        assert text(bar).count(RESERVED) == round(1000 * (row.capacity - row.allocatable) / row.capacity)

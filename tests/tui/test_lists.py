@@ -1,0 +1,600 @@
+"""The lists of nodes, namespaces, workloads, pods and containers, and the ways between them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from textual.pilot import Pilot
+from textual.widgets import Input, Label
+
+from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.owners import Workload, workload_of
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.node_rows import node_rows_of
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.table import table
+from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.facts import Facts, facts_of
+from kubectl_qos.tui.lists.base import Listing
+from kubectl_qos.tui.lists.registry import listings
+from kubectl_qos.tui.screens.compare import CompareScreen
+from kubectl_qos.tui.screens.dialogs import SaveAs
+from kubectl_qos.tui.screens.edit import EditScreen
+from kubectl_qos.tui.screens.explain import ExplainScreen
+from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.tree import TreeScreen
+from kubectl_qos.tui.trends import Trends
+from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.widgets.why import WhyPanel
+from tests.tui.sources import (
+    ScriptedSource,
+    demo,
+    main_of,
+    names,
+    press,
+    screen_text,
+    settled,
+    type_text,
+    until,
+    with_usage,
+    without,
+)
+
+GIB = 1 << 30
+KEYS = {
+    "1": Kind.NODES,
+    "2": Kind.NAMESPACES,
+    "3": Kind.WORKLOADS,
+    "4": Kind.PODS,
+    "5": Kind.CONTAINERS,
+}
+ROWS = rows_of(demo(), Scope()).rows
+CONTAINERS = rows_of(demo(), Scope(), containers=True).rows
+ALONE = {Kind.NODES, Kind.NAMESPACES}
+
+
+@pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
+async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Pilot[Any]]:
+    async with QosApp(DemoSource(), Scope()).run_test(size=request.param) as found:
+        await settled(found)
+        yield found
+
+
+@pytest.fixture
+async def wide() -> AsyncIterator[Pilot[Any]]:
+    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as found:
+        await settled(found)
+        yield found
+
+
+async def listed(pilot: Pilot[Any]) -> MainScreen:
+    """Wait until everything that is to be listed is worked out."""
+    screen = main_of(pilot)
+    await until(pilot, lambda: screen._worked_out is not None and screen._lister._running is None)
+    return screen
+
+
+async def to(pilot: Pilot[Any], *keys: str) -> MainScreen:
+    """Press keys, each after what the one before has listed."""
+    for key in keys:
+        await press(pilot, key)
+        await listed(pilot)
+    return main_of(pilot)
+
+
+def keys_of(pilot: Pilot[Any]) -> list[Any]:
+    """What is listed, from the top."""
+    screen = main_of(pilot)
+    return [screen.listing.key(row) for row in screen.table.rows]
+
+
+def at(pilot: Pilot[Any]) -> Any:
+    """What the cursor is on."""
+    screen = main_of(pilot)
+    return screen.listing.key(screen.table.row) if screen.table.row is not None else None
+
+
+def why(pilot: Pilot[Any]) -> str:
+    return " ".join(line.text for line in main_of(pilot).query_one(WhyPanel).text_lines(300))
+
+
+def title(pilot: Pilot[Any]) -> str:
+    return str(main_of(pilot).table.border_title)
+
+
+def expected(kind: Kind) -> set[Any]:
+    """What the whole demo has of a kind."""
+    found: dict[Kind, set[Any]] = {
+        Kind.NODES: {row.node for row in ROWS if row.node},
+        Kind.NAMESPACES: {row.pod.namespace for row in ROWS},
+        Kind.WORKLOADS: {workload_of(row.pod) for row in ROWS},
+        Kind.PODS: {row.key for row in ROWS},
+        Kind.CONTAINERS: {row.key for row in CONTAINERS},
+    }
+    return found[kind]
+
+
+async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Pilot[Any]) -> None:
+    for key, kind in [*KEYS.items(), *reversed(KEYS.items())]:
+        screen = await to(pilot, key)
+        assert screen.view == View(kind)
+        assert set(keys_of(pilot)) == expected(kind)
+        assert len(keys_of(pilot)) == len(expected(kind))
+        assert f"{len(expected(kind))} {kind}" in title(pilot)
+        assert screen.focused is screen.table
+        assert screen.table.cursor == 0
+        assert screen.table.region.width > 0
+        assert screen.side.display == (kind not in ALONE and pilot.app.size.width > 100)
+        assert screen.table.columns.line_width <= screen.table.scrollable_content_region.width
+        assert why(pilot)
+
+
+async def test_a_list_begins_with_what_is_in_the_greatest_danger(wide: Pilot[Any]) -> None:
+    await to(wide, "1")
+    assert at(wide) == "worker-2"
+    assert why(wide).startswith(
+        "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
+    )
+    assert "then batch/crunch-x2k9f (" in why(wide)
+    await to(wide, "2")
+    assert at(wide) == "shop"
+    assert "namespace shop: " in why(wide)
+    assert "the first of them to die: shop/api-7d9c5b6f8-x2mzq is Burstable, the next victim" in why(wide)
+    await to(wide, "3")
+    assert at(wide) == Workload("Deployment", "shop", "api")
+    assert "Deployment shop/api: 2 pods, 1 the next victim of its node" in why(wide)
+    await to(wide, "5")
+    assert at(wide) == CONTAINERS[0].key == ("shop", "api-7d9c5b6f8-x2mzq", "c")
+    assert why(wide).startswith("container c of shop/api-7d9c5b6f8-x2mzq")
+
+
+async def test_enter_on_a_node_lists_its_pods(pilot: Pilot[Any]) -> None:
+    await to(pilot, "1", "j")
+    node = at(pilot)
+    screen = await to(pilot, "enter")
+    assert screen.view == View(node=node)
+    assert names(pilot) == [row.name for row in ROWS if row.node == node]
+
+
+async def test_enter_on_a_namespace_lists_its_pods(wide: Pilot[Any]) -> None:
+    await to(wide, "2", "j", "j")
+    namespace = at(wide)
+    screen = await to(wide, "enter")
+    assert screen.view == View(namespace=namespace)
+    assert names(wide) == [row.name for row in ROWS if row.pod.namespace == namespace]
+    assert screen.focused is screen.table
+
+
+async def test_enter_on_a_workload_lists_its_pods(wide: Pilot[Any]) -> None:
+    screen = await to(wide, "3")
+    row = next(row for row in screen.table.rows if row.key.name == "node-exporter")
+    screen.table.move_to(row.key)
+    await to(wide, "enter")
+    assert screen.view == View(workload=Workload("DaemonSet", "monitoring", "node-exporter"))
+    assert names(wide) == [row.name for row in ROWS if row.name.startswith("node-exporter-")]
+    assert "DaemonSet/node-exporter  3 pods" in title(wide)
+
+
+async def test_enter_on_a_pod_or_container_explains_the_pod(wide: Pilot[Any]) -> None:
+    for key in ("4", "5"):
+        await to(wide, key, "j", "j", "j")
+        pod = at(wide)[:2]
+        await to(wide, "enter")
+        assert isinstance(wide.app.screen, ExplainScreen)
+        assert "/".join(pod) in screen_text(wide)
+        await to(wide, "escape")
+
+
+async def test_i_lists_the_containers_inside(pilot: Pilot[Any]) -> None:
+    row = next(row for row in ROWS if len([one for one in CONTAINERS if one.name == row.name]) > 2)
+    main_of(pilot).table.move_to(row.key)
+    screen = await to(pilot, "i")
+    pod = row.pod.namespace, row.name
+    assert screen.view == View(Kind.CONTAINERS, row.node, row.pod.namespace, pod=pod)
+    assert keys_of(pilot) == [one.key for one in CONTAINERS if one.key[:2] == pod]
+    assert title(pilot).startswith(f"{row.node} / {row.pod.namespace} / {row.name}  ")
+    await to(pilot, "i")
+    assert screen.view.pod == pod, "of a container, those of its pod"
+    await to(pilot, "1", "i")
+    assert screen.view.pod == ("shop", "api-7d9c5b6f8-x2mzq"), "of a node, those of its next victim"
+
+
+async def test_the_other_lists_are_of_the_node_and_namespace_that_are_chosen(wide: Pilot[Any]) -> None:
+    await to(wide, "1", "enter", "3")
+    of_node = [row for row in ROWS if row.node == "worker-2"]
+    assert set(keys_of(wide)) == {workload_of(row.pod) for row in of_node}
+    await to(wide, "5")
+    assert keys_of(wide) == [row.key for row in CONTAINERS if row.node == "worker-2"]
+    await to(wide, "tab", "tab", "j", "enter")
+    assert main_of(wide).view == View(Kind.CONTAINERS, "worker-2", "batch")
+    assert keys_of(wide) == [
+        row.key for row in CONTAINERS if (row.node, row.pod.namespace) == ("worker-2", "batch")
+    ]
+    await to(wide, "4")
+    assert main_of(wide).view == View(node="worker-2", namespace="batch")
+    await to(wide, "2")
+    assert set(keys_of(wide)) == expected(Kind.NAMESPACES)
+    await to(wide, "4")
+    assert main_of(wide).view == View()
+
+
+def placed(pilot: Pilot[Any]) -> tuple[View, Any, Any, Any]:
+    """Where we are: the view and what all three cursors are on."""
+    screen = main_of(pilot)
+    if screen.view.kind in ALONE:
+        return screen.view, at(pilot), None, None
+    nodes, namespaces = screen.side.nodes.row, screen.side.namespaces.row
+    return screen.view, at(pilot), nodes and nodes.key, namespaces and namespaces.key
+
+
+async def test_back_goes_where_one_was_and_forward_again(pilot: Pilot[Any]) -> None:
+    seen = [placed(pilot)]
+    for keys in (
+        ["1", "j"],
+        ["enter", "j", "j"],
+        ["i"],
+        ["2", "j"],
+        ["enter"],
+        ["3", "j", "j"],
+        ["enter"],
+        ["5"],
+    ):
+        await to(pilot, *keys)
+        seen.append(placed(pilot))
+    for place in reversed(seen[:-1]):
+        await to(pilot, "left_square_bracket")
+        assert placed(pilot) == place
+    await to(pilot, "left_square_bracket")
+    assert placed(pilot) == seen[0], "there is nothing before the first place"
+    for place in seen[1:]:
+        await to(pilot, "right_square_bracket")
+        assert placed(pilot) == place
+    await to(pilot, "right_square_bracket")
+    assert placed(pilot) == seen[-1], "there is nothing after the last place"
+
+
+async def test_escape_goes_back_too(wide: Pilot[Any]) -> None:
+    await to(wide, "1", "enter", "escape")
+    assert main_of(wide).view == View(Kind.NODES)
+    await to(wide, "escape")
+    assert main_of(wide).view == View()
+    await to(wide, "escape")
+    assert main_of(wide).view == View()
+
+
+async def test_back_from_the_pods_of_a_row_is_on_that_row_again(wide: Pilot[Any]) -> None:
+    for key in ("1", "2", "3"):
+        await to(wide, key, "j", "j")
+        row = at(wide)
+        await to(wide, "enter", "left_square_bracket")
+        assert at(wide) == row
+        await to(wide, "right_square_bracket", "escape")
+        assert at(wide) == row
+
+
+async def test_back_from_containers_is_on_the_pod_again(wide: Pilot[Any]) -> None:
+    await to(wide, "j", "j", "j")
+    row = at(wide)
+    await to(wide, "i", "left_square_bracket")
+    assert (main_of(wide).view, at(wide)) == (View(), row)
+
+
+async def test_back_is_on_the_row_where_the_cursor_was(wide: Pilot[Any]) -> None:
+    await to(wide, "j", "j", "j")
+    row = at(wide)
+    await to(wide, "1", "j", "enter", "left_square_bracket", "left_square_bracket")
+    assert (main_of(wide).view, at(wide)) == (View(), row)
+
+
+async def test_a_filter_and_only_at_risk_belong_to_the_place(wide: Pilot[Any]) -> None:
+    await to(wide, "slash")
+    await type_text(wide, "shop")
+    await to(wide, "enter", "z")
+    view, shown = main_of(wide).view, names(wide)
+    assert (view.filter.text, view.at_risk) == ("shop", True)
+    await to(wide, "1", "enter")
+    assert main_of(wide).view == View(node="worker-2")
+    await to(wide, "left_square_bracket", "left_square_bracket")
+    assert (main_of(wide).view, names(wide)) == (view, shown)
+    await to(wide, "escape", "escape")
+    assert main_of(wide).view == View(), "first the filter goes, then only at risk"
+
+
+async def test_moving_through_a_pane_is_one_step(wide: Pilot[Any]) -> None:
+    screen = await to(wide, "tab", "j", "j", "j", "k")
+    assert screen.view.node == "worker-1"
+    await to(wide, "tab", "j", "j")
+    chosen = screen.view
+    assert chosen.namespace is not None
+    await to(wide, "enter", "left_square_bracket")
+    assert screen.view == View()
+    assert (screen.side.nodes.cursor, screen.side.namespaces.cursor) == (0, 0)
+    await to(wide, "right_square_bracket")
+    assert placed(wide)[0] == chosen
+    assert placed(wide)[2:] == (chosen.node, chosen.namespace)
+    await to(wide, "tab", "j", "enter", "left_square_bracket")
+    assert screen.view == chosen, "another visit to the panes is another step"
+
+
+SCREENS = {"d": ExplainScreen, "e": EditScreen, "v": TreeScreen, "u": CompareScreen}
+
+
+@pytest.mark.parametrize("key", SCREENS)
+async def test_back_leads_out_of_a_screen_and_forward_into_it_again(wide: Pilot[Any], key: str) -> None:
+    await to(wide, "1", "enter", "j", "j")
+    place = placed(wide)
+    for out in ("escape", "escape"):
+        await to(wide, key)
+        assert isinstance(wide.app.screen, SCREENS[key])
+        text = screen_text(wide)
+        await to(wide, out)
+        assert placed(wide) == place
+        assert isinstance(wide.app.screen, MainScreen)
+        await to(wide, "right_square_bracket")
+        assert isinstance(wide.app.screen, SCREENS[key])
+        assert screen_text(wide) == text
+        await to(wide, out)
+    assert placed(wide) == place
+    await to(wide, "left_square_bracket")
+    assert placed(wide)[0] == View(Kind.NODES)
+
+
+async def test_back_and_forward_through_two_screens(wide: Pilot[Any]) -> None:
+    await to(wide, "d", "e")
+    assert isinstance(wide.app.screen, EditScreen)
+    await to(wide, "escape")
+    assert isinstance(wide.app.screen, ExplainScreen)
+    await to(wide, "left_square_bracket")
+    assert isinstance(wide.app.screen, MainScreen)
+    await to(wide, "right_square_bracket", "right_square_bracket")
+    assert isinstance(wide.app.screen, EditScreen)
+    await to(wide, "escape", "escape")
+    assert isinstance(wide.app.screen, MainScreen)
+    assert len(wide.app.screen_stack) == 1
+
+
+async def test_wide_sorting_and_turning_work_in_every_list(wide: Pilot[Any]) -> None:
+    for key, kind in KEYS.items():
+        screen = await to(wide, key)
+        table, natural = screen.table, keys_of(wide)
+        fitting = {column.key for column in table.columns.columns}
+        await to(wide, "w")
+        assert {column.key for column in table.columns.columns} > fitting
+        await to(wide, "w", "s")
+        columns = [column.key for column in table.columns.columns]
+        by, _ = table.sorted_by
+        assert by == columns[columns.index(screen.listing.natural) + 1]
+        column = screen.listing.columns[by]
+        ordered = [column.sort_key(row) for row in table.rows]
+        assert ordered == sorted(ordered)
+        assert f"by {column.header}" in title(wide)
+        await to(wide, "S")
+        assert [column.sort_key(row) for row in table.rows] == sorted(ordered, reverse=True)
+        assert f"by {column.header} turned" in title(wide)
+        table.sort_by(screen.listing.natural)
+        assert keys_of(wide) == natural, kind
+
+
+async def test_only_those_at_risk(wide: Pilot[Any]) -> None:
+    risky = {row.key for row in ROWS if {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"} & set(row.flags)}
+    pods = [row for row in ROWS if row.key in risky]
+    wanted: dict[Kind, set[Any]] = {
+        Kind.NODES: {
+            row.name
+            for row in node_rows_of(demo(), lambda *_: True).rows
+            if row.troubles or (row.worst_percent or 0) > 100
+        },
+        Kind.NAMESPACES: {row.pod.namespace for row in pods},
+        Kind.WORKLOADS: {workload_of(row.pod) for row in pods},
+        Kind.PODS: risky,
+        Kind.CONTAINERS: {row.key for row in CONTAINERS if (*row.key[:2], "") in risky},
+    }
+    for key, kind in KEYS.items():
+        await to(wide, key, "z")
+        assert set(keys_of(wide)) == wanted[kind] < expected(kind)
+        assert "only at risk" in title(wide)
+        await to(wide, "z")
+        assert set(keys_of(wide)) == expected(kind)
+
+
+async def test_marked_rows_are_copied_from_every_list(wide: Pilot[Any]) -> None:
+    for key in KEYS:
+        screen = await to(wide, key, "j", "space", "space", "c")
+        header, *lines = wide.app.clipboard.splitlines()
+        columns, rows = screen.table.shown_columns, screen.table.rows[1:3]
+        assert header.split() == [column.header for column in columns]
+        assert [header, *lines] == list(table(rows, columns, DEMO_TIME))
+        await to(wide, "escape", "c")
+        assert len(wide.app.clipboard.splitlines()) == 2
+        await to(wide, "g")
+
+
+async def save(pilot: Pilot[Any], key: str, path: Path) -> None:
+    await press(pilot, key)
+    assert isinstance(pilot.app.screen, SaveAs)
+    pilot.app.screen.query_one(Input).value = str(path)
+    await press(pilot, "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+
+
+NAMES = {
+    Kind.NODES: "NodeMemory",
+    Kind.NAMESPACES: "NamespaceRanking",
+    Kind.WORKLOADS: "WorkloadRanking",
+    Kind.PODS: "PodRanking",
+    Kind.CONTAINERS: "ContainerRanking",
+}
+
+
+async def test_every_list_is_exported_as_it_is_shown(wide: Pilot[Any], tmp_path: Path) -> None:
+    for key, kind in KEYS.items():
+        screen = await to(wide, key)
+        rows, columns = screen.table.rows, screen.table.shown_columns
+        values = [{column.key: column.value(row) for column in columns} for row in rows]
+        for extension in ("csv", "json", "yaml", "yml", "txt"):
+            await save(wide, "x", tmp_path / f"{kind}.{extension}")
+        documents = [
+            json.loads((tmp_path / f"{kind}.json").read_text()),
+            yaml.safe_load((tmp_path / f"{kind}.yaml").read_text()),
+            yaml.safe_load((tmp_path / f"{kind}.yml").read_text()),
+        ]
+        for found in documents:
+            assert found == {"kind": NAMES[kind], "items": values, "notes": screen.notes_now()}
+        header, *lines = csv.reader(io.StringIO((tmp_path / f"{kind}.csv").read_text()))
+        assert header == [column.key for column in columns]
+        assert len(lines) == len(rows)
+        for line, value in zip(lines, values, strict=True):
+            for text, cell in zip(line, value.values(), strict=True):
+                as_text = " ".join(map(str, cell)) if isinstance(cell, list) else str(cell)
+                assert text == ("" if cell is None else as_text)
+        assert (tmp_path / f"{kind}.txt").read_text().splitlines() == list(table(rows, columns, DEMO_TIME))
+
+
+async def test_a_wrong_extension_is_said_for_every_list(wide: Pilot[Any], tmp_path: Path) -> None:
+    for key in KEYS:
+        await to(wide, key)
+        for name in ("out", "out.xml", ".csv", "out.csv.gz"):
+            await press(wide, "x")
+            wide.app.screen.query_one(Input).value = str(tmp_path / name)
+            await press(wide, "enter")
+            assert isinstance(wide.app.screen, SaveAs)
+            said = str(wide.app.screen.query_one("#verdict", Label).render())
+            assert said == f"! {name}: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
+            await press(wide, "escape")
+
+
+async def test_a_picture_of_every_list_is_saved(wide: Pilot[Any], tmp_path: Path) -> None:
+    for key, kind in KEYS.items():
+        await to(wide, key)
+        text = screen_text(wide)
+        await save(wide, "X", tmp_path / f"{kind}.txt")
+        assert (tmp_path / f"{kind}.txt").read_text() == f"{text}\n"
+        await save(wide, "X", tmp_path / f"{kind}.svg")
+        assert (tmp_path / f"{kind}.svg").read_text().startswith("<svg")
+        assert "worker-2" in (tmp_path / f"{kind}.svg").read_text()
+
+
+async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None:
+    before = demo()
+    after = without(with_usage(before, "thumbs-", 6 * GIB), "web-5d4f8c-8szcd")
+    for key, kind in KEYS.items():
+        async with QosApp(ScriptedSource(before, after), Scope()).run_test(size=(120, 40)) as pilot:
+            await settled(pilot)
+            screen = await to(pilot, key, "j", "j", "space", "k")
+            row, marked, rows = at(pilot), screen.table.marked, list(screen.table.rows)
+            await press(pilot, "r")
+            await settled(pilot)
+            await listed(pilot)
+            assert at(pilot) == row
+            assert screen.table.marked == marked
+            facts = facts_of(after, Scope(), DEMO_TIME)
+            assert list(screen.table.rows) == list(screen.listing.work_out(facts, screen.view, None).rows)
+            assert list(screen.table.rows) != rows, kind
+            assert f"{len(screen.table.rows)} {kind}" in title(pilot)
+
+
+def told(listing: Listing[Any], row: Any, facts: Facts) -> str:
+    return " ".join(line.text for line in listing.panel(row, facts)(200))
+
+
+def facts_for(scope: Scope) -> Facts:
+    return facts_of(demo(), scope, DEMO_TIME)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_gone(kind: Kind) -> None:
+    listing, old = listings(Trends())[kind], facts_for(Scope())
+    without_node = replace(
+        demo(),
+        pods=tuple(pod for pod in demo().pods if pod.node_name != "worker-2"),
+        nodes={name: node for name, node in demo().nodes.items() if name != "worker-2"},
+    )
+    one_less = without(demo(), "api-7d9c5b6f8-x2mzq")
+    for snapshot in (without_node, one_less, replace(demo(), pods=())):
+        facts = facts_of(snapshot, Scope(), DEMO_TIME)
+        for row in listing.work_out(old, View(kind), None).rows:
+            if kind is Kind.PODS and row.node not in facts.rows.nodes:
+                continue  # their list is never older than the facts
+            assert told(listing, row, facts)
+            pod = listing.pod_of(row, facts)
+            if pod is not None and kind is not Kind.PODS:
+                assert facts.pod_of(pod) in snapshot.pods
+            listing.node_of(row)
+
+
+@pytest.mark.parametrize(
+    "scope", [Scope(namespace="shop"), Scope(node="worker-1"), Scope(selector=Selector.parse("app=db"))]
+)
+def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None:
+    facts, known = facts_for(scope), listings(Trends())
+    pods = {row.key for row in facts.rows.rows}
+    assert 0 < len(pods) < 60
+    found = known[Kind.CONTAINERS].work_out(facts, View(Kind.CONTAINERS), None).rows
+    assert {(*row.key[:2], "") for row in found} == pods
+    for kind in (Kind.NAMESPACES, Kind.WORKLOADS):
+        assert sum(row.pods for row in known[kind].work_out(facts, View(kind), None).rows) == len(pods)
+
+
+def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> None:
+    facts = facts_for(Scope(namespace="data"))
+    nodes = listings(Trends())[Kind.NODES]
+    row = next(row for row in nodes.work_out(facts, View(Kind.NODES), None).rows if row.name == "worker-2")
+    said = told(nodes, row, facts)
+    assert said.startswith(
+        "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
+    )
+    assert " then " not in said, "who comes after it is not known among all of them"
+    assert nodes.pod_of(row, facts) is None
+
+
+def test_a_node_without_a_next_victim_says_so() -> None:
+    for snapshot in (replace(demo(), pods=()), replace(demo(), nodes={}, usage={})):
+        facts = facts_of(snapshot, Scope(), DEMO_TIME)
+        nodes = listings(Trends())[Kind.NODES]
+        for row in nodes.work_out(facts, View(Kind.NODES), None).rows:
+            if row.victim is None:
+                assert told(nodes, row, facts).startswith(f"{row.name}: no pod there can be killed")
+                assert nodes.pod_of(row, facts) is None
+
+
+@pytest.mark.parametrize("available", [58, 78, 89, 118, 150, 198, 300])
+@pytest.mark.parametrize("usage", [True, False])
+def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, usage: bool) -> None:
+    snapshot = demo() if usage else replace(demo(), usage={})
+    facts = facts_of(snapshot, Scope(), DEMO_TIME)
+    for kind, listing in listings(Trends()).items():
+        rows = listing.work_out(facts, View(kind), None).rows
+        layout = listing.layout(View(kind), None, rows, DEMO_TIME, available)
+        assert layout.line_width <= available
+        for column, width in zip(layout.columns, layout.widths, strict=True):
+            for row in rows:
+                token = listing.token(row, column.key, column.width)
+                if not isinstance(token, str):
+                    assert sum(length for length, _ in token) in {0, len(column.cell(row, DEMO_TIME)), width}
+        keys = [column.key for column in layout.columns]
+        assert not usage or kind is not Kind.NODES or layout.widths[keys.index("memory")] >= 20
+
+
+async def test_a_bar_is_painted_in_the_colours_of_its_classes(wide: Pilot[Any]) -> None:
+    screen = await to(wide, "1")
+    column = screen.table.columns.column("memory")
+    assert column is not None
+    row = next(row for row in screen.table.rows if row.name == "worker-2")
+    token = screen.table._token_of(row, "memory")
+    text, begin = column.cell(row, DEMO_TIME), 0
+    signs = {"success": "█G", "": "▓B", "warning": "░E", "muted": " ·"}
+    assert not isinstance(token, str)
+    for length, style in token:
+        assert set(text[begin : begin + length]) <= set(signs[style])
+        begin += length
+    assert begin == len(text)
+    assert text in screen_text(wide)

@@ -1,0 +1,182 @@
+"""How pods' memory has changed: samples as they come, and their bars."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.present.rows import rows_of
+from kubectl_qos.tui.lists.pods import TREND, Pods
+from kubectl_qos.tui.trends import BARS, MOST, Trends, sparkline
+from tests.tui.sources import demo, with_usage
+
+KIB = 1024
+A, B = ("n", "a"), ("n", "b")
+AMOUNTS = st.integers(0, 1 << 43)
+
+
+def usage(kibibytes: int, second: int | None = None) -> PodUsage:
+    stamp = "" if second is None else f"2026-11-20T12:{second // 60:02}:{second % 60:02}Z"
+    return PodUsage.of_containers({"c": ContainerUsage(kibibytes * KIB)}, timestamp=stamp)
+
+
+def after(*answers: Mapping[PodKey, PodUsage]) -> Trends:
+    trends = Trends()
+    for answer in answers:
+        trends.add(answer)
+    return trends
+
+
+def of(trends: Trends, key: PodKey = A) -> list[int]:
+    return list(trends.of(key))
+
+
+def test_there_is_nothing_before_the_second_sample() -> None:
+    assert of(Trends()) == of(after({})) == of(after({A: usage(1, 1)})) == []
+    assert of(after({A: usage(1, 1)}, {A: usage(2, 2)})) == [1, 2]
+
+
+def test_the_same_sample_counts_once_however_often_it_is_answered() -> None:
+    first, second = usage(1, 1), usage(2, 2)
+    again = PodUsage.of_containers({"c": ContainerUsage(2 * KIB)}, timestamp=second.timestamp)
+    answer = {A: second}
+    assert of(after({A: first}, answer, answer, {A: second}, {A: again})) == [1, 2]
+
+
+def test_the_same_amount_at_another_time_is_another_sample() -> None:
+    assert of(after({A: usage(1, 1)}, {A: usage(1, 2)}, {A: usage(1, 3)})) == [1, 1, 1]
+
+
+def test_without_times_another_amount_is_another_sample() -> None:
+    assert of(after({A: usage(1)}, {A: usage(1)}, {A: usage(5)}, {A: usage(3)})) == [1, 5, 3]
+
+
+def test_a_pod_that_is_gone_is_forgotten_and_begins_anew() -> None:
+    trends = after({A: usage(1, 1), B: usage(7, 1)}, {A: usage(2, 2), B: usage(8, 2)}, {B: usage(9, 3)})
+    assert (of(trends), of(trends, B)) == ([], [7, 8, 9])
+    trends.add({A: usage(3, 4), B: usage(9, 3)})
+    assert (of(trends), of(trends, B)) == ([], [7, 8, 9])
+    trends.add({A: usage(4, 5), B: usage(9, 3)})
+    assert of(trends) == [3, 4]
+
+
+def test_an_answer_without_usage_forgets_everything() -> None:
+    trends = after({A: usage(1, 1)}, {A: usage(2, 2)}, {}, {A: usage(3, 3)})
+    assert of(trends) == []
+    trends.add({A: usage(4, 4)})
+    assert of(trends) == [3, 4]
+
+
+def test_a_restart_shows_as_a_drop() -> None:
+    trends = after({A: usage(900, 1)}, {A: usage(1000, 2)}, {A: usage(10, 3)})
+    assert of(trends) == [900, 1000, 10]
+    assert sparkline(trends.of(A), 1000, 8) == "██▁"
+
+
+def test_a_sample_below_nothing_is_nothing() -> None:
+    assert of(after({A: usage(-5, 1)}, {A: usage(3, 2)})) == [0, 3]
+
+
+@given(st.lists(AMOUNTS, max_size=3 * MOST))
+def test_the_last_samples_are_kept_and_no_more(amounts: list[int]) -> None:
+    trends = after(*({A: usage(amount, second)} for second, amount in enumerate(amounts)))
+    assert of(trends) == (amounts[-MOST:] if len(amounts) > 1 else [])
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([A, B]), st.tuples(st.integers(0, 3), AMOUNTS)), max_size=20))
+def test_trends_are_the_samples_since_a_pod_was_there_last(
+    answers: list[dict[PodKey, tuple[int, int]]],
+) -> None:
+    model: dict[PodKey, list[PodUsage]] = {}
+    trends = Trends()
+    for answer in answers:
+        told = {key: usage(amount, second) for key, (second, amount) in answer.items()}
+        trends.add(told)
+        model = {
+            key: model[key] if model.get(key, [None])[-1] == sample else [*model.get(key, []), sample]
+            for key, sample in told.items()
+        }
+        for key in (A, B):
+            amounts = [sample.working_set_bytes // KIB for sample in model.get(key, [])]
+            assert of(trends, key) == (amounts[-MOST:] if len(amounts) > 1 else [])
+
+
+def test_what_was_read_stays_as_it_was_while_a_thread_adds() -> None:
+    trends = Trends()
+    answers = [{A: usage(second, second), B: usage(2 * second, second)} for second in range(600)]
+    done = threading.Event()
+
+    def add() -> None:
+        for answer in answers:
+            trends.add(answer)
+        done.set()
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    seen: list[Sequence[int]] = []
+    while not done.is_set():
+        seen += [trends.of(A), trends.of(B)]
+    thread.join()
+    for samples in seen:
+        assert len(samples) <= MOST
+        step = samples[1] - samples[0] if samples else 1
+        assert list(samples) == [samples[0] + step * index for index in range(len(samples))]
+    assert of(trends, B) == [2 * second for second in range(600 - MOST, 600)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "most", "bars"),
+    [
+        ([], None, ""),
+        ([], 100, ""),
+        ([0, 0], None, ""),
+        ([0, 0], 100, "▁▁"),
+        ([0, 50, 100], 100, "▁▅█"),
+        ([0, 50, 100], 200, "▁▃▅"),
+        ([0, 50, 100], None, "▁▅█"),
+        ([0, 50, 100], 0, "▁▅█"),
+        ([50, 400], 100, "▂█"),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], 8, "▄▅▆▇████"),
+    ],
+)
+def test_bars_stand_between_nothing_and_the_limit(samples: list[int], most: int | None, bars: str) -> None:
+    assert sparkline(array("Q", samples), most, 8) == bars == sparkline(samples, most, 8)
+
+
+@given(st.lists(AMOUNTS, max_size=40), st.none() | AMOUNTS, st.integers(1, 40))
+def test_a_bar_a_sample_and_a_higher_one_for_more(samples: list[int], most: int | None, cells: int) -> None:
+    bars = sparkline(samples, most, cells)
+    shown = samples[-cells:]
+    assert len(bars) == (len(shown) if any((most, *shown)) and shown else 0)
+    heights = [BARS.index(bar) for bar in bars]
+    for height, sample in zip(heights, shown, strict=False):
+        assert all(height <= other for other, more in zip(heights, shown, strict=True) if more >= sample)
+    if bars and not most:
+        assert BARS[-1] in bars
+
+
+def test_the_column_sorts_by_growth_with_unknown_trends_last() -> None:
+    snapshot = demo()
+    trends = Trends()
+    column = Pods(trends).columns["trend"]
+    rows = rows_of(snapshot, Scope()).rows
+    assert {column.cell(row, DEMO_TIME) for row in rows} == {""}
+    trends.add(snapshot.usage)
+    grown = {"api-7d9c5b6f8-x2mzq": -300, "db-0": 100, "cart-6c7fd9b5d-9qj4t": 500}
+    for row in rows:
+        if row.name in grown and row.memory is not None:
+            snapshot = with_usage(snapshot, row.name, row.memory + grown[row.name] * KIB)
+    trends.add(snapshot.usage)
+    ordered = sorted(rows, key=column.sort_key)
+    assert [row.name for row in ordered[:3]] == ["cart-6c7fd9b5d-9qj4t", "db-0", "api-7d9c5b6f8-x2mzq"]
+    for row in ordered[:3]:
+        assert len(column.cell(row, DEMO_TIME)) == len(column.value(row)) == 2 <= TREND
+    assert all(column.value(row) == [] for row in ordered[3:])
