@@ -61,6 +61,7 @@ bench: $(VENV)/.installed  ## speed as ratios against named yardsticks
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/watch.py
+	$(BIN)/python benchmarks/ui.py
 
 binary: $(VENV)/.installed  ## a folder with a binary that needs no Python: dist/kubectl-qos
 	$(BIN)/pyinstaller --noconfirm --log-level WARN build.spec

@@ -15,10 +15,16 @@ from textual.widgets import Input
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.main import MainScreen
 
 PICTURES = Path(__file__).parent / "pictures"
 SHOTS = (
+    ("cluster", (120, 24), ("1",)),
     ("pods", (120, 36), ("tab", "j", "enter")),
+    ("workloads", (120, 30), ("3",)),
+    ("containers", (120, 30), ("5",)),
+    ("find", (100, 24), ("f", "a", "p", "i", "c")),
+    ("columns", (100, 30), ("C",)),
     ("all-nodes", (160, 40), ()),
     ("narrow", (80, 24), ("tab", "j", "enter")),
     ("explain", (110, 40), ("d",)),
@@ -36,6 +42,8 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
             await pilot.pause(0.01)
         await pilot.pause()
         await pilot.press(*keys)
+        while isinstance(app.screen, MainScreen) and app.screen.is_working_out:
+            await pilot.pause(0.01)
         await pilot.pause()
         for line in app.screen.query(Input):
             line.cursor_blink = False
