@@ -26,12 +26,12 @@ from kubectl_qos.tui.actions import ACTIONS, Keys, Room, bindings
 from kubectl_qos.tui.ascii import AsciiFilter
 from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts, Opened, opened
 from kubectl_qos.tui.exports import screen_text
-from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.facts import Facts, newest
 from kubectl_qos.tui.history import Detail, History, Stop
 from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status, in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.choose import Choose
-from kubectl_qos.tui.screens.details import detail_screen, newest
+from kubectl_qos.tui.screens.details import detail_screen
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES, next_theme

@@ -77,6 +77,17 @@ class Facts:
         return next(pod for pod in pods if _identity(pod) == wanted)
 
 
+def newest(facts: Facts, pod: Pod) -> Pod | None:
+    """The pod as it is now, wherever it runs by now; None if it is gone."""
+    by_node = facts.snapshot.by_node()
+    wanted = _identity(pod)
+    for pods in (by_node.get(pod.node_name, ()), *by_node.values()):
+        for one in pods:
+            if _identity(one) == wanted:
+                return one
+    return None
+
+
 def facts_of(
     snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = "", before: Facts | None = None
 ) -> Facts:

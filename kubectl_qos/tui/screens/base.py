@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.screen import Screen
 from textual.widgets import Static
 
 from kubectl_qos.tui.actions import Room
-
-if TYPE_CHECKING:
-    from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.host import Host, host
 
 LEAST_WIDTH = 60
 LEAST_HEIGHT = 15
@@ -44,12 +42,9 @@ class QosScreen(Screen[None]):
     ]
 
     @property
-    def qos(self) -> QosApp:
-        """The app, by its own type."""
-        from kubectl_qos.tui.app import QosApp
-
-        assert isinstance(self.app, QosApp)
-        return self.app
+    def qos(self) -> Host:
+        """The app."""
+        return host(self.app)
 
     @property
     def unsaved(self) -> bool:

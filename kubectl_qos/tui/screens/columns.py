@@ -16,6 +16,7 @@ from textual.widgets import Label
 
 from kubectl_qos.present.columns import Align, ColumnOf
 from kubectl_qos.tui.actions import Room, bindings, of_room
+from kubectl_qos.tui.host import host
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, measured
 
@@ -65,7 +66,7 @@ class ColumnsScreen(ModalScreen[tuple[str, ...] | None]):
             yield Label(self._keys_line(), markup=False)
 
     def _keys_line(self) -> str:
-        keys = self.app.keys  # type: ignore[attr-defined]
+        keys = host(self.app).keys
         return ", ".join(f"{keys.shown(action)} {action.label}" for action in of_room(Room.COLUMNS))
 
     @property

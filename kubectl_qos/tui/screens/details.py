@@ -25,14 +25,3 @@ def detail_screen(detail: Detail, pod: Pod, facts: Facts) -> QosScreen:
     from kubectl_qos.tui.screens.compare import CompareScreen
 
     return CompareScreen(pod, facts)
-
-
-def newest(facts: Facts, pod: Pod) -> Pod | None:
-    """The pod as it is now, wherever it runs by now; None if it is gone."""
-    by_node = facts.snapshot.by_node()
-    wanted = pod.kind, pod.namespace, pod.name
-    for pods in (by_node.get(pod.node_name, ()), *by_node.values()):
-        for one in pods:
-            if (one.kind, one.namespace, one.name) == wanted:
-                return one
-    return None

@@ -26,10 +26,9 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import ASKING, events_section, refused_section
 from kubectl_qos.present.explanation import Explanation, Line, Section, explain_pod, text_lines
 from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.facts import Facts, newest
 from kubectl_qos.tui.live import Status, defect, in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.screens.details import newest
 from kubectl_qos.tui.widgets.document import TextLayout, TextLine, TextScroll, wrapped
 from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
 from kubectl_qos.tui.widgets.title_line import TitleLine

@@ -15,6 +15,7 @@ from kubectl_qos.present.columns import COLUMNS
 from kubectl_qos.present.marks import CLASSES
 from kubectl_qos.present.words import CLASS_MEANINGS, FLAG_MEANINGS
 from kubectl_qos.tui.actions import Keys, Room, bindings, of_room
+from kubectl_qos.tui.host import host
 from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
 
 
@@ -33,7 +34,7 @@ class TextScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The title and the text."""
         with Vertical(id="sheet"):
-            closes = self.app.keys.first("sheet.close")  # type: ignore[attr-defined]
+            closes = host(self.app).keys.first("sheet.close")
             yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
             with TextScroll():
                 yield Document(self._layout)

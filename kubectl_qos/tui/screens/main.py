@@ -95,6 +95,11 @@ class MainScreen(QosScreen):
         return self.query_one(Side)
 
     @property
+    def is_working_out(self) -> bool:
+        """Whether the list's rows are still to come."""
+        return self._worked_out is None
+
+    @property
     def listing(self) -> Listing[Any]:
         """What is listed."""
         return self._listings[self.view.kind]
