@@ -112,7 +112,7 @@ def places(view: View) -> list[str]:
         return ["namespaces"]
     found = [_node(view.node), _namespace(view.namespace)]
     if view.workload is not None:
-        found.append(f"{view.workload.kind}/{escape(view.workload.name)}")
+        found.append(escape(f"{view.workload.kind}/{view.workload.name}"))
     if view.pod is not None:
         found.append(escape(view.pod[1]))
     return found

@@ -313,6 +313,35 @@ async def test_leaving_does_not_wait_for_a_list(gate: Gate) -> None:
         assert not thread.is_alive()
 
 
+async def test_a_list_that_cannot_be_worked_out_is_said_and_the_others_go_on(gate: Gate) -> None:
+    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        gate.failing = gate.open = True
+        await press(pilot, "2")
+        await until(pilot, lambda: bool(pilot.app._notifications))
+        (said,) = [one.message for one in pilot.app._notifications]
+        assert said.startswith("unexpected RuntimeError: broken")
+        gate.failing = False
+        await press(pilot, "3")
+        await until(pilot, lambda: bool(rows(pilot)))
+        await press(pilot, "2")
+        await until(pilot, lambda: bool(rows(pilot)))
+
+
+async def test_what_is_wanted_by_now_is_worked_out_after_a_list_that_could_not_be(gate: Gate) -> None:
+    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        gate.failing = True
+        await press(pilot, "2")
+        await asked(pilot, gate, 1)
+        await press(pilot, "3")
+        gate.let()
+        await until(pilot, lambda: bool(pilot.app._notifications))
+        gate.failing = False
+        gate.let_all()
+        await until(pilot, lambda: bool(rows(pilot)))
+
+
 async def test_another_cluster_is_never_shown_with_the_rows_of_the_one_before(gate: Gate) -> None:
     source = ScriptedSource(demo())
     async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:

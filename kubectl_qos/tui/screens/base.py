@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual.screen import Screen
 from textual.widgets import Static
 
 from kubectl_qos.tui.actions import Room
 from kubectl_qos.tui.host import Host, host
+from kubectl_qos.tui.screens.once import OnceScreen
 
 LEAST_WIDTH = 60
 LEAST_HEIGHT = 15
@@ -25,7 +25,7 @@ class TooSmall(Static):
         )
 
 
-class QosScreen(Screen[None]):
+class QosScreen(OnceScreen[None]):
     """A screen of this UI; `rooms` are those whose actions it has, for the palette."""
 
     rooms: ClassVar[tuple[Room, ...]] = ()

@@ -11,16 +11,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.columns import Align, ColumnOf
 from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.screens.once import Question
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import GUTTER, Layout
 
 
-class Choose(ModalScreen[str | None]):
+class Choose(Question[str | None]):
     """Names below each other; enter chooses one, escape none. `present` is the one that holds now."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.CHOOSE)

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Label
 
 from kubectl_qos.present.columns import Align, ColumnOf
 from kubectl_qos.tui.actions import Room, bindings, of_room
 from kubectl_qos.tui.host import host
+from kubectl_qos.tui.screens.once import Question
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, measured
 
@@ -40,7 +40,7 @@ _COLUMNS: Final = (
 )
 
 
-class ColumnsScreen(ModalScreen[tuple[str, ...] | None]):
+class ColumnsScreen(Question[tuple[str, ...] | None]):
     """The columns of a list to choose among; the answer are keys in order, none for `as it fits`.
 
     Args:

@@ -11,15 +11,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import Room, bindings
 from kubectl_qos.tui.saving import path_of, save
+from kubectl_qos.tui.screens.once import Question
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Question[bool]):
     """Yes or no; escape, n and the first button are no."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.CONFIRM)
@@ -52,7 +52,7 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(False)
 
 
-class SaveAs(ModalScreen[Path | None]):
+class SaveAs(Question[Path | None]):
     """Asks for a file name and writes the file; one that exists only when enter is pressed again.
 
     A browser gets it as a download: whoever looks at a page writes nothing on the machine that serves it.

@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from kubectl_qos.present.amounts import escape
@@ -21,6 +20,7 @@ from kubectl_qos.tui.actions import Room, bindings
 from kubectl_qos.tui.fuzzy import LONGEST_QUERY, found
 from kubectl_qos.tui.lists.fitting import most_important
 from kubectl_qos.tui.lists.pods import pod_token
+from kubectl_qos.tui.screens.once import Question
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import Layout
 
@@ -29,7 +29,7 @@ _KEYS: Final = ("namespace", "pod", "qos", "node", "rank")
 _IMPORTANCE: Final = ("pod", "namespace", "rank", "node", "qos")
 
 
-class Finder(ModalScreen[PodRow | None]):
+class Finder(Question[PodRow | None]):
     """Type, choose with the arrows, go there with enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.FINDER)

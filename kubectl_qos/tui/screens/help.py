@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Label
 
 from kubectl_qos.present.columns import COLUMNS
@@ -16,10 +15,11 @@ from kubectl_qos.present.marks import CLASSES
 from kubectl_qos.present.words import CLASS_MEANINGS, FLAG_MEANINGS
 from kubectl_qos.tui.actions import Keys, Room, bindings, of_room
 from kubectl_qos.tui.host import host
+from kubectl_qos.tui.screens.once import Question
 from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
 
 
-class TextScreen(ModalScreen[None]):
+class TextScreen(Question[None]):
     """A titled text that scrolls; escape, q and ? close it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.SHEET)

@@ -177,7 +177,8 @@ class MainScreen(QosScreen):
             self._lister.take(message)
         except Exception as error:  # noqa: BLE001 - whatever it was, the other lists go on
             self.qos.tell(str(defect(error)), wrong=True)
-            return
+            if message.question.view == self.view.whole:
+                return
         self._show_list()
         self._go_to_awaited()
 
