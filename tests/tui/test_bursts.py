@@ -69,6 +69,18 @@ async def test_opening_many_times_opens_once(opening: str) -> None:
         assert len(app.screen_stack) == 2
 
 
+@pytest.mark.parametrize("key", ["pagedown", "pageup", "down", "up", "enter"])
+@pytest.mark.parametrize("size", [(100, 30), (60, 15), (30, 4)])
+async def test_keys_for_a_palette_that_is_not_laid_out_yet(key: str, size: tuple[int, int]) -> None:
+    app = QosApp(DemoSource(), Scope())
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        await burst(pilot, "ctrl+p", key, key, key)
+        await burst(pilot, "s", key, "z", key, "backspace", key)
+        await press(pilot, *["escape"] * 4)
+        assert isinstance(app.screen, MainScreen)
+
+
 async def test_what_follows_an_opening_key_is_for_the_screen_that_opens_or_for_nobody() -> None:
     app = QosApp(DemoSource(), Scope())
     async with app.run_test(size=(100, 30)) as pilot:

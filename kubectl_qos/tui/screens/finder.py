@@ -26,7 +26,8 @@ from kubectl_qos.tui.widgets.table_layout import Layout
 
 MOST: Final = 200
 _KEYS: Final = ("namespace", "pod", "qos", "node", "rank")
-_IMPORTANCE: Final = ("pod", "namespace", "rank", "node", "qos")
+_IMPORTANCE: Final = ("pod", "namespace", "rank", "node", "pod", "namespace", "node", "qos")
+_SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
 
 
 class Finder(Question[PodRow | None]):
@@ -87,4 +88,4 @@ class Finder(Question[PodRow | None]):
 
 
 def _layout(rows: Sequence[PodRow], now: datetime, available: int) -> Layout[PodRow]:
-    return most_important([BY_KEY[key] for key in _KEYS], _IMPORTANCE, rows, now, available)
+    return most_important([BY_KEY[key] for key in _KEYS], _IMPORTANCE, rows, now, available, _SQUEEZED)

@@ -18,5 +18,5 @@ class OnceScreen(Screen[ResultT]):
         return super().dismiss(result) if self.is_current else AwaitComplete()
 
 
-class Question(OnceScreen[ResultT], ModalScreen[ResultT]):
-    """A dialog over a screen, left once."""
+class Question(ModalScreen[ResultT], OnceScreen[ResultT]):
+    """A dialog over a screen, left once. Textual takes styles from the first base."""
