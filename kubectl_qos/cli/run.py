@@ -16,6 +16,7 @@ _COMMANDS = {
     "explain": "kubectl_qos.cli.explain",
     "tree": "kubectl_qos.cli.tree",
     "compare": "kubectl_qos.cli.compare",
+    "set": "kubectl_qos.cli.set",
     "can-i": "kubectl_qos.cli.can_i",
     "completion": "kubectl_qos.cli.completion",
     "web": "kubectl_qos.cli.web",

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Found:
 
 def read_documents(content: bytes, name: str, found: Found) -> None:
     """Put every document of a file where it belongs; what is wrong with it goes to the problems."""
-    content = content.removeprefix(_BYTE_ORDER_MARK)
+    content = content.removeprefix(BYTE_ORDER_MARK)
     if not content.strip():
         found.problems.append(problems.empty(name))
     elif _is_json(content):
@@ -52,33 +52,63 @@ def read_documents(content: bytes, name: str, found: Found) -> None:
         _read_yaml(content, name, found)
 
 
-def plain_objects(content: bytes, name: str) -> Iterator[dict[str, Any]]:
-    """Every object of a file as plain JSON, Lists taken apart; documents that cannot be read are left out."""
-    content = content.removeprefix(_BYTE_ORDER_MARK)
-    for document in _plain_documents(content, name):
-        if not isinstance(document, dict):
-            continue
-        kind = str(document.get("kind") or "")
-        items = document.get("items")
+class Document(NamedTuple):
+    """One document of a file: where it is, its text and what that says; `begin` counts characters."""
+
+    place: problems.Place
+    begin: int
+    text: str
+    value: Any
+    is_json: bool
+
+    def objects(self) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+        """Every object as plain JSON with its path in the document: Lists are taken apart."""
+        if not isinstance(self.value, dict):
+            return
+        kind = str(self.value.get("kind") or "")
+        items = self.value.get("items")
         if kind.endswith("List") and isinstance(items, list):
             of_list = kind.removesuffix("List")
-            yield from ({"kind": of_list, **item} for item in items if isinstance(item, dict))
+            for number, item in enumerate(items):
+                if isinstance(item, dict):
+                    yield ("items", number), {"kind": of_list, **item}
         else:
-            yield document
+            yield (), self.value
+
+    def place_of(self, path: tuple[str | int, ...]) -> str:
+        """The place of an object in words."""
+        return str(self.place.item(int(path[1])) if path else self.place)
 
 
-def _plain_documents(content: bytes, name: str) -> Iterator[Any]:
+def plain_objects(content: bytes, name: str) -> Iterator[dict[str, Any]]:
+    """Every object of a file as plain JSON, Lists taken apart; documents that cannot be read are left out."""
+    for document in plain_documents(content, name):
+        for _, found in document.objects():
+            yield found
+
+
+def plain_documents(content: bytes, name: str) -> Iterator[Document]:
+    """Every document of a file as plain JSON; those that cannot be read are left out."""
+    content = content.removeprefix(BYTE_ORDER_MARK)
     if _is_json(content):
-        for _, part in _json_documents(content, name):
+        begin = 0
+        for place, part in _json_documents(content, name):
+            text = bytes(part).decode(errors="replace")
             with suppress(*_NOT_JSON):
-                yield _plain.decode(part)
+                yield Document(place, begin, text, json_value(part), is_json=True)
+            begin += len(text)
         return
-    for place, text in _yaml_documents(content.decode(errors="replace"), name):
+    for place, begin, text in _yaml_documents(content.decode(errors="replace"), name):
         with suppress(InputError):
-            yield _yaml_value(text, place)
+            yield Document(place, begin, text, yaml_value(text, place), is_json=False)
 
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+def json_value(text: bytes | memoryview) -> Any:
+    """One JSON text as plain values; numbers with a point or exponent keep their spelling."""
+    return _plain.decode(text)
+
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -172,9 +202,9 @@ def _read_yaml(content: bytes, name: str, found: Found) -> None:
     except UnicodeDecodeError as error:
         found.problems.append(problems.not_text(name, error.start))
         return
-    for place, document in _yaml_documents(text, name):
+    for place, _, document in _yaml_documents(text, name):
         try:
-            raw = _yaml_value(document, place)
+            raw = yaml_value(document, place)
         except InputError as error:
             found.problems.append(error)
         else:
@@ -182,24 +212,24 @@ def _read_yaml(content: bytes, name: str, found: Found) -> None:
                 _take(raw, str(place), found)
 
 
-def _yaml_documents(text: str, name: str) -> Iterator[tuple[problems.Place, str]]:
+def _yaml_documents(text: str, name: str) -> Iterator[tuple[problems.Place, int, str]]:
     """The documents of a YAML stream, split so that a broken one does not take the others with it."""
     starts = [match.start() for match in _DOCUMENT_START.finditer(text)]
     bounds = [0, *[start for start in starts if start], len(text)]
     parts = [(begin, text[begin:end]) for begin, end in pairwise(bounds) if text[begin:end].strip(" \t\r\n-")]
     for number, (begin, part) in enumerate(parts, start=1):
         line = text.count("\n", 0, begin) + 1
-        yield problems.Place(name, number if len(parts) > 1 else 0, line), part
+        yield problems.Place(name, number if len(parts) > 1 else 0, line), begin, part
 
 
-def _yaml_value(text: str, place: problems.Place) -> Any:
+def yaml_value(text: str, place: problems.Place) -> Any:
     """One YAML document as plain values. Raises InputError."""
     import yaml
 
-    if is_too_deep(text, _yaml_loader()):
+    if is_too_deep(text, yaml_loader()):
         raise InputError(f"{place}: not valid YAML: nested more than {DEEPEST:,} deep")
     try:
-        return yaml.load(text, Loader=_yaml_loader())  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=yaml_loader())  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         raise problems.bad_yaml(error, place) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -207,7 +237,7 @@ def _yaml_value(text: str, place: problems.Place) -> Any:
 
 
 @cache
-def _yaml_loader() -> Any:
+def yaml_loader() -> Any:
     """The safe loader, but without times: Kubernetes reads an unquoted time as the text that it is."""
     import yaml
 

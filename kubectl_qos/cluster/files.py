@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
+from kubectl_qos.cluster.documents import Found, plain_documents, plain_objects, read_documents
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import Event, in_order, is_about, is_of_node_memory
@@ -16,6 +16,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
+STANDARD_INPUT: Final = "-"
 
 
 class FileSource:
@@ -27,15 +28,16 @@ class FileSource:
     def __init__(
         self, paths: Sequence[str], *, recursive: bool = False, known: Known = NOTHING_KNOWN
     ) -> None:
-        self._paths = paths
+        self._paths = tuple(paths)
         self._recursive = recursive
         self._known = known
-        self._found = read(paths, recursive=recursive)
+        self._given = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
+        self._found = _read(self.contents())
 
     @property
     def title(self) -> str:
         """The names that were given."""
-        return ", ".join("standard input" if path == "-" else path for path in self._paths)
+        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
 
     @property
     def problems(self) -> list[InputError]:
@@ -60,18 +62,31 @@ class FileSource:
         """All of it, once, and again whenever it is asked for."""
         return Asking(self.snapshot, scope, self.now)
 
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its name, read again but for standard input. Raises InputError."""
+        for path in self._paths:
+            if path == STANDARD_INPUT:
+                yield "standard input", self._given
+            else:
+                yield from _contents(path, recursive=self._recursive)
+
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as it is written, read again. Raises InputError if it is no longer there."""
-        for path in self._paths:
-            if path == "-":
-                raise InputError(
-                    "standard input cannot be read twice", hint="save it to a file and give -f FILE"
-                )
-            for name, content in _contents(path, recursive=self._recursive):
-                for raw in plain_objects(content, name):
-                    if _names(raw, pod):
-                        return raw
+        for name, content in self.contents():
+            for raw in plain_objects(content, name):
+                if is_named(raw, pod):
+                    return raw
         raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
+
+    def places(self, pods: Collection[Pod]) -> list[str]:
+        """Where the objects behind pods are: file, document and item."""
+        return [
+            document.place_of(path)
+            for name, content in self.contents()
+            for document in plain_documents(content, name)
+            for path, raw in document.objects()
+            if any(is_named(raw, pod) for pod in pods)
+        ]
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of a dump; manifests have none."""
@@ -82,17 +97,16 @@ class FileSource:
         )
 
 
-def read(paths: Iterable[str], *, recursive: bool = False) -> Found:
-    """Everything in files, folders and standard input (`-`); problems of documents are in the result.
+def _read(contents: Iterable[tuple[str, bytes]]) -> Found:
+    """Everything in files; problems of documents are in the result.
 
     Raises InputError where nothing in them is a pod or node; problems after the first are its notes.
     """
     found = Found()
     names = []
-    for path in paths:
-        for name, content in _contents(path, recursive=recursive):
-            names.append(name)
-            read_documents(content, name, found)
+    for name, content in contents:
+        names.append(name)
+        read_documents(content, name, found)
     if found.pods or found.nodes:
         return found
     if found.problems:
@@ -122,9 +136,6 @@ def pod_from_yaml(text: str) -> Pod:
 
 
 def _contents(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
-    if path == "-":
-        yield "standard input", sys.stdin.buffer.read()
-        return
     place = Path(path)
     if not place.exists():
         raise InputError(f'the path "{path}" does not exist')
@@ -149,7 +160,10 @@ def _content_of(path: Path) -> bytes:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def _names(raw: Mapping[str, Any], pod: Pod) -> bool:
+def is_named(raw: Mapping[str, Any], pod: Pod) -> bool:
+    """Whether this is the object behind a pod: its kind, name and namespace."""
     metadata = raw.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        return False
     named = (raw.get("kind"), metadata.get("name") or "", metadata.get("namespace") or "")
     return named == (pod.kind, pod.name, pod.namespace)

@@ -60,19 +60,25 @@ def manifest_of(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict
     Raises:
         InputError: the object has no such container.
     """
-    manifest = copy.deepcopy(dict(raw))
+    manifest = edited(raw, pod, edits)
     manifest.pop("status", None)
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
         for name in _SERVER_FIELDS:
             metadata.pop(name, None)
-    place: Any = manifest
+    return manifest
+
+
+def edited(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+    """The whole object with the edits made, and all else as it is. Arguments and errors as `manifest_of`."""
+    whole = copy.deepcopy(dict(raw))
+    place: Any = whole
     for key in _path(pod.kind):
         place = place[key]
     spec = place["spec"]
     for edit in edits:
         _edit_raw(spec, edit)
-    return manifest
+    return whole
 
 
 def kubectl_command(pod: Pod, *, in_place: bool) -> str:
@@ -101,11 +107,16 @@ def _edit_raw(spec: dict[str, Any], edit: Edit) -> None:
     if edit.quantity is None:
         values.pop(edit.resource, None)
     else:
-        values[edit.resource] = str(edit.quantity)
+        values[edit.resource] = _written(str(edit.quantity), values.get(edit.resource))
     resources = {**resources, edit.side.value: values}
     if not values:
         del resources[edit.side.value]
     owner["resources"] = resources
+
+
+def _written(text: str, held: object) -> str | int:
+    """A number stays a number where it was written as one."""
+    return int(text) if type(held) is int and text.isdecimal() else text
 
 
 def _raw_container(spec: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kubectl_qos.edit.change import Edit, current
 from kubectl_qos.edit.effects import Effects, FileChange
 from kubectl_qos.edit.preview import Landing, Preview
-from kubectl_qos.k8s.objects import CPU
+from kubectl_qos.edit.spelling import as_flags
+from kubectl_qos.k8s.objects import CPU, Pod
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.amounts import UNKNOWN, binary, cpu, escape
+from kubectl_qos.present.amounts import NONE, UNKNOWN, binary, cpu, escape
 from kubectl_qos.present.explanation import short_path
 from kubectl_qos.present.words import sentence
+from kubectl_qos.qos.class_steps import SPEC_RESOURCES
 from kubectl_qos.qos.resize import Answer
 
 NOT_WRITTEN = "not written"
@@ -44,6 +48,34 @@ class Part:
     sentences: tuple[str, ...] = ()
     changed: bool = False
     warns: bool = False
+
+
+def preview_subject(preview: Preview) -> str:
+    """Whose change it is, and what decides what it does: `pod shop/web-0 on worker-2, kubelet 1.36`."""
+    pod, setup = preview.before.pod, preview.before.setup
+    name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name or "(unnamed)"
+    where = f" on {escape(setup.node.name)}" if setup.node.name else ""
+    return f"{pod.kind.lower()} {escape(name)}{where}, kubelet {setup.release}"
+
+
+def change_part(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False) -> Part:
+    """The values that change, of a pod as stored or written; `with_flags` adds how to ask for the same."""
+    if not edits:
+        return Part("Change", "none, requests and limits are like that already")
+    changes = [
+        Change(
+            f"{escape(edit.owner) or SPEC_RESOURCES} {edit.side.value}.{escape(edit.resource)}",
+            _quantity(current(pod, edit.owner, edit.side, edit.resource)),
+            _quantity(edit.quantity),
+        )
+        for edit in edits
+    ]
+    flags = [f"as flags: {escape(line)}" for line in as_flags(edits)] if with_flags else []
+    return Part("Change", "", tuple(changes), tuple(flags), changed=True)
+
+
+def _quantity(value: Quantity | None) -> str:
+    return NONE if value is None else str(value)
 
 
 def preview_parts(preview: Preview) -> tuple[Part, ...]:
@@ -191,13 +223,18 @@ def _landing(preview: Preview) -> Part:
         sentences += [f"in place, a server answers: {escape(str(one))}" for one in preview.resize_refusals]
     elif preview.landing is Landing.TEMPLATE:
         sentences.append("running pods keep their values until the rollout replaces them")
-    elif preview.before.pod.kind == "Job":
-        sentences.append("the pod template of a Job cannot be changed: delete it and create it anew")
     else:
-        sentences.append("a static pod comes from a file on its node: change that file")
+        sentences.append(never_sentence(preview))
     sentences += _owner(preview)
     warns = preview.landing is Landing.NEVER or preview.outcome.answer is not Answer.ACTUATED
     return Part("How it lands", preview.landing.value, sentences=tuple(sentences), warns=warns)
+
+
+def never_sentence(preview: Preview) -> str:
+    """Why a change that lands not at all does not, and what would."""
+    if preview.before.pod.kind == "Job":
+        return "the pod template of a Job cannot be changed: delete it and create it anew"
+    return "a static pod comes from a file on its node: change that file"
 
 
 def _in_place(preview: Preview) -> Iterator[str]:
@@ -210,9 +247,12 @@ def _in_place(preview: Preview) -> Iterator[str]:
 
 
 def _owner(preview: Preview) -> Iterator[str]:
-    """Pods of a workload are made from its template: the change does not outlive the pod."""
+    """Pods of a workload are made from its template: the change does not outlive the pod.
+
+    The owner of a static pod is its node, which has no template.
+    """
     for owner in preview.before.pod.metadata.owner_references or ():
-        if owner.controller:
+        if owner.controller and owner.kind != "Node":
             yield (
                 f"the pod belongs to {escape(owner.kind)} {escape(owner.name)}: "
                 "change the template too, or the next pod has the old values"

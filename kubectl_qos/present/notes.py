@@ -46,18 +46,23 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, OrderOfNode]) -> Itera
         if not node.setup.node.memory_capacity_bytes and (name or not snapshot.nodes)
     ]
     if unknown:
-        named = [name for name in unknown if name]
-        of = f" of {', '.join(sorted(named)[:3])}" if named else ""
-        yield (
-            f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
-            " have no rank (--node-memory 16Gi assumes one)"
-        )
+        yield capacity_sentence(unknown)
     elif snapshot.known.memory_bytes and any(name not in snapshot.nodes for name in nodes):
         yield f"nodes that are not known are assumed to have {binary(snapshot.known.memory_bytes)}"
     outside = {str(node.setup.release) for node in nodes.values() if node.setup.release.assumed}
     if outside:
         stand_in = ", ".join(sorted(outside))
         yield f"some nodes run a release outside 1.20 to 1.37; they are predicted as {stand_in}"
+
+
+def capacity_sentence(nodes: Iterable[str]) -> str:
+    """What an unknown memory capacity of nodes means; the name of a node may be empty."""
+    named = sorted(filter(None, nodes))
+    of = f" of {', '.join(named[:3])}" if named else ""
+    return (
+        f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
+        " have no rank (--node-memory 16Gi assumes one)"
+    )
 
 
 def usage_sentence(found: Sampled, now: datetime) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Gate, Release
-from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.qos.qos_class import QosClass, computed_class, decided_at_pod_level
+
+SPEC_RESOURCES: Final = "spec.resources"
+"""What steps call the pod's own resources."""
 
 
 class StepKind(StrEnum):
@@ -57,9 +60,9 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[Step]:
 def _parts(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, ResourceList]]:
     """The places that decide the class, in the order of the spec."""
     asked = pod.spec.resources
-    if asked is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
+    if asked is not None and decided_at_pod_level(pod, release):
         yield (
-            "spec.resources",
+            SPEC_RESOURCES,
             asked.requests or EMPTY_RESOURCES,
             asked.limits or EMPTY_RESOURCES,
         )

@@ -41,7 +41,7 @@ def qos_class(pod: Pod, release: Release) -> QosClass:
 def computed_class(pod: Pod, release: Release) -> QosClass:
     """The class of the spec alone (`ComputePodQOS`); the pod must be defaulted."""
     asked = pod.spec.resources
-    if asked is not None and _decided_at_pod_level(pod, release):
+    if asked is not None and decided_at_pod_level(pod, release):
         return _decide([asked], limits_may_be_missing=not asked.limits)
     return _decide(
         [container.resources for container in (*pod.containers, *pod.init_containers)],
@@ -49,7 +49,7 @@ def computed_class(pod: Pod, release: Release) -> QosClass:
     )
 
 
-def _decided_at_pod_level(pod: Pod, release: Release) -> bool:
+def decided_at_pod_level(pod: Pod, release: Release) -> bool:
     """Whether spec.resources alone decides; up to 1.36 even an empty one does."""
     resources = pod.spec.resources
     if resources is None or not release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -93,7 +93,7 @@ def class_reason(pod: Pod, release: Release) -> Reason:
     computed = computed_class(pod, release)
     used = qos_class(pod, release)
     reason = Reason(_RULES[computed], computed, children=tuple(_lacks(pod, release)))
-    if _decided_at_pod_level(pod, release):
+    if decided_at_pod_level(pod, release):
         reason = Reason(Rule.CLASS_POD_LEVEL, computed, children=reason.children)
     if pod.status.qos_class and release.has(Change.STORED_QOS_CLASS):
         return Reason(
@@ -114,7 +114,7 @@ _RULES = {
 
 def _lacks(pod: Pod, release: Release) -> Iterable[Reason]:
     """What stands between each container (or spec.resources) and Guaranteed, in the order of the spec."""
-    if _decided_at_pod_level(pod, release):
+    if decided_at_pod_level(pod, release):
         asked = pod.spec.resources
         if asked is not None:
             yield from _lacks_of("pod", asked.requests or EMPTY_RESOURCES, asked.limits or EMPTY_RESOURCES)

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
-from kubectl_qos.cluster.files import FileSource, pod_from_yaml, read
+from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, recorded_node, recorded_pods
 
 GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
@@ -28,7 +28,7 @@ def found_in(text: str | bytes) -> Found:
     return found
 
 
-def names(found: Found) -> list[str]:
+def names(found: Found | Snapshot) -> list[str]:
     return [one.name for one in found.pods]
 
 
@@ -265,13 +265,18 @@ def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(pod(name.replace(".", "-"))))
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "d.yaml").write_text(GOOD)
-    assert names(read([str(tmp_path)])) == ["a-yml", "b-yaml", "c-json"]
-    assert names(read([str(tmp_path)], recursive=True)) == ["a-yml", "b-yaml", "good", "c-json"]
+    assert names(FileSource([str(tmp_path)]).snapshot(Scope())) == ["a-yml", "b-yaml", "c-json"]
+    assert names(FileSource([str(tmp_path)], recursive=True).snapshot(Scope())) == [
+        "a-yml",
+        "b-yaml",
+        "good",
+        "c-json",
+    ]
 
 
 def refusal(*paths: Path | str) -> InputError:
     with pytest.raises(InputError) as caught:
-        read([str(path) for path in paths])
+        FileSource([str(path) for path in paths])
     return caught.value
 
 
@@ -313,8 +318,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     source = FileSource(["-"])
     assert source.title == "standard input"
     (found,) = source.snapshot(Scope()).pods
-    with pytest.raises(InputError, match="cannot be read twice"):
-        source.raw(found)
+    assert source.raw(found)["metadata"] == {"name": found.name}
 
 
 def test_the_whole_object_is_found_again(tmp_path: Path) -> None:

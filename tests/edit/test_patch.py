@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.cluster.workloads import pod_of_workload
 from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
+from kubectl_qos.edit.patch import edited, kubectl_command, manifest_of, patch_of
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -84,6 +84,17 @@ def test_a_manifest_keeps_what_is_not_read_and_drops_what_a_server_fills_in() ->
     assert manifest["metadata"] == {"name": "web", "namespace": "shop", "labels": {"a": "b"}}
     assert "status" not in manifest
     assert RAW["status"] == {"phase": "Running"}, "the original is left alone"
+
+
+@pytest.mark.parametrize(
+    ("held", "text", "written"),
+    [(1, "2", 2), ("1", "2", "2"), (1, "500m", "500m"), (None, "2", "2"), (True, "2", "2")],
+)
+def test_a_number_stays_a_number(held: object, text: str, written: object) -> None:
+    raw = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": held}}}]}}
+    found = edited(raw, POD, [edit("c", Side.LIMITS, "cpu", text)])
+    (value,) = found["spec"]["containers"][0]["resources"]["limits"].values()
+    assert (value, type(value)) == (written, type(written))
 
 
 def test_a_side_that_is_emptied_is_removed() -> None:

@@ -19,6 +19,8 @@ from tests.end_to_end.command import Run
         (["kubectl-qos", "compare", "--to"], ["--to", "--token"]),
         (["kubectl-qos", "-n", "shop", "tree", "--cg"], ["--cgroup-version"]),
         (["kubectl-qos", "top", "--to"], ["--token"]),
+        (["kubectl-qos", "se"], ["set"]),
+        (["kubectl-qos", "set", "--co"], ["--container", "--containers", "--context"]),
     ],
     ids=" ".join,
 )

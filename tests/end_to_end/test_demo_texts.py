@@ -98,3 +98,20 @@ def test_compare(run: Run, name: str, arguments: list[str]) -> None:
     done = run("compare", "--demo", *arguments)
     assert done.code == 0
     assert_as_kept(name, done.out + done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("set-in-place", ["pod/api-7d9c5b6f8-x2mzq", "--requests", "memory=1Gi", "--limits", "memory=3Gi"]),
+        ("set-to-guaranteed", ["pod/search-0", "--to", "guaranteed"]),
+        ("set-to-burstable", ["pod/db-0", "-n", "data", "--to", "burstable"]),
+        ("set-nothing", ["pod/db-0", "-n", "data", "--to", "guaranteed"]),
+        ("set-patch", ["pod/gateway-58f-jq2md", "--pod-level", "--limits", "memory=1Gi,cpu-", "-o", "patch"]),
+        ("set-yaml", ["pod/db-0", "-n", "data", "-c", "b", "--limits", "memory=256Mi", "-o", "yaml"]),
+    ],
+)
+def test_set(run: Run, name: str, arguments: list[str]) -> None:
+    done = run("set", "--demo", *arguments)
+    assert done.code == 0
+    assert_as_kept(name, done.out + done.err)

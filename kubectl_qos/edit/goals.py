@@ -1,0 +1,96 @@
+"""The edits that give a pod another QoS class, as few of them as do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.qos.class_steps import SPEC_RESOURCES, Step, StepKind, steps_to
+from kubectl_qos.qos.qos_class import QosClass, computed_class
+
+_RESOURCES: Final = (CPU, MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The edits towards a class; `to_choose` are the steps of which only a person knows the number.
+
+    Where nothing is left to choose, the edits reach the class, and none of them can be left out.
+    """
+
+    edits: tuple[Edit, ...]
+    to_choose: tuple[Step, ...]
+
+
+def goal(pod: Pod, target: QosClass, release: Release) -> Goal:
+    """The smallest change that makes the pod, created anew, one of the target class.
+
+    Args:
+        pod: as stored or written, not defaulted by us.
+        target: the class.
+        release: the server's.
+    """
+    edits: list[Edit] = []
+    while True:
+        changed = apply(pod, edits)
+        steps = steps_to(default_pod(changed, release), target, release)
+        more = [edit for step in steps for edit in _edits(step, changed, release)]
+        if not more:
+            return Goal(tuple(edits if steps else _needed(pod, edits, target, release)), tuple(steps))
+        edits += more
+
+
+def _needed(pod: Pod, edits: list[Edit], target: QosClass, release: Release) -> list[Edit]:
+    """Without those that need not be.
+
+    A zero counts as absent and may stay, unless defaulting makes more of it; and once spec.resources are
+    empty (1.37), the containers count alone.
+    """
+    for edit in edits:
+        others = [one for one in edits if one is not edit]
+        if computed_class(default_pod(apply(pod, others), release), release) is target:
+            return _needed(pod, others, target, release)
+    return edits
+
+
+def _edits(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
+    """The edits that take a step; none where a number has to be chosen."""
+    if step.kind is StepKind.SET_LIMIT:
+        yield Edit(_owner(step), Side.LIMITS, step.resource, step.value)
+    elif step.kind is StepKind.SET_REQUEST:
+        yield Edit(_owner(step), Side.REQUESTS, step.resource, step.value)
+    elif step.kind is StepKind.LOWER_A_REQUEST:
+        yield from _one_limit_less(pod, release)
+    elif step.kind is StepKind.REMOVE_ALL:
+        for side in Side:
+            for resource in _RESOURCES:
+                if current(pod, _owner(step), side, resource) is not None:
+                    yield Edit(_owner(step), side, resource, None)
+
+
+def _owner(step: Step) -> str:
+    return POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
+
+
+def _one_limit_less(pod: Pod, release: Release) -> Iterator[Edit]:
+    """The first limit without which a Guaranteed pod is Burstable, of CPU sooner than of memory.
+
+    Without a CPU limit nothing dies that would not die with it. A limit whose request is written is taken
+    sooner than one that the request is a copy of: the request would go with it.
+    """
+    owners = [POD_LEVEL] if pod.spec.resources is not None else []
+    owners += [container.name for container in (*pod.containers, *pod.init_containers)]
+    places = [(owner, resource) for resource in _RESOURCES for owner in owners]
+    places.sort(key=lambda place: current(pod, place[0], Side.REQUESTS, place[1]) is None)
+    for owner, resource in places:
+        if current(pod, owner, Side.LIMITS, resource) is None:
+            continue
+        edit = Edit(owner, Side.LIMITS, resource, None)
+        if computed_class(default_pod(apply(pod, [edit]), release), release) is QosClass.BURSTABLE:
+            yield edit
+            return
