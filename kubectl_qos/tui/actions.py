@@ -31,7 +31,7 @@ class Room(StrEnum):
     TEXT = "In a text"
     SAVE = "While a file is named"
     CONFIRM = "In a question"
-    FINDER = "While a pod is looked for"
+    FINDER = "While something is looked for"
     COLUMNS = "While columns are chosen"
     CHOOSE = "While a context is chosen"
     SHEET = "In help and notes"
@@ -145,7 +145,7 @@ ACTIONS: Final = (
     Action(
         Room.EDIT,
         "guaranteed",
-        ("ctrl+g", "g"),
+        ("ctrl+g",),
         "make Guaranteed",
         "requests equal to limits wherever a number is known",
         footer=True,
@@ -174,9 +174,16 @@ ACTIONS: Final = (
     ),
     Action(Room.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
     Action(Room.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
-    Action(Room.FINDER, "above", ("up", "ctrl+p"), "above", "the pod above", palette=False, priority=True),
-    Action(Room.FINDER, "below", ("down", "ctrl+n"), "below", "the pod below", palette=False, priority=True),
-    Action(Room.FINDER, "leave", ("escape",), "leave", "go nowhere; enter goes to the pod", palette=False),
+    Action(Room.FINDER, "above", ("up", "ctrl+p"), "above", "the one above", palette=False, priority=True),
+    Action(Room.FINDER, "below", ("down", "ctrl+n"), "below", "the one below", palette=False, priority=True),
+    Action(
+        Room.FINDER,
+        "leave",
+        ("escape",),
+        "leave",
+        "take nothing; enter takes the line",
+        palette=False,
+    ),
     Action(Room.COLUMNS, "show", ("space",), "show or hide", "show or hide the column", palette=False),
     Action(Room.COLUMNS, "lower", ("J",), "down", "further down, which is to the right", palette=False),
     Action(Room.COLUMNS, "raise", ("K",), "up", "further up, which is to the left", palette=False),
@@ -206,6 +213,15 @@ ACTIONS: Final = (
         Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
     ),
     Action(Room.APP, "command_palette", ("ctrl+p",), "palette", "all of these by name", palette=False),
+    Action(
+        Room.APP,
+        "suspend",
+        ("ctrl+z",),
+        "suspend",
+        "back to the shell, whose fg brings kubectl qos back",
+        palette=False,
+        priority=True,
+    ),
     Action(Room.APP, "quit", ("q",), "quit", "leave kubectl qos", footer=True),
     Action(
         Room.APP,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import events
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.reactive import reactive
@@ -28,12 +28,14 @@ from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts, Opened, opened
 from kubectl_qos.tui.exports import screen_text
 from kubectl_qos.tui.facts import Facts, newest
 from kubectl_qos.tui.history import Detail, History, Stop
+from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status, in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.choose import Choose
 from kubectl_qos.tui.screens.details import detail_screen
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.palette import Command, Palette
 from kubectl_qos.tui.themes import THEMES, next_theme
 from kubectl_qos.tui.trends import Trends
 from kubectl_qos.tui.view import Kind, View, freshness, title_words, view_of, view_values
@@ -53,6 +55,7 @@ class QosApp(App[QosError]):
     CSS_PATH: ClassVar = ["app.tcss", "screens/main.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.APP)
     ALLOW_SELECT = False
+    ENABLE_COMMAND_PALETTE = False
 
     facts: reactive[Facts | None] = reactive(None)
     status: reactive[Status] = reactive(Status(is_live=False))
@@ -83,6 +86,7 @@ class QosApp(App[QosError]):
         self.history = History(Stop(self._first_view()))
         self._trends = Trends()
         self._follower = Follower(self, source, scope, self._trends, find)
+        self._key_order = KeyOrder(self, super().on_event)
         self.set_reactive(QosApp.status, Status(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
@@ -100,16 +104,32 @@ class QosApp(App[QosError]):
         """The first screen. Not a mode: from Python 3.12 on, Textual composes those before it has them."""
         return MainScreen(self._trends, self.history.place.view)
 
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed or pasted waits for what was typed before it."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._key_order.take(event)
+        else:
+            await super().on_event(event)
+
+    async def on_passed(self, message: Passed) -> None:
+        """A key has done what it does."""
+        await self._key_order.passed(message.number)
+
     def on_mount(self) -> None:
         """Follow the source from now on."""
         self.status = replace(self.status, asking=True)
         self._follower.start()
+        self.app_resume_signal.subscribe(self, self._repaint)
         if self.source.is_live:
             self.set_interval(AGE_SECONDS, self.show_title)
 
     def on_unmount(self) -> None:
         """Let the source go."""
         self._follower.close()
+
+    def _repaint(self, _: object) -> None:
+        """Back from the background: the shell has painted over everything."""
+        self.refresh(layout=True)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """With reduced motion nothing blinks."""
@@ -337,6 +357,20 @@ class QosApp(App[QosError]):
         self.theme = next_theme(self.theme)
         self.tell(f"theme {self.theme}")
 
+    def action_suspend(self) -> None:
+        """To the background of the shell, where there is one."""
+        self.action_suspend_process()
+
+    def action_command_palette(self) -> None:
+        """Every action by its name."""
+        if isinstance(self.screen, QosScreen):
+            self.push_screen(Palette(tuple(self._commands(self.screen)), self.source.now()), self._do)
+
+    def _do(self, command: Command | None) -> None:
+        """Once the palette is gone: actions are those of the screen below."""
+        if command is not None:
+            self.call_later(command.run)
+
     async def action_quit(self) -> None:
         """Leave, unless something would be lost: then ask."""
         self.leave()
@@ -354,6 +388,10 @@ class QosApp(App[QosError]):
         if really:
             self.exit()
 
+    def end(self, code: int) -> None:
+        """Leave unasked, with that exit code; also before the first screen is there."""
+        self.call_later(self.exit, return_code=code)
+
     def action_interrupt(self) -> None:
         """Leave from anywhere; a second time without a question."""
         if isinstance(self.screen, Confirm):
@@ -361,23 +399,20 @@ class QosApp(App[QosError]):
         else:
             self.leave()
 
-    def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
-        """The palette: every action that can be used on this screen, by its words."""
+    def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
+        """Every action that can be used on this screen, by its words."""
         rooms = {Room.APP, *getattr(screen, "rooms", ())}
         for action in ACTIONS:
             if action.palette and action.room in rooms:
                 target = self if action.room is Room.APP else screen
-
-                def run(verb: str = action.verb, target: Screen[None] | QosApp = target) -> None:
-                    self.call_later(self.run_action, verb, target)
-
-                yield SystemCommand(f"{action.label} ({self.keys.first(action.name)})", action.help, run)
+                run = partial(self.run_action, action.verb, target)
+                yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):
             for column in screen.table.shown_columns:
                 sort = partial(screen.table.sort_by, column.key)
-                yield SystemCommand(f"sort by {column.header}", column.help, sort)
+                yield Command(f"sort by {column.header}", "", column.help, sort)
         for theme in THEMES:
-            yield SystemCommand(f"theme {theme.name}", "", lambda name=theme.name: self._take_theme(name))
+            yield Command(f"theme {theme.name}", "", "these colours", partial(self._take_theme, theme.name))
 
     def _take_theme(self, name: str) -> None:
         self.theme = name

@@ -42,7 +42,7 @@ class PodGroup:
         """How much of the capacity the pods use, None where either is unknown."""
         if self.used is None or not self.capacity:
             return None
-        return 100 * self.used // self.capacity
+        return round(100 * self.used / self.capacity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class NodeFacts:
 class Facts:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
-    `notice` says where the answer is another one than was asked for. Two answers are never equal: to find
-    that out pod by pod takes longer than to show the other one.
+    `scope` is which pods were read, `notice` says where that is another one than was asked for. Two answers
+    are never equal: to find that out pod by pod takes longer than to show the other one.
     """
 
     snapshot: Snapshot
@@ -68,6 +68,7 @@ class Facts:
     namespaces: Mapping[str, PodGroup]
     by_node: Mapping[str, NodeFacts]
     taken: datetime
+    scope: Scope
     notice: str = ""
 
     def pod_of(self, row: PodRow) -> Pod:
@@ -101,17 +102,22 @@ def facts_of(
         namespaces=_namespaces(by_node.values()),
         by_node=by_node,
         taken=taken,
+        scope=scope,
         notice=notice,
     )
 
 
-def namespaces_on(facts: Facts, node: str | None) -> list[PodGroup]:
-    """Every namespace with its pods on one node (None: on all), all of them together first."""
+def namespaces_on(facts: Facts, node: str | None, chosen: str | None = None) -> list[PodGroup]:
+    """Every namespace with its pods on one node (None: on all), all of them together first.
+
+    The `chosen` one is among them even while it has no pods: they may all be replaced at the moment.
+    """
+    names = sorted({*facts.namespaces, *([chosen] if chosen is not None else [])})
     if node is None:
-        groups = list(facts.namespaces.values())
+        here = facts.namespaces
     else:
         here = facts.by_node[node].namespaces if node in facts.by_node else {}
-        groups = [here.get(name) or _group(name, (), None) for name in facts.namespaces]
+    groups = [here.get(name) or _group(name, (), None) for name in names]
     return [_sum(None, groups), *groups]
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.folders import config_file, state_file
@@ -56,8 +60,9 @@ def start(
         contexts: where else one can go.
 
     Raises:
-        QosError: `find` found none, or there is no terminal to take keys from.
+        QosError: `find` found none, or there is no terminal that can be painted on and gives keys.
     """
+    _refuse_what_cannot_be_painted_on(os.environ)
     _take_keys_from_the_terminal()
     path = state_file()
     state = load_state(path)
@@ -73,7 +78,8 @@ def start(
         contexts=contexts,
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
-    refused = app.run(mouse=settings.mouse)
+    with _left_on_signals(app):
+        refused = app.run(mouse=settings.mouse)
     if not app.is_web:
         save_state(path, app.state)
     if isinstance(refused, QosError):
@@ -91,3 +97,36 @@ def _take_keys_from_the_terminal() -> None:
         raise QosError(
             "the terminal UI needs a terminal for its keys", hint="kubectl qos top prints the ranking"
         ) from None
+
+
+def _refuse_what_cannot_be_painted_on(environment: Mapping[str, str]) -> None:
+    """A terminal that cannot move its cursor, unless something else than the terminal is painted on."""
+    if environment.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in environment:
+        raise QosError(
+            "the terminal UI cannot be shown here: TERM=dumb says that the terminal cannot move its cursor",
+            hint="kubectl qos top prints the ranking",
+        )
+
+
+@contextmanager
+def _left_on_signals(app: QosApp) -> Iterator[None]:
+    """Who is told to end leaves the terminal as it was, and keeps what `q` keeps."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        if number != signal.SIGTERM:
+            # Nobody reads any more what is painted, and a writer that fails would be waited for.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # the UI has not begun, or has ended
+            raise SystemExit(128 + number) from None
+        loop.call_soon_threadsafe(app.end, 128 + number)
+
+    names = ("SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

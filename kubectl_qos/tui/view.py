@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kubectl_qos.k8s.owners import Workload, workload_of
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
 from kubectl_qos.present.amounts import duration, escape
 from kubectl_qos.present.rows import PodRow
@@ -92,7 +92,7 @@ def view_of(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-def crumbs(view: View, shown: int, total: int, sorted_by: str) -> str:
+def crumbs(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) -> str:
     """Where we are: node, namespace, workload and pod, how much of the list, and in which order."""
     number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
     words = [number]
@@ -100,6 +100,8 @@ def crumbs(view: View, shown: int, total: int, sorted_by: str) -> str:
         words.append(f"filter {view.filter.text}")
     if view.at_risk:
         words.append("only at risk")
+    if marked:
+        words.append(f"{marked:,} marked")
     words.append(f"by {sorted_by}")
     return " / ".join(places(view)) + "  " + "  ".join(words)
 
@@ -121,15 +123,49 @@ def places(view: View) -> list[str]:
 def empty_sentence(view: View, facts: Facts, title: str, total: int, keys: Keys) -> str:
     """Why nothing is listed, and what shows something; `total` is how many there are without a filter."""
     if view.kind is not Kind.NODES and not facts.rows.rows:
-        return f"There are no pods in {escape(title)}."
+        asked = _asked(facts.scope)
+        return f"There are no pods{asked} of {escape(title)}." if asked else _none("pods", title)
     if not total:
         if view.kind in {Kind.NODES, Kind.NAMESPACES}:
-            return f"There are no {view.kind} in {escape(title)}."
-        return f"There are no {view.kind} of {_namespace(view.namespace)} on {_node(view.node)}."
+            return _none(view.kind, title)
+        return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other places."
     one = view.kind.removesuffix("s")
+    back = keys.first("main.back")
+    if view.filter and view.at_risk:
+        return f"No {one} at risk matches {view.filter.text}. {back} clears the filter."
     if view.filter:
-        return f"No {one} matches {view.filter.text}. {keys.first('main.back')} shows all {total:,} again."
+        return f"No {one} matches {view.filter.text}. {back} shows all {total:,} again."
     return f"No {one} here is at risk. {keys.first('main.at_risk')} shows all {total:,}."
+
+
+def _none(what: str, title: str) -> str:
+    return f"There are no {what} in {escape(title)}."
+
+
+def _asked(scope: Scope) -> str:
+    """To which pods a question was narrowed, empty where it was for all."""
+    found = ""
+    if scope.namespace is not None:
+        found += f" in namespace {escape(scope.namespace)}"
+    if scope.node is not None:
+        found += f" on {_node(scope.node)}"
+    if scope.selector_text:
+        found += f" with {escape(scope.selector_text)}"
+    return found
+
+
+def _where(view: View) -> str:
+    """Of what a list is, as a sentence says it; empty where it is of everything."""
+    found = ""
+    if view.pod is not None:
+        found += f" of {escape(view.pod[1])}"
+    if view.workload is not None:
+        found += f" of {view.workload.kind}/{escape(view.workload.name)}"
+    if view.namespace is not None:
+        found += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
+    if view.node is not None:
+        found += f" on {_node(view.node)}"
+    return found
 
 
 def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: bool = False) -> list[str]:
@@ -142,7 +178,10 @@ def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: boo
         version = _version(snapshot)
         if version:
             words.append(version)
-        words += [count(len(snapshot.nodes), Kind.NODES), count(len(facts.rows.rows), Kind.PODS)]
+        words += [
+            count(len([name for name in facts.by_node if name]), Kind.NODES),
+            count(len(facts.rows.rows), Kind.PODS),
+        ]
         sampled = oldest_usage(facts)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
@@ -160,6 +199,8 @@ def freshness(facts: Facts | None, status: Status) -> str:
         since = health.since
         return f"! stale since {since:%H:%M:%S %Z}{retry}" if facts and since else f"! no answer{retry}"
     if facts is None:
+        return "asking …"
+    if status.asking:
         return "asking …"
     if not status.is_live:
         return "not live"

@@ -19,6 +19,7 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.palette import Palette
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.widgets.document import TextScroll
@@ -41,7 +42,7 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.CONFIRM: (Confirm,),
     Room.SAVE: (SaveAs,),
     Room.SHEET: (TextScreen,),
-    Room.FINDER: (Finder,),
+    Room.FINDER: (Finder, Palette),
     Room.CHOOSE: (Choose,),
     Room.COLUMNS: (ColumnsScreen,),
 }

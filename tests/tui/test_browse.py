@@ -449,7 +449,7 @@ async def test_a_terminal_that_is_too_small_gets_a_sentence(size: tuple[int, int
 async def test_an_empty_scope_says_so() -> None:
     async with QosApp(DemoSource(), Scope(namespace="nope")).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        assert "There are no pods in demo." in screen_text(pilot)
+        assert "There are no pods in namespace nope of demo." in screen_text(pilot)
 
 
 async def test_notes_are_on_the_screen_and_whole_behind_a_key() -> None:

@@ -46,7 +46,7 @@ def test_a_node_counts_its_pods_and_what_they_use(facts: Facts) -> None:
     assert found.pods == len(pods) == found.guaranteed + found.burstable + found.best_effort
     assert found.used == used
     assert found.capacity == snapshot.setup("worker-2").node.memory_capacity_bytes
-    assert found.percent == 100 * used // 2**34
+    assert found.percent == round(100 * used / 2**34)
     assert found.troubles == ("memory",)
 
 
@@ -135,7 +135,10 @@ def test_crumbs() -> None:
     ("view", "sentence"),
     [
         (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all 60 again."),
-        (View(node="worker-3", namespace="nope"), "There are no pods of nope on worker-3."),
+        (
+            View(node="worker-3", namespace="nope"),
+            "There are no pods in namespace nope on worker-3. tab goes to other places.",
+        ),
         (View(node="", at_risk=True), "No pod here is at risk. z shows all 1."),
     ],
 )

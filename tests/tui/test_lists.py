@@ -557,12 +557,15 @@ def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> Non
 
 
 def test_a_node_without_a_next_victim_says_so() -> None:
-    for snapshot in (replace(demo(), pods=()), replace(demo(), nodes={}, usage={})):
+    for snapshot, why in (
+        (replace(demo(), pods=()), "no pods are there"),
+        (replace(demo(), nodes={}, usage={}), "the order in which its pods die is unknown"),
+    ):
         facts = facts_of(snapshot, Scope(), DEMO_TIME)
         nodes = listings(Trends())[Kind.NODES]
         for row in nodes.work_out(facts, View(Kind.NODES), None).rows:
             if row.victim is None:
-                assert told(nodes, row, facts).startswith(f"{row.name}: no pod there can be killed")
+                assert told(nodes, row, facts).startswith(f"{row.name}: {why}")
                 assert nodes.pod_of(row, facts) is None
 
 

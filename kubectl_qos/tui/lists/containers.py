@@ -35,7 +35,9 @@ _ORDER: Final = (
     "restarts",
     "age",
 )
-_IMPORTANCE: Final = ("rank", "container", *(key for key in IMPORTANCE if key not in {"rank", "flags"}))
+_OF_PODS: Final = tuple(key for key in IMPORTANCE if key not in {"rank", "flags"})
+_SCORES: Final = _OF_PODS.index("memory") + 1
+_IMPORTANCE: Final = ("rank", "container", *_OF_PODS[:_SCORES], "container", *_OF_PODS[_SCORES:])
 
 
 class Containers:
@@ -83,15 +85,19 @@ class Containers:
         return self._pods.is_at_risk(row)
 
     def panel(self, row: PodRow, facts: Facts) -> TextLayout:
-        """Whose container it is, and what there is to say of that pod."""
+        """Where the container stands, then what there is to say of its pod."""
         pod = self.pod_of(row, facts)
-        name = escape(f"container {row.container} of {row.pod.namespace}/{row.name}")
+        words = escape(f"container {row.container} of {row.pod.namespace}/{row.name}")
+        if row.rank is not None:
+            shared = ", shared," if row.tied else ""
+            words += f": rank {row.rank}{shared} among the containers of {escape(row.node)}"
+            words += f", oom_score {row.score}"
         if pod is None:
-            return lambda width: [TextLine(line, "answer") for line in wrapped(name, width)]
+            return lambda width: [TextLine(line, "answer") for line in wrapped(words, width)]
         of_pod = self._pods.panel(pod, facts)
 
         def layout(width: int) -> list[TextLine]:
-            return [*(TextLine(line, "answer") for line in wrapped(name, width)), *of_pod(width)]
+            return [*(TextLine(line, "answer") for line in wrapped(words, width, hanging="")), *of_pod(width)]
 
         return layout
 

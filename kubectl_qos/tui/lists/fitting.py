@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, TableColumn, measured
+from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, WIDEST, Layout, TableColumn, measured
 
 RowT = TypeVar("RowT")
 
@@ -26,9 +26,7 @@ def most_important(
     rows: Sequence[RowT],
     now: datetime,
     available: int,
-    *,
-    squeezed: str = "",
-    least: int = 8,
+    squeezed: Mapping[str, int],
 ) -> Layout[RowT]:
     """The columns that fit into so many cells.
 
@@ -38,8 +36,8 @@ def most_important(
         rows: what is listed.
         now: for ages.
         available: cells.
-        squeezed: the key of the last column, which may be cut: twice in `importance`, cut and whole.
-        least: so many cells of it at least.
+        squeezed: the keys of those that may be cut, and so many cells of them at least; each is twice in
+            `importance`, cut and whole. What room is left is theirs.
     """
     widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
     kept: dict[str, int] = {}
@@ -47,14 +45,20 @@ def most_important(
     for key in importance:
         if key not in widths:
             continue
-        cut = key == squeezed and key not in kept
-        width = min(widths[key], least) if cut else widths[key]
-        needed = width - kept[key] if key in kept else width + (0 if key == squeezed else GAP)
+        if key in kept:
+            width, needed = widths[key], widths[key] - kept[key]
+        else:
+            width = min(widths[key], squeezed.get(key, WIDEST))
+            # A gap is where the sorted column has its sign; the last one can go without when it is cut.
+            needed = width if key in squeezed and key == columns[-1].key else width + GAP
         if needed > room:
             break
         kept[key] = width
         room -= needed
-    if squeezed in kept:
-        kept[squeezed] = min(widths[squeezed], kept[squeezed] + room)
+    for key in squeezed:
+        if key in kept:
+            more = min(widths[key] - kept[key], room)
+            kept[key] += more
+            room -= more
     chosen = [column for column in columns if column.key in kept]
     return Layout(chosen, [kept[column.key] for column in chosen])

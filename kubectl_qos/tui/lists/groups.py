@@ -33,15 +33,18 @@ _IMPORTANCE: Final = (
     "oom_score",
     "kind",
     "memory",
+    "workload",
     "worst",
     "namespace",
     "at_risk",
     "node",
+    "worst",
     "request",
     "limit",
     "restarts",
     "victims",
 )
+_SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 24}
 
 
 class _Groups(Generic[KeyT]):
@@ -71,7 +74,7 @@ class _Groups(Generic[KeyT]):
         columns = [column for key, column in self.columns.items() if key not in left_out]
         if view.wide:
             return all_columns(columns, rows, now, self.name)
-        return most_important(columns, self.importance, rows, now, available)
+        return most_important(columns, self.importance, rows, now, available, _SQUEEZED)
 
     def key(self, row: GroupRow[KeyT]) -> Hashable:
         """What it is."""
@@ -106,7 +109,7 @@ class _Groups(Generic[KeyT]):
         of_pod = self._pods.panel(worst, facts)
 
         def layout(width: int) -> list[TextLine]:
-            return [*(TextLine(line, "answer") for line in wrapped(words, width)), *of_pod(width)]
+            return [*(TextLine(line, "answer") for line in wrapped(words, width, hanging="")), *of_pod(width)]
 
         return layout
 
@@ -157,7 +160,7 @@ class Namespaces(_Groups[str]):
     kind: Final = Kind.NAMESPACES
     columns = NAMESPACE_COLUMNS
     fields: Final = Fields(NAMESPACE_COLUMNS, {"ns": "namespace", "name": "namespace"}, None)
-    importance = ("namespace", *(key for key in _IMPORTANCE if key != "namespace"))
+    importance = tuple("namespace" if key == "workload" else key for key in _IMPORTANCE if key != "namespace")
     name = "namespace"
 
     def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:

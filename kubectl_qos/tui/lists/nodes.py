@@ -31,6 +31,7 @@ _IMPORTANCE: Final = (
     "used_percent",
     "pressure",
     "next_victim",
+    "node",
     "next_victim",
     "pods",
     "worst_percent",
@@ -53,7 +54,7 @@ _BAR_TOKENS: Final[dict[QosClass | None, str]] = {
 }
 _BAR: Final = 20
 _WIDEST_BAR: Final = 60
-_VICTIM_AT_LEAST: Final = 20
+_SQUEEZED: Final = {"node": 20, "next_victim": 20}
 _VICTIMS: Final = 4
 
 
@@ -108,8 +109,7 @@ class Nodes:
             rows,
             now,
             available,
-            squeezed="next_victim",
-            least=_VICTIM_AT_LEAST,
+            _SQUEEZED,
         )
         room = max(available - found.line_width - GAP, 0)
         if not any(row.memory.used is not None and row.capacity for row in rows):
@@ -178,7 +178,7 @@ def _victims(row: NodeRow, facts: Facts) -> list[PodRow]:
 def _sentences(row: NodeRow, facts: Facts) -> list[str]:
     name = escape(row.name)
     if row.victim is None:
-        found = [f"{name}: no pod there can be killed, or its order is not known"]
+        found = [f"{name}: {_why_nobody(row)}"]
     else:
         victims = _victims(row, facts)
         first = _named(row.victim.key, row.victim.oom_score, row.victim.qos)
@@ -195,6 +195,14 @@ def _sentences(row: NodeRow, facts: Facts) -> list[str]:
                 f"the kubelet evicts pods once they use {binary(row.to_eviction)} more, at the latest"
             )
     return found
+
+
+def _why_nobody(row: NodeRow) -> str:
+    if not row.memory.pods:
+        return "no pods are there, nothing would be killed"
+    if row.capacity is None:
+        return "the order in which its pods die is unknown: the node's memory capacity is not known"
+    return "no pod there can be killed, or its order is not known"
 
 
 def _all_are_shown(row: NodeRow, facts: Facts) -> bool:

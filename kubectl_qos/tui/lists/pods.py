@@ -30,11 +30,14 @@ IMPORTANCE: Final = (
     "node",
     "oom_score_adj",
     "memory",
+    "pod",
     "flags",
     "namespace",
     "limit_percent",
     "request",
     "limit",
+    "node",
+    "namespace",
     "flags",
     "restarts",
     "trend",
@@ -42,7 +45,10 @@ IMPORTANCE: Final = (
     "eviction",
     "age",
 )
-"""Which columns stay when there is not room for all, the first the longest: flags cut, later whole."""
+"""Which columns stay when there is not room for all, the first the longest; twice: first cut, then whole."""
+
+SQUEEZED: Final = {"container": 16, "pod": 32, "node": 16, "namespace": 12, "flags": 8}
+"""Those that may be cut, and so many cells of them at least: one long name must not take what others need."""
 
 COMPACT_BELOW: Final = 90
 """Narrower tables show the class as its letter and glyph."""
@@ -169,7 +175,7 @@ def pod_layout(
     if view.wide:
         return all_columns([known[key] for key in keys], rows, now, name)
     columns = [_COMPACT_CLASS if key == "qos" and available < COMPACT_BELOW else known[key] for key in keys]
-    return most_important(columns, importance, rows, now, available, squeezed="flags")
+    return most_important(columns, importance, rows, now, available, SQUEEZED)
 
 
 def pod_token(row: PodRow, key: str) -> Token:

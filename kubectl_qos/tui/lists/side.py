@@ -58,7 +58,8 @@ class Side(Vertical):
 
     def show_namespaces(self, facts: Facts, view: View, now: datetime) -> None:
         """Load the namespaces of the view's node."""
-        _load(self.namespaces, NAMESPACE_COLUMNS, namespaces_on(facts, view.node), view.namespace, now)
+        groups = namespaces_on(facts, view.node, view.namespace)
+        _load(self.namespaces, NAMESPACE_COLUMNS, groups, view.namespace, now)
 
     def fit(self, facts: Facts | None, now: datetime) -> None:
         """As wide as the panes need; without facts, with the whole width for themselves."""

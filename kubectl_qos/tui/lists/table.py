@@ -75,9 +75,10 @@ class ListTable(LineTable[Any]):
 
     @property
     def marked_rows(self) -> list[Any]:
-        """The marked rows that are shown, else the one under the cursor."""
-        found = [row for row in self.rows if self.listing.key(row) in self.marked]
-        return found or ([self.row] if self.row is not None else [])
+        """The marked rows that are shown; where none is marked, the one under the cursor."""
+        if self.marked:
+            return [row for row in self.rows if self.listing.key(row) in self.marked]
+        return [self.row] if self.row is not None else []
 
     @property
     def shown_columns(self) -> list[ColumnOf[Any]]:

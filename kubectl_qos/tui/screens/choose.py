@@ -24,7 +24,7 @@ class Choose(Question[str | None]):
     """Names below each other; enter chooses one, escape none. `present` is the one that holds now."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.CHOOSE)
-    CSS_PATH = "finder.tcss"
+    CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, title: str, names: Sequence[str], present: str) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Choose(Question[str | None]):
 
     def compose(self) -> ComposeResult:
         """The names."""
-        with Vertical(id="choose"):
+        with Vertical(id="choose", classes="dialog-table"):
             yield LineTable[str](natural="", key=str, token=lambda *_: "")
 
     def on_mount(self) -> None:

@@ -49,7 +49,7 @@ class ColumnsScreen(Question[tuple[str, ...] | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.COLUMNS)
-    CSS_PATH = "finder.tcss"
+    CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, known: Mapping[str, ColumnOf[Any]], shown: Sequence[str]) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class ColumnsScreen(Question[tuple[str, ...] | None]):
 
     def compose(self) -> ComposeResult:
         """The table, and what its keys do."""
-        with Vertical(id="columns"):
+        with Vertical(id="columns", classes="dialog-table"):
             yield LineTable[Choice](
                 natural="", key=lambda choice: choice.column.key, token=lambda choice, _: _token(choice)
             )

@@ -144,9 +144,19 @@ class MainScreen(QosScreen):
         if facts is None:
             self._lister.forget()
         else:
+            self._leave_a_gone_node(facts)
             self._fit_side()
             self.side.show(facts, self.view, self.qos.source.now())
         self._show_list()
+
+    def _leave_a_gone_node(self, facts: Facts) -> None:
+        """All nodes instead, and not in silence: other pods are under the keys now."""
+        node = self.view.node
+        if node is None or node in facts.by_node:
+            return
+        what = f"{node} is gone" if node else "every pod has a node by now"
+        self.qos.tell(f"{what}: all nodes are shown", wrong=True)
+        self.see(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
         """Another selection shows other rows, from the first; the same rows keep their cursor."""
@@ -207,7 +217,8 @@ class MainScreen(QosScreen):
             return
         key, turned = table.sorted_by
         order = self.listing.columns[key].header + (" turned" if turned else "")
-        table.border_title = Content(crumbs(self.view, len(table.rows), len(found.rows), order))
+        marked = len(table.marked)
+        table.border_title = Content(crumbs(self.view, len(table.rows), len(found.rows), order, marked))
 
     def _show_why(self) -> None:
         facts, row = self.qos.facts, self.table.row
@@ -258,6 +269,8 @@ class MainScreen(QosScreen):
     def return_to(self, place: Stop) -> None:
         """A place where we have been, with the cursor on the row where it was."""
         self.view = place.view
+        if self.qos.facts is not None:
+            self._leave_a_gone_node(self.qos.facts)
         self._awaited = place.row
         self._go_to_awaited()
 
@@ -351,6 +364,7 @@ class MainScreen(QosScreen):
             self.see(replace(self.view, at_risk=False))
         elif self.table.marked:
             self.table.mark_all(frozenset())
+            self._show_crumbs()
         else:
             self.qos.action_previous()
 
@@ -524,15 +538,19 @@ class MainScreen(QosScreen):
     def action_mark(self) -> None:
         """Mark the row, or take its mark away, and go on to the next."""
         self.table.toggle_mark()
+        self._show_crumbs()
 
     def action_copy(self) -> None:
         """The marked rows, or the one under the cursor, as a table."""
-        rows = self.table.marked_rows
+        rows, marked = self.table.marked_rows, len(self.table.marked)
         if not rows:
-            self.qos.tell("there is no row to copy", wrong=True)
+            back = self.qos.keys.first("main.back")
+            hidden = f"no marked row is shown; {back} takes the marks away"
+            self.qos.tell(hidden if marked else "there is no row to copy", wrong=True)
             return
         text = self.table.text(rows, self.qos.source.now())
-        self.qos.copy(text, f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+        what = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
+        self.qos.copy(text, f"{what} of {marked} marked" if marked > len(rows) else what)
 
     def action_export(self) -> None:
         """What is shown, to a file."""

@@ -294,6 +294,16 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """Other columns fit; the cursor stays in sight."""
         self._refit()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """The scrollbar takes a cell of the columns, or gives it back."""
+        self.call_after_refresh(self._fit_beside_scrollbar)
+
+    def _fit_beside_scrollbar(self) -> None:
+        before = self._layout_of
+        self._fit()
+        if (before.columns, before.widths) != (self._layout_of.columns, self._layout_of.widths):
+            self._show()
+
     def notify_style_update(self) -> None:
         """Lines are made with the styles of the theme: with another one they are made anew."""
         super().notify_style_update()

@@ -14,7 +14,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from kubectl_qos.present.columns import Align
-from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, TableColumn, fitted
+from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, TableColumn, fitted, shortened
 
 RowT = TypeVar("RowT")
 
@@ -52,7 +52,7 @@ def cell_segments(
     text: str, column: TableColumn[RowT], width: int, token: Token, look: Look, *, changed: bool
 ) -> Iterator[Segment]:
     """A cell with the gap behind it; its pieces have as many cells as the column and the gap."""
-    shown, gap = fitted(text, width, column.align), " " * GAP
+    shown, gap = fitted(shortened(text, width), width, column.align), " " * GAP
     flash = look.changed if changed else Style.null()
     if isinstance(token, str):
         style = look.style(token)

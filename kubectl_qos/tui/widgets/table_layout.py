@@ -102,6 +102,14 @@ def measured(columns: Sequence[TableColumn[RowT]], rows: Sequence[RowT], now: da
     return widths
 
 
+def shortened(text: str, width: int) -> str:
+    """A name of at most this width, cut in its middle: names of a cluster begin alike or end alike."""
+    if len(text) <= width or width < 1 or " " in text or not text.isascii():
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
 def fitted(text: str, width: int, align: Align) -> str:
     """Text in a cell of this width, cut with a sign where it is longer."""
     length = len(text) if text.isascii() else cell_len(text)

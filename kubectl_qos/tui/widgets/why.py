@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.cells import set_cell_size
+
 from kubectl_qos.present.rows import PodRow, Rows
 from kubectl_qos.present.why import why_lines
 from kubectl_qos.qos.prediction import predict
@@ -15,6 +20,14 @@ class WhyPanel(Document):
 
     def __init__(self) -> None:
         super().__init__(_NOTHING)
+
+    def text_lines(self, width: int) -> Sequence[TextLine]:
+        """The lines for a width; where not all of them are seen, the last one says so."""
+        lines, room = super().text_lines(width), self.content_size.height
+        if not 0 < room < len(lines):
+            return lines
+        last = lines[room - 1]
+        return [*lines[: room - 1], replace(last, text=f"{set_cell_size(last.text, width - 2).rstrip()} …")]
 
     def say(self, layout: TextLayout | None) -> None:
         """Another text, or none."""

@@ -1,0 +1,77 @@
+"""Keys one after the other: what one of them does is done before the next one is looked at.
+
+Textual hands a key to the focused widget, and looks for its binding when the key has come back from there to
+the app. The next key does not wait for that: of `/edit`, typed faster than it is taken, the letters would be
+commands. So a message follows each key, by the same queues; when it arrives the key has arrived.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.timer import Timer
+
+ROUNDS: Final = 4
+"""So many messages go after a key: what it has done, such as entering a line, sends messages of its own."""
+PATIENCE_SECONDS: Final = 0.5
+"""A message is lost with the screen that it passes; then the next key goes on after so long."""
+
+Typed = events.Key | events.Paste
+
+
+class Passed(Message):
+    """Goes the way of a key, behind it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class KeyOrder:
+    """What was typed and waits for what is under way; `handle` is what the app does with a key or a paste."""
+
+    def __init__(self, app: App[Any], handle: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app = app
+        self._handle = handle
+        self._waiting: deque[Typed] = deque()
+        self._number = 0
+        self._rounds = 0
+        self._patience: Timer | None = None
+
+    async def take(self, typed: Typed) -> None:
+        """Something was typed or pasted."""
+        self._waiting.append(typed)
+        if not self._rounds:
+            await self._next()
+
+    async def passed(self, number: int) -> None:
+        """A message that followed a key has arrived."""
+        if number != self._number or not self._rounds:
+            return
+        self._rounds -= 1
+        if self._rounds:
+            self._follow()
+        else:
+            await self._next()
+
+    async def _next(self) -> None:
+        if self._patience is not None:
+            self._patience.stop()
+            self._patience = None
+        self._rounds = 0
+        if not self._waiting:
+            return
+        self._rounds = ROUNDS
+        self._number += 1
+        self._patience = self._app.set_timer(PATIENCE_SECONDS, self._next)
+        await self._handle(self._waiting.popleft())
+        self._follow()
+
+    def _follow(self) -> None:
+        """To where the next key would go by now."""
+        (self._app.focused or self._app.screen).post_message(Passed(self._number))
