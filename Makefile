@@ -33,9 +33,11 @@ imports: $(VENV)/.installed
 	$(BIN)/lint-imports --no-cache
 
 tests: $(VENV)/.installed
-	$(BIN)/pytest -n auto -q
+	$(BIN)/pytest -n auto -q $(LESS)
 
-# The other supported interpreters, where they are installed; the matrix of the workflows has them all.
+# The other supported interpreters, where they are installed; the matrix of the workflows has them all. What each
+# key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one.
+SLOW = --ignore=tests/tui/test_every_key.py --ignore=tests/tui/test_monkey.py
 other-python: $(VENV)/.installed
 	@for name in python3.11 python3.13; do \
 	  python=$$(for found in $$name $$HOME/.pyenv/versions/$${name#python}*/bin/$$name; do \
@@ -44,7 +46,7 @@ other-python: $(VENV)/.installed
 	  if [ "$$($$python -c 'import sys; print(sys.version_info[:2])')" = \
 	       "$$($(BIN)/python -c 'import sys; print(sys.version_info[:2])')" ]; then continue; fi; \
 	  echo "tests on $$python"; \
-	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
+	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name LESS="$(SLOW)" || exit 1; \
 	done
 
 browser:  ## Chromium from Debian's packages; without any the tests that need one are skipped

@@ -73,5 +73,6 @@ class KeyOrder:
         self._follow()
 
     def _follow(self) -> None:
-        """To where the next key would go by now."""
-        (self._app.focused or self._app.screen).post_message(Passed(self._number))
+        """To where the next key would go by now; while the app ends there is nowhere to go."""
+        if self._app.screen_stack:
+            (self._app.focused or self._app.screen).post_message(Passed(self._number))

@@ -88,3 +88,22 @@ async def test_what_follows_an_opening_key_is_for_the_screen_that_opens_or_for_n
         await burst(pilot, "d", "escape", "d", "escape", "v", "escape")
         await press(pilot, "escape", "escape")
         assert isinstance(app.screen, MainScreen)
+
+
+@pytest.mark.parametrize("behind", [("j",), ("d", "escape"), ("slash", "a"), ("ctrl+p",)])
+async def test_what_is_typed_behind_q_is_lost_without_a_word(behind: tuple[str, ...]) -> None:
+    app = QosApp(DemoSource(), Scope())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settled(pilot)
+        await burst(pilot, "j", "q", *behind)
+    assert app.return_code == 0
+
+
+async def test_a_key_that_is_under_way_when_the_app_ends_goes_nowhere() -> None:
+    app = QosApp(DemoSource(), Scope())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settled(pilot)
+        await app._key_order.take(Key("j", "j"))
+    app._key_order._rounds = 2
+    await app._key_order.passed(app._key_order._number)
+    assert not app.screen_stack

@@ -172,7 +172,7 @@ def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:
     assert title_words("demo", measured, DEMO_TIME)[-1] == "RSS and swap 12s old"
     one = {"worker-1": facts.snapshot.nodes["worker-1"]}
     same = facts_of(replace(facts.snapshot, nodes=one), Scope(), DEMO_TIME)
-    assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "1 node"]
+    assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "4 nodes"], "those that have pods too"
 
 
 def test_freshness(facts: Facts) -> None:

@@ -40,6 +40,8 @@ from kubectl_qos.tui.widgets.table_widths import NARROWEST, Widths, edge_at
 RowT = TypeVar("RowT")
 
 HEADER: Final = 1
+KEPT_LINES: Final = 192
+"""More than a screen has: a line takes some 10 KB with what Textual keeps of it."""
 FLASH_SECONDS: Final = 0.8
 """So long a cell whose text changed stands out."""
 
@@ -128,7 +130,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._empty = ""
         self._cursor = 0
         self._marked: frozenset[Hashable] = frozenset()
-        self._strips: LRUCache[tuple[int, bool, bool, bool], Strip] = LRUCache(512)
+        self._strips: LRUCache[tuple[int, bool, bool, bool], Strip] = LRUCache(KEPT_LINES)
         self._flash: Flash[RowT] = Flash(unflashed)
         self._flashing: set[tuple[int, bool, bool, bool]] = set()
         self._flash_end: Timer | None = None
@@ -259,6 +261,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._strips.discard(state)
             self.refresh_line(state[0] + HEADER)
         self._flashing.clear()
+
+    def on_hide(self) -> None:
+        """Lines that nobody sees are not kept."""
+        self._strips.clear()
 
     def on_unmount(self) -> None:
         """Nothing is painted any more."""
