@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from typing import Any
 
 import pytest
 from textual.events import Key
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
@@ -107,3 +110,16 @@ async def test_a_key_that_is_under_way_when_the_app_ends_goes_nowhere() -> None:
     app._key_order._rounds = 2
     await app._key_order.passed(app._key_order._number)
     assert not app.screen_stack
+
+
+async def test_what_was_left_is_not_kept() -> None:
+    app = QosApp(DemoSource(), Scope())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settled(pilot)
+        for opened in ("d", "e", "v", "u", "question_mark", "f", "C", "x"):
+            for _ in range(3):
+                await press(pilot, opened, "escape")
+        gc.collect()
+        kept = Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, Widget))
+    assert kept["FooterKey"] < 40
+    assert {name for name in kept if name.endswith("Screen")} <= {"MainScreen"}

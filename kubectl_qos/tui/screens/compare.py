@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Footer, Input, Label, Static
+from textual.widgets import Input, Label, Static
 
 from kubectl_qos.edit.comparison import compare
 from kubectl_qos.errors import QosError
@@ -24,6 +24,7 @@ from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.widgets.document import Document, TextScroll, harmless
 from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
 
 EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 
@@ -62,7 +63,7 @@ class CompareScreen(QosScreen):
         yield Label(id="reason", markup=False)
         with TextScroll(can_focus=False):
             yield Document(lambda _: [])
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.preview import Preview, preview
@@ -29,6 +29,7 @@ from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
 
 SPEC_RESOURCES = "spec.resources"
 """What steps call the pod's own resources."""
@@ -61,7 +62,7 @@ class EditScreen(QosScreen):
             yield ResourceForm(self._pod, self._setup.release)
             with TextScroll(id="preview", can_focus=False):
                 yield Document(lambda _: [], id="effects")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:

@@ -17,7 +17,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
@@ -32,6 +32,7 @@ from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.widgets.document import TextLayout, TextLine, TextScroll, wrapped
 from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot, unwatch
 
 NOTE_AT_MOST: Final = 46
 """Notes begin no further to the right than this."""
@@ -92,7 +93,7 @@ class ExplainScreen(QosScreen):
                 self._folds[section.title] = Fold(section.title)
                 yield self._folds[section.title]
             self._fill(sections)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -102,6 +103,10 @@ class ExplainScreen(QosScreen):
             self._ask()
             self.watch(self.app, "facts", self._follow)
             self.watch(self.app, "status", self._refreshed, init=False)
+
+    def on_unmount(self) -> None:
+        """Follow nothing any more."""
+        unwatch(self.app, self)
 
     def on_explained(self, message: Explained) -> None:
         """Show the pod as it is now, as it was last where it is gone, and its successor as one."""

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.reactive import var
-from textual.widgets import ContentSwitcher, Footer, Static
+from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.config.state import State
 from kubectl_qos.errors import InputError
@@ -42,6 +42,7 @@ from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.memory_line import MemoryLine
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
 from kubectl_qos.tui.widgets.why import WhyPanel
 
 _VERBS: Final = frozenset(action.verb for action in of_room(Room.MAIN))
@@ -86,7 +87,7 @@ class MainScreen(QosScreen):
             {"/": self._filter_completions, ":": self._place_completions},
             {"/": kept.filters, ":": kept.places},
         )
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     @property

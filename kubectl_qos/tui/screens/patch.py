@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
 from kubectl_qos.edit.preview import Landing, Preview
@@ -21,6 +21,7 @@ from kubectl_qos.tui.live import in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.widgets.document import Document, TextScroll, harmless, plain, verbatim
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
 
 
 class PatchScreen(QosScreen):
@@ -60,7 +61,7 @@ class PatchScreen(QosScreen):
         yield Static(id="what", markup=False)
         with TextScroll():
             yield Document(verbatim(""), id="text")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:

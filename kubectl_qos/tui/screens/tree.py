@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.tree import TreeLine, file_lines, subject, tree_lines, tree_notes
@@ -17,6 +17,7 @@ from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
 
 
 class TreeScreen(QosScreen):
@@ -39,7 +40,7 @@ class TreeScreen(QosScreen):
         yield Static(Content(subject(self._tree) + self.qos.as_of(self._facts)), id="subject")
         with TextScroll():
             yield Document(self._layout)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
