@@ -39,7 +39,7 @@ def goal(pod: Pod, target: QosClass, release: Release) -> Goal:
     while True:
         changed = apply(pod, edits)
         steps = steps_to(default_pod(changed, release), target, release)
-        more = [edit for step in steps for edit in _edits(step, changed, release)]
+        more = [edit for step in steps for edit in edits_of(step, changed, release)]
         if not more:
             return Goal(tuple(edits if steps else _needed(pod, edits, target, release)), tuple(steps))
         edits += more
@@ -58,7 +58,7 @@ def _needed(pod: Pod, edits: list[Edit], target: QosClass, release: Release) -> 
     return edits
 
 
-def _edits(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
+def edits_of(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
     """The edits that take a step; none where a number has to be chosen."""
     if step.kind is StepKind.SET_LIMIT:
         yield Edit(_owner(step), Side.LIMITS, step.resource, step.value)

@@ -64,7 +64,8 @@ Column = ColumnOf[PodRow]
 """A column of pods or containers."""
 
 
-def _amount(value: int | None, empty: str) -> str:
+def amount_text(value: int | None, empty: str) -> str:
+    """Bytes in Mi, or what stands for none."""
     return empty if value is None else mebibytes(value)
 
 
@@ -73,7 +74,8 @@ def largest_first(value: float | None) -> float:
     return math.inf if value is None else -value
 
 
-def _rank(row: PodRow) -> str:
+def rank_text(row: PodRow) -> str:
+    """The rank; `=` where it is shared, `-` where there is none."""
     if row.rank is None:
         return "-"
     return f"{row.rank}=" if row.tied else str(row.rank)
@@ -85,8 +87,9 @@ def _adj(row: PodRow) -> str:
     return f"{row.adj_range[0]}..{row.adj_range[1]}"
 
 
-def _restarts(row: PodRow) -> str:
-    return f"{row.restarts} ({row.oom_kills} OOM)" if row.oom_kills else str(row.restarts)
+def restarts_text(restarts: int, oom_kills: int) -> str:
+    """Restarts, and how many of the last ends are reported as OOMKilled."""
+    return f"{restarts} ({oom_kills} OOM)" if oom_kills else str(restarts)
 
 
 def _percent(row: PodRow) -> str:
@@ -105,7 +108,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "RANK",
         Align.LEFT,
         5,
-        lambda row, _: _rank(row),
+        lambda row, _: rank_text(row),
         lambda row: row.rank,
         kill_order,
         "the kernel's kill order on the node, 1 is next; N= is shared, - has no processes",
@@ -189,7 +192,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "MEMORY",
         Align.RIGHT,
         8,
-        lambda row, _: _amount(row.memory, UNKNOWN),
+        lambda row, _: amount_text(row.memory, UNKNOWN),
         lambda row: row.memory,
         lambda row: largest_first(row.memory),
         "memory in use (working set)",
@@ -200,7 +203,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "RSS",
         Align.RIGHT,
         8,
-        lambda row, _: _amount(row.rss, UNKNOWN),
+        lambda row, _: amount_text(row.rss, UNKNOWN),
         lambda row: row.rss,
         lambda row: largest_first(row.rss),
         "anonymous memory in use, as the kubelet's summary has it (--usage=summary)",
@@ -211,7 +214,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "SWAP",
         Align.RIGHT,
         8,
-        lambda row, _: _amount(row.swap, UNKNOWN),
+        lambda row, _: amount_text(row.swap, UNKNOWN),
         lambda row: row.swap,
         lambda row: largest_first(row.swap),
         "swap in use, as the kubelet's summary has it (--usage=summary)",
@@ -222,7 +225,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "REQUEST",
         Align.RIGHT,
         8,
-        lambda row, _: _amount(row.request, NONE),
+        lambda row, _: amount_text(row.request, NONE),
         lambda row: row.request,
         lambda row: largest_first(row.request),
         "memory requested by the whole pod",
@@ -233,7 +236,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "LIMIT",
         Align.RIGHT,
         8,
-        lambda row, _: _amount(row.limit, NONE),
+        lambda row, _: amount_text(row.limit, NONE),
         lambda row: row.limit,
         lambda row: largest_first(row.limit),
         "memory limit of the whole pod, if every container has one",
@@ -255,7 +258,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "RESTARTS",
         Align.LEFT,
         9,
-        lambda row, _: _restarts(row),
+        lambda row, _: restarts_text(row.restarts, row.oom_kills),
         lambda row: row.restarts,
         lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubectl_qos.k8s.owners import Workload
-from kubectl_qos.present.amounts import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.columns import Align, ColumnOf, Holds, largest_first
+from kubectl_qos.present.amounts import NONE, UNKNOWN, escape
+from kubectl_qos.present.columns import (
+    Align,
+    ColumnOf,
+    Holds,
+    amount_text,
+    largest_first,
+    rank_text,
+    restarts_text,
+)
 from kubectl_qos.present.group_rows import GroupRow, rank_order
 from kubectl_qos.present.marks import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 
-WorkloadRow = GroupRow[Workload]
-NamespaceRow = GroupRow[str]
 GroupColumn = ColumnOf[GroupRow[Any]]
 
 
@@ -40,16 +45,12 @@ def _count(key: str, header: str, read: Callable[[GroupRow[Any]], int], text: st
 def _amount(
     key: str, header: str, read: Callable[[GroupRow[Any]], int | None], empty: str, text: str
 ) -> GroupColumn:
-    def cell(row: GroupRow[Any]) -> str:
-        found = read(row)
-        return empty if found is None else mebibytes(found)
-
     return ColumnOf(
         key,
         header,
         Align.RIGHT,
         8,
-        lambda row, _: cell(row),
+        lambda row, _: amount_text(read(row), empty),
         read,
         lambda row: largest_first(read(row)),
         text,
@@ -70,17 +71,6 @@ def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
     return [-numbers.get(qos, 0) for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED)]
 
 
-def _worst_rank(row: GroupRow[Any]) -> str:
-    worst = row.worst
-    if worst.rank is None:
-        return "-"
-    return f"{worst.rank}=" if worst.tied else str(worst.rank)
-
-
-def _restarts(row: GroupRow[Any]) -> str:
-    return f"{row.restarts} ({row.oom_kills} OOM)" if row.oom_kills else str(row.restarts)
-
-
 _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     _count("pods", "PODS", lambda row: row.pods, "how many pods it has here"),
     ColumnOf(
@@ -99,7 +89,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
         "RANK",
         Align.LEFT,
         5,
-        lambda row, _: _worst_rank(row),
+        lambda row, _: rank_text(row.worst),
         lambda row: row.worst.rank,
         lambda row: rank_order(row.worst),
         "the best rank of its pods in the kill order of their nodes, 1 is next",
@@ -130,7 +120,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
         "RESTARTS",
         Align.LEFT,
         9,
-        lambda row, _: _restarts(row),
+        lambda row, _: restarts_text(row.restarts, row.oom_kills),
         lambda row: row.restarts,
         lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.columns import Column, ColumnOf, RowT
-from kubectl_qos.present.rows import Rows
+from kubectl_qos.present.columns import ColumnOf, RowT
 
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls that JSON and YAML let through: of terminals, of lines and of the direction of writing; and halves
@@ -43,11 +42,6 @@ def to_csv(rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]]) -> str:
     for row in rows:
         writer.writerow([_cell(column.value(row)) for column in columns])
     return out.getvalue()
-
-
-def ranking_values(rows: Rows, columns: Sequence[Column]) -> dict[str, Any]:
-    """The ranking for JSON and YAML: one object a row, keys as the columns'."""
-    return table_values("PodRanking", rows.rows, columns, rows.notes)
 
 
 def table_values(

@@ -181,6 +181,20 @@ def test_who_may_list_but_not_watch_is_polled_for(follow: Follow, monkeypatch: p
     followed.until(has("a", "b", "c"))
 
 
+def test_who_is_polled_for_is_polled_for_as_often_as_was_said(follow: Follow) -> None:
+    objects = cluster("a")
+    objects.faults[f"watch {PODS}"] = forbidden
+    followed, _ = follow(objects, refresh_seconds=1.0)
+    followed.until(has("a"))
+    objects.put(pod("b"))
+    followed.until(has("a", "b"), seconds=8)
+    objects.put(pod("c"))
+    moment = followed.until(has("a", "b", "c"), seconds=8)
+    assert moment.snapshot is not None
+    said = [one.remedy for one in moment.snapshot.missing if one.what == "changes of pods"]
+    assert said == ["grant watch on pods; until then they are listed every 1 s"]
+
+
 def test_without_the_nodes_the_servers_release_counts(follow: Follow) -> None:
     objects = cluster("a")
     objects.forbidden.add(NODES)

@@ -25,6 +25,7 @@ from tests.tui.sources import (
     settled,
     type_text,
     until,
+    with_usage,
     without,
 )
 
@@ -121,6 +122,21 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
         for _ in range(10):
             await pilot.pause(0.02)
         assert len(main_of(pilot).table.rows) == 59
+
+
+async def test_trends_are_of_one_cluster() -> None:
+    clusters = Clusters()
+    grown = with_usage(demo(), "crunch-", 2 << 30)
+    clusters.sources["prod"].answers = [demo(), with_usage(demo(), "crunch-", 3 << 30)]
+    clusters.sources["test"].answers = [grown]
+    app = clusters.app()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settled(pilot)
+        await press(pilot, "r")
+        await until(pilot, lambda: bool(app._trends.of(("batch", "crunch-x2k9f"))))
+        await go_to(pilot, "ctx test")
+        await until(pilot, lambda: app.facts is not None and app.source.title == "test")
+        assert not app._trends.of(("batch", "crunch-x2k9f"))
 
 
 async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_rules() -> None:

@@ -360,3 +360,14 @@ def test_the_row_of_the_cursor_is_looked_for_from_its_place_outwards(start: int,
     found = list(outwards(start, count))
     assert sorted(found) == list(range(count))
     assert [abs(index - start) for index in found] == sorted(abs(index - start) for index in found)
+
+
+async def test_lines_that_nobody_sees_are_not_kept() -> None:
+    app = TableApp(many(50))
+    async with app.run_test(size=(60, 20)) as pilot:
+        table = app.query_one(LineTable)
+        await pilot.pause()
+        assert len(table._strips)
+        table.display = False
+        await pilot.pause()
+        assert not len(table._strips)

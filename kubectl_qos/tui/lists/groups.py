@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -47,7 +48,7 @@ _IMPORTANCE: Final = (
 _SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 24}
 
 
-class _Groups(Generic[KeyT]):
+class _Groups(ABC, Generic[KeyT]):
     """What workloads and namespaces have in common."""
 
     natural: Final = "rank"
@@ -113,9 +114,9 @@ class _Groups(Generic[KeyT]):
 
         return layout
 
+    @abstractmethod
     def title(self, row: GroupRow[KeyT]) -> str:
         """What a sentence calls it."""
-        raise NotImplementedError
 
     def pod_of(self, row: GroupRow[KeyT], facts: Facts) -> PodRow | None:
         """The first of its pods to die, None where that is gone meanwhile."""

@@ -11,14 +11,14 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.goals import edits_of
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.diff import preview_parts
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.words import step_sentence
-from kubectl_qos.qos.class_steps import Step, StepKind, steps_to
+from kubectl_qos.qos.class_steps import steps_to
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.actions import Room, bindings
 from kubectl_qos.tui.facts import Facts
@@ -30,9 +30,6 @@ from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.widgets.watching import Foot
-
-SPEC_RESOURCES = "spec.resources"
-"""What steps call the pod's own resources."""
 
 
 class EditScreen(QosScreen):
@@ -104,12 +101,14 @@ class EditScreen(QosScreen):
         if self._complain():
             return
         after = self.preview_now().after
-        steps = steps_to(after.pod, QosClass.GUARANTEED, after.setup.release)
+        release = after.setup.release
+        steps = steps_to(after.pod, QosClass.GUARANTEED, release)
         if not steps:
             self.qos.tell("the pod is Guaranteed with these values")
             return
-        self.form.put(edit for step in steps if (edit := _edit_of(step)) is not None)
-        open_steps = [step_sentence(step) for step in steps if _edit_of(step) is None]
+        found = {step: tuple(edits_of(step, after.pod, release)) for step in steps}
+        self.form.put(edit for edits in found.values() for edit in edits)
+        open_steps = [step_sentence(step) for step, edits in found.items() if not edits]
         if open_steps:
             self.qos.tell("still to do: " + "; ".join(open_steps), wrong=True)
 
@@ -169,12 +168,3 @@ class EditScreen(QosScreen):
     def _left(self, really: bool | None) -> None:
         if really:
             self.dismiss()
-
-
-def _edit_of(step: Step) -> Edit | None:
-    """The edit that takes a step, None where a number has to be chosen."""
-    if step.value is None or step.kind not in {StepKind.SET_LIMIT, StepKind.SET_REQUEST}:
-        return None
-    side = Side.LIMITS if step.kind is StepKind.SET_LIMIT else Side.REQUESTS
-    owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
-    return Edit(owner, side, step.resource, step.value)

@@ -12,7 +12,7 @@ from kubectl_qos.present.rows import PodRow
 from kubectl_qos.tui.fuzzy import found
 from kubectl_qos.tui.lists.fitting import most_important
 from kubectl_qos.tui.lists.pods import pod_token
-from kubectl_qos.tui.screens.search import Search
+from kubectl_qos.tui.screens.search import Search, Searched
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import Layout
 
@@ -27,18 +27,22 @@ class Finder(Search[PodRow]):
 
     def __init__(self, rows: Sequence[PodRow], now: datetime) -> None:
         table = LineTable[PodRow](natural="", key=lambda row: row.key, token=pod_token)
-        super().__init__("Find a pod", "some letters of a pod's name", table, now)
+        super().__init__(
+            Searched("Find a pod", "some letters of a pod's name", self._found, self._fitting, self._nothing),
+            table,
+            now,
+        )
         self._rows = rows
 
-    def found(self, query: str) -> Sequence[PodRow]:
+    def _found(self, query: str) -> Sequence[PodRow]:
         """Those whose namespace/name has the letters in their order."""
         return found(query, self._rows, MOST)
 
-    def fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
+    def _fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
         """What tells pods of similar names apart."""
         columns = [BY_KEY[key] for key in _KEYS]
         return most_important(columns, _IMPORTANCE, rows, self._now, available, _SQUEEZED)
 
-    def nothing(self, query: str) -> str:
+    def _nothing(self, query: str) -> str:
         """Why there is none."""
         return f"No pod has the letters of {escape(query)}." if query else "There are no pods."

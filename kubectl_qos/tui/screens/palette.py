@@ -11,7 +11,7 @@ from textual.fuzzy import FuzzySearch
 
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.columns import Align, ColumnOf
-from kubectl_qos.tui.screens.search import Search
+from kubectl_qos.tui.screens.search import Search, Searched
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, measured
 
@@ -42,10 +42,12 @@ class Palette(Search[Command]):
 
     def __init__(self, commands: Sequence[Command], now: datetime) -> None:
         table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_token)
-        super().__init__("Commands", "what to do", table, now)
+        super().__init__(
+            Searched("Commands", "what to do", self._found, self._fitting, self._nothing), table, now
+        )
         self._commands = tuple(commands)
 
-    def found(self, query: str) -> Sequence[Command]:
+    def _found(self, query: str) -> Sequence[Command]:
         """Those whose name fits best, then those whose help has the words."""
         if not query.strip():
             return self._commands
@@ -59,13 +61,13 @@ class Palette(Search[Command]):
             if not scores[one] and all(word in one.help.casefold() for word in words)
         ]
 
-    def fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
+    def _fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
         """What it does takes what the others leave; nothing moves while it is typed."""
         del rows
         name, key, _ = measured(_COLUMNS, self._commands, self._now)
         return Layout(_COLUMNS, (name, key, max(available - GUTTER - name - key - 2 * GAP, GAP)))
 
-    def nothing(self, query: str) -> str:
+    def _nothing(self, query: str) -> str:
         """Why there is none."""
         return f"No command has the letters of {escape(query)}."
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -22,40 +23,43 @@ from kubectl_qos.tui.widgets.table_layout import Layout
 RowT = TypeVar("RowT")
 
 
-class Search(Question[RowT | None]):
-    """Type, choose with the arrows, take it with enter.
+@dataclass(frozen=True, slots=True)
+class Searched(Generic[RowT]):
+    """What is searched.
 
-    Subclasses say what is found, how it looks, and the sentence for nothing.
+    Attributes:
+        title: what the dialog is called.
+        placeholder: what an empty line says.
+        found: what typed letters may mean, the likeliest first.
+        fitting: the columns for rows and so many cells.
+        nothing: why there is no row for what was typed.
     """
+
+    title: str
+    placeholder: str
+    found: Callable[[str], Sequence[RowT]]
+    fitting: Callable[[Sequence[RowT], int], Layout[RowT]]
+    nothing: Callable[[str], str]
+
+
+class Search(Question[RowT | None]):
+    """Type, choose with the arrows, take it with enter."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Room.FINDER)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
-    def __init__(self, title: str, placeholder: str, table: LineTable[RowT], now: datetime) -> None:
+    def __init__(self, searched: Searched[RowT], table: LineTable[RowT], now: datetime) -> None:
         super().__init__()
-        self._title = title
-        self._placeholder = placeholder
+        self._searched = searched
         self._table = table
         self._now = now
-
-    def found(self, query: str) -> Sequence[RowT]:
-        """What the typed letters may mean, the likeliest first."""
-        raise NotImplementedError
-
-    def fitting(self, rows: Sequence[RowT], available: int) -> Layout[RowT]:
-        """The columns for so many cells."""
-        raise NotImplementedError
-
-    def nothing(self, query: str) -> str:
-        """Why there is no row."""
-        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         """What is typed, above what it may mean."""
         with Vertical(classes="dialog-table") as dialog:
-            dialog.border_title = self._title
-            yield Input(placeholder=self._placeholder, compact=True, max_length=LONGEST_QUERY)
+            dialog.border_title = self._searched.title
+            yield Input(placeholder=self._searched.placeholder, compact=True, max_length=LONGEST_QUERY)
             self._table.can_focus = False
             yield self._table
 
@@ -69,8 +73,9 @@ class Search(Question[RowT | None]):
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        rows = self.found(query)
-        self._table.load(rows, partial(self.fitting, rows), self._now, empty=self.nothing(query))
+        searched = self._searched
+        rows = searched.found(query)
+        self._table.load(rows, partial(searched.fitting, rows), self._now, empty=searched.nothing(query))
         self._table.action_first()
 
     @on(Input.Submitted)
