@@ -14,8 +14,8 @@ import msgspec
 from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.answers import Answers, decoded, unreadable
 from kubectl_qos.cluster.lists import PAGE_SIZE, Lister, Progress
-from kubectl_qos.cluster.workloads import path_of, segment
 from kubectl_qos.errors import ApiError
+from kubectl_qos.k8s.kinds import path_of, segment
 from kubectl_qos.k8s.metrics import PodMetrics
 from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
 from kubectl_qos.k8s.sharing import Sharing

@@ -18,9 +18,9 @@ import msgspec
 
 from kubectl_qos.cluster import problems
 from kubectl_qos.cluster.nesting import DEEPEST, is_too_deep
-from kubectl_qos.cluster.workloads import WORKLOADS, pod_of_workload, template_path
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_of_workload, template_path
 from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, decoder_of
 from kubectl_qos.k8s.sharing import Sharing

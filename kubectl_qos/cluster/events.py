@@ -8,7 +8,6 @@ from typing import Final
 from kubectl_qos.cluster.answers import Answers
 from kubectl_qos.cluster.lists import PAGE_SIZE, Lister
 from kubectl_qos.cluster.prefetch import Later
-from kubectl_qos.cluster.workloads import segment
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,
@@ -17,6 +16,7 @@ from kubectl_qos.k8s.events import (
     is_of_node_memory,
     reported_uid,
 )
+from kubectl_qos.k8s.kinds import segment
 from kubectl_qos.k8s.objects import Pod
 
 NODE_SECONDS: Final = 2.0

@@ -19,8 +19,8 @@ from kubectl_qos.cluster.missing import no_capacity, no_neighbours
 from kubectl_qos.cluster.store import NODES, PODS, Health, Store
 from kubectl_qos.cluster.usage import Usage
 from kubectl_qos.cluster.watch import POLL_SECONDS, Question, T, Watch
-from kubectl_qos.cluster.workloads import segment
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.kinds import segment
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.sharing import Sharing
 from kubectl_qos.k8s.snapshot import Known, Missing, Scope

@@ -21,9 +21,9 @@ from kubectl_qos.cluster.lists import Progress
 from kubectl_qos.cluster.missing import no_capacity, no_neighbours
 from kubectl_qos.cluster.prefetch import Later
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
-from kubectl_qos.cluster.workloads import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.kinds import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot

@@ -12,15 +12,9 @@ from typing import Any, Final
 
 from kubectl_qos.edit.change import POD_LEVEL, Edit
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import template_path
 from kubectl_qos.k8s.objects import Pod
 
-TEMPLATE_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Pod": (),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-}
-"""Where the pod is in an object; `spec.template` for the kinds that are not named."""
-
-_DEFAULT_PATH: Final = ("spec", "template")
 _SERVER_FIELDS: Final = (
     "managedFields",
     "uid",
@@ -44,7 +38,7 @@ def patch_of(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
             resources = _named(spec.setdefault(kind, []), edit.owner).setdefault("resources", {})
         resources.setdefault(edit.side.value, {})[edit.resource] = value
     patch: dict[str, Any] = {"spec": spec}
-    for key in reversed(_path(pod.kind)):
+    for key in reversed(template_path(pod.kind)):
         patch = {key: patch}
     return patch
 
@@ -73,7 +67,7 @@ def edited(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str,
     """The whole object with the edits made, and all else as it is. Arguments and errors as `manifest_of`."""
     whole = copy.deepcopy(dict(raw))
     place: Any = whole
-    for key in _path(pod.kind):
+    for key in template_path(pod.kind):
         place = place[key]
     spec = place["spec"]
     for edit in edits:
@@ -86,10 +80,6 @@ def kubectl_command(pod: Pod, *, in_place: bool) -> str:
     where = f" -n {pod.namespace}" if pod.namespace else ""
     how = " --subresource resize" if in_place else ""
     return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{how} --patch-file FILE"
-
-
-def _path(kind: str) -> tuple[str, ...]:
-    return TEMPLATE_PATHS.get(kind, _DEFAULT_PATH)
 
 
 def _named(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import pytest
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.rights import AT_ONCE, REVIEWS, ask
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.cluster.workloads import WORKLOADS, path_of
 from kubectl_qos.errors import ApiError, ServerUnreachable
+from kubectl_qos.k8s.kinds import WORKLOADS, path_of
 from kubectl_qos.k8s.rights import TIERS, Granted, Right, Verdict
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import node, pod

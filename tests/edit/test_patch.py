@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.cluster.workloads import pod_of_workload
 from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
 from kubectl_qos.edit.patch import edited, kubectl_command, manifest_of, patch_of
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import pod_of_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 

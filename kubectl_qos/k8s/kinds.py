@@ -1,4 +1,4 @@
-"""Kinds that make pods: where the pod is inside them, and where a server keeps them."""
+"""Kinds that make pods: where the pod is inside them, and where a server keeps them. Pure."""
 
 from __future__ import annotations
 
