@@ -138,6 +138,15 @@ TIERS: Final = (
         ),
     ),
     Tier(
+        "policy",
+        "limits and quotas for edits",
+        (
+            Right("list", "limitranges"),
+            Right("list", "resourcequotas"),
+            Right("list", "verticalpodautoscalers", "autoscaling.k8s.io", optional=True),
+        ),
+    ),
+    Tier(
         "kubelet",
         "kubelet settings, RSS",
         (Right("get", "nodes", subresource="proxy", where=Where.CLUSTER),),
@@ -152,7 +161,7 @@ TIERS: Final = (
             *(Right("patch", name, "apps") for name in _APPS),
             Right("patch", "replicationcontrollers"),
         ),
-        caution="not used yet",
+        caution="WRITES",
     ),
 )
 """Each tier gives more; the first alone is enough to begin with. The template of a Job cannot be changed."""

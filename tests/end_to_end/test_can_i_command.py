@@ -65,6 +65,7 @@ def test_the_values_are_one_truth(run: Run, serve: Serve, tmp_path: Path) -> Non
         "workloads": "no",
         "events": "no",
         "kubelet": "no",
+        "policy": "no",
         "write": "no",
     }
     (kubelet,) = (one for one in found["items"] if one["tier"] == "kubelet")
@@ -97,12 +98,12 @@ def test_who_may_do_everything_is_told_nothing_more(run: Run, serve: Serve, tmp_
     assert all(line.endswith("<none>") for line in done.lines[1:])
 
 
-def test_what_is_dangerous_or_not_used_is_never_recommended(run: Run, serve: Serve, tmp_path: Path) -> None:
+def test_what_is_dangerous_or_writes_is_never_recommended(run: Run, serve: Serve, tmp_path: Path) -> None:
     rights = [right for right in EVERYTHING if "proxy" not in right and "patch" not in right]
     done = run("can-i", *flags(serve, tmp_path, Reviewer(rights)))
     assert (done.code, done.err) == (0, "")
     assert "kubelet settings, RSS (DANGER)   get nodes/proxy\n" in done.out
-    assert "landing edits (not used yet)     patch pods/resize, 6 more\n" in done.out
+    assert "landing edits (WRITES)           patch pods/resize, 6 more\n" in done.out
 
 
 @pytest.mark.parametrize(
