@@ -32,8 +32,10 @@ types: $(VENV)/.installed
 imports: $(VENV)/.installed
 	$(BIN)/lint-imports --no-cache
 
+# Two for each core: half the time of a test of the UI is waiting for the screen to come to rest.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 tests: $(VENV)/.installed
-	$(BIN)/pytest -n auto -q $(LESS)
+	$(BIN)/pytest -n $(WORKERS) -q $(LESS)
 
 # The other supported interpreters, where they are installed; the matrix of the workflows has them all. What each
 # key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one.
