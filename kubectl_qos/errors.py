@@ -44,7 +44,14 @@ class QuantityError(InputError):
 
 
 class ServerUnreachable(QosError):
-    """No answer from a server: kubeconfig, DNS, TCP, TLS, proxy or credentials plugin."""
+    """No answer from a server: kubeconfig, DNS, TCP, TLS, proxy or credentials plugin.
+
+    `may_have_arrived` is whether some of the request left, so that the server may have acted on it.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, may_have_arrived: bool = False) -> None:
+        super().__init__(message, hint)
+        self.may_have_arrived = may_have_arrived
 
 
 class ApiError(QosError):

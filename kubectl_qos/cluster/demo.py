@@ -8,13 +8,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.edit.surroundings import Surroundings
 
 DEMO_FILE: Final = Path(__file__).with_name("demo.json")
 DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -54,3 +59,11 @@ class DemoSource:
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the demo says of a pod and its node."""
         return self._files.events(pod)
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """The object as the demo has it, with the owners that the demo has."""
+        return self._files.surroundings(pod)
+
+    def writer(self) -> Writer:
+        """Nobody: there is no cluster. Raises QosError."""
+        raise QosError("nothing is sent: the demo is no cluster", hint="name a context of your kubeconfig")

@@ -23,6 +23,7 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_of_workload, template_path
 from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, decoder_of
+from kubectl_qos.k8s.priority import with_system_priority
 from kubectl_qos.k8s.sharing import Sharing
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
@@ -290,4 +291,4 @@ def _add_pod(pod: Pod, found: Found) -> None:
     if not pod.containers:
         path = ".".join((*template_path(pod.kind), "spec.containers"))
         raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
-    found.pods.append(found.sharing.pod(pod))
+    found.pods.append(found.sharing.pod(pod if pod.metadata.uid else with_system_priority(pod)))

@@ -6,14 +6,18 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.documents import Found, plain_documents, plain_objects, read_documents
 from kubectl_qos.cluster.feed import Asking, Feed
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.edit.surroundings import Surroundings
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 STANDARD_INPUT: Final = "-"
@@ -94,6 +98,23 @@ class FileSource:
             event
             for event in self._found.events
             if is_about(event, pod) or is_of_node_memory(event, pod.node_name)
+        )
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """The object as it is written, and what the same files say of its owners and its namespace."""
+        from kubectl_qos.cluster.nearby import nearby
+
+        objects = [raw for name, content in self.contents() for raw in plain_objects(content, name)]
+        found = next((raw for raw in objects if is_named(raw, pod)), None)
+        if found is None:
+            raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
+        return nearby(found, objects, pod.namespace)
+
+    def writer(self) -> Writer:
+        """Nobody: files are no cluster. Raises QosError."""
+        raise QosError(
+            f"nothing is sent: {self.title} is no cluster",
+            hint="kubectl qos set -f FILE --write changes the file itself",
         )
 
 

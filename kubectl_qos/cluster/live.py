@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
@@ -28,6 +28,10 @@ from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot
 
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.edit.surroundings import Surroundings
+
 NODES_ONE_BY_ONE: Final = 8
 """Up to so many nodes, their pods are listed node by node instead of all pods of the cluster."""
 
@@ -40,7 +44,7 @@ class LiveSource:
 
     With `only_ranking` what only single pods are explained by is left out: their ids, and what their kubelet
     is configured with. Followed, usage and what cannot be watched are asked for every `refresh_seconds`, 15
-    if that is None.
+    if that is None. Without `may_write` nobody gets a writer: the cluster can only be read.
     """
 
     is_live = True
@@ -54,8 +58,10 @@ class LiveSource:
         known: Known = NOTHING_KNOWN,
         progress: Progress | None = None,
         refresh_seconds: float | None = None,
+        may_write: bool = False,
     ) -> None:
         self._connection = connection
+        self._may_write = may_write
         self._refresh_seconds = refresh_seconds
         self._only_ranking = only_ranking
         self._api = Api(connection, ids=not only_ranking)
@@ -140,6 +146,23 @@ class LiveSource:
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the cluster's events say now; they are kept for an hour by default."""
         return events_of(self._api.answers, pod)
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """The object as the server has it now, its owners, and what limits its namespace."""
+        from kubectl_qos.cluster.surroundings import surroundings_of
+
+        return surroundings_of(self._api.answers, pod)
+
+    def writer(self) -> Writer:
+        """Who changes this cluster. Raises QosError in read-only mode."""
+        if not self._may_write:
+            raise QosError(
+                f"nothing is written: {self.title} is read-only here",
+                hint="by --readonly, or by readonly in the settings, for all contexts or for this one",
+            )
+        from kubectl_qos.cluster.write import Writer
+
+        return Writer(self._connection)
 
     def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
         """The pods asked for, and those that share a node with them."""

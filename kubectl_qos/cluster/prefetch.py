@@ -66,6 +66,11 @@ class Later(Generic[T]):
         """Wait for the value, but no longer than this."""
         self._thread.join(seconds)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the value, or the error, is there."""
+        return not self._thread.is_alive()
+
     def result(self) -> T:
         """The value, waited for. Raises what computing it raised."""
         while self._thread.is_alive():

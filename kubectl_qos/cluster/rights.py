@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kubectl_qos.cluster.access.connection import Connection, unreachable
+from kubectl_qos.cluster.access.connection import REVIEWS, Connection, unreachable
 from kubectl_qos.cluster.answers import unreadable
 from kubectl_qos.cluster.prefetch import side_by_side
 from kubectl_qos.cluster.refusals import MOST_RETRIES, refusal, retry_after
@@ -22,7 +22,6 @@ from kubectl_qos.k8s.rights import Right, Verdict
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 AT_ONCE: Final = 8
 """So many reviews are under way at a time, fewer than the connections that are kept."""
 

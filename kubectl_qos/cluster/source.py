@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.edit.surroundings import Surroundings
 
 
 class Source(Protocol):
@@ -50,3 +54,12 @@ class Source(Protocol):
 
         Raises QosError where that cannot be had.
         """
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """The object behind a pod, its owners, and what limits its namespace; what is missing says so itself.
+
+        Raises QosError where the object itself cannot be had.
+        """
+
+    def writer(self) -> Writer:
+        """Who changes this cluster. Raises QosError where nothing may or can be changed."""

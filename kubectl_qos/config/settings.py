@@ -131,6 +131,22 @@ def read_settings(path: Path | None, known: Known) -> Settings:
     return Settings(**found)
 
 
+def read_write_settings(path: Path | None) -> Settings:
+    """What a file says about writing, all else at its default: commands need no more, and know no themes.
+
+    Raises InputError for what of that cannot be used.
+    """
+    document = None if path is None else read_document(path)
+    if document is None:
+        return Settings()
+    entries = document.entries("setting")
+    readonly, contexts = entries.get("readonly"), entries.get("contexts")
+    return Settings(
+        readonly=readonly is not None and not readonly.is_empty and readonly.flag(),
+        contexts=_NOTHING if contexts is None or contexts.is_empty else _contexts(contexts),
+    )
+
+
 def _columns(value: Value, known: Collection[str]) -> tuple[str, ...]:
     found: list[str] = []
     for item in value.items():

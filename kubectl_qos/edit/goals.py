@@ -1,9 +1,13 @@
-"""The edits that give a pod another QoS class, as few of them as do it."""
+"""What a goal of a person takes in edits, and the edits that give a pod another QoS class: as few as do it.
+
+Not here: goals about the kill order (rank_goals.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current
@@ -16,15 +20,53 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class
 _RESOURCES: Final = (CPU, MEMORY)
 
 
+class WhyNot(StrEnum):
+    """Why no memory request reaches a goal."""
+
+    NO_CAPACITY = "the node's memory is not known"
+    NO_PROCESSES = "the pod has no processes on a node"
+    NO_USAGE = "the pod's usage is not known, that of others is"
+    OTHER_NOT_THERE = "the other pod is not on that node"
+    OTHER_HAS_NO_PROCESSES = "the other pod has no processes there"
+    TOO_FEW_PODS = "the node has not so many pods that can be killed"
+    CRITICAL = "the value of critical pods is fixed"
+    GUARANTEED = "the value of Guaranteed pods is fixed"
+    BEYOND_BURSTABLE = "no Burstable container is spared that much"
+    BEYOND_GUARANTEED = "not even a Guaranteed pod is spared that much"
+    RESTRICTED = "containerd sets nothing below its own value"
+    NOT_BY_REQUESTS = "requests do not count here"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What stands in the way of a goal, with its numbers.
+
+    Attributes:
+        why: what it is.
+        container: which one it is about, empty for the whole pod.
+        needed: the highest oom_score_adj with which that container would be killed late enough.
+        least: the least that it can have.
+        ranked: how many pods of the node have a rank.
+    """
+
+    why: WhyNot
+    container: str = ""
+    needed: int | None = None
+    least: int | None = None
+    ranked: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The edits towards a class; `to_choose` are the steps of which only a person knows the number.
+    """The edits towards a goal; `to_choose` are the steps of which only a person knows the number.
 
-    Where nothing is left to choose, the edits reach the class, and none of them can be left out.
+    Where nothing is left to choose and nothing stands in the way (`obstacle`), the edits reach the goal, and
+    none of them can be left out.
     """
 
     edits: tuple[Edit, ...]
-    to_choose: tuple[Step, ...]
+    to_choose: tuple[Step, ...] = ()
+    obstacle: Obstacle | None = None
 
 
 def goal(pod: Pod, target: QosClass, release: Release) -> Goal:

@@ -46,6 +46,8 @@ def patch_of(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
 def manifest_of(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """The whole object with the edits made and without what only a server fills in.
 
+    A pod that a server has seen names its node because the scheduler chose it; made anew it is chosen again.
+
     Args:
         raw: the object as the file or the server has it.
         pod: the same, decoded; for workloads its template.
@@ -58,6 +60,8 @@ def manifest_of(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict
     manifest.pop("status", None)
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
+        if pod.kind == "Pod" and metadata.get("uid"):
+            manifest["spec"].pop("nodeName", None)
         for name in _SERVER_FIELDS:
             metadata.pop(name, None)
     return manifest

@@ -14,6 +14,7 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
@@ -90,18 +91,14 @@ def preview(
         usage: memory by pod, for the ranks.
     """
     edits = effective(pod, edits)
-    changed = _as_new(apply(pod, edits)) if edits else pod
+    changed = as_new(apply(pod, edits)) if edits else pod
     before = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     after = predict(changed, setup.node, kubelet=setup.kubelet, release=setup.release)
     key = (pod.namespace, pod.name)
-    others = [
-        default_pod(one, setup.release)
-        for one in neighbours
-        if (one.namespace, one.name) != key or one.kind != pod.kind
-    ]
+    others = others_of(pod, neighbours, setup.release)
     ranking_before = rank_node([before.pod, *others], setup.node, setup.release, usage)
     ranking_after = rank_node([after.pod, *others], setup.node, setup.release, usage)
-    refused = resize_refusals(before.pod, after.pod, setup.release, setup.node.status_allocatable)
+    refused = resize_refusals(before.pod, after.pod, setup.release, setup.node)
     in_place = landing(pod, before, refused) is Landing.IN_PLACE
     return Preview(
         effects=effects_of([(before, after)], ranking_before, ranking_after)[0],
@@ -118,6 +115,16 @@ def preview(
 _DONE = Outcome(Answer.ACTUATED)
 
 
+def others_of(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:
+    """The neighbours of a pod without the pod itself, defaulted."""
+    key = (pod.namespace, pod.name)
+    return [
+        default_pod(one, release)
+        for one in neighbours
+        if (one.namespace, one.name) != key or one.kind != pod.kind
+    ]
+
+
 def landing(pod: Pod, before: Prediction, refused: Sequence[Refusal]) -> Landing:
     """How the change can take effect, in place unless a server would refuse the resize."""
     if pod.kind == "Job":
@@ -129,7 +136,7 @@ def landing(pod: Pod, before: Prediction, refused: Sequence[Refusal]) -> Landing
     return Landing.RECREATE if refused else Landing.IN_PLACE
 
 
-def _as_new(pod: Pod) -> Pod:
+def as_new(pod: Pod) -> Pod:
     """The pod without a stored class: created anew, the server computes it from the spec."""
     status = msgspec.structs.replace(pod.status, qos_class="")
     return msgspec.structs.replace(pod, status=status)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, PodTemplate, convert
+from kubectl_qos.k8s.priority import with_system_priority
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ def pod_of_workload(kind: str, raw: Mapping[str, Any]) -> Pod:
     named = msgspec.structs.replace(
         template.metadata, name=metadata.name, namespace=metadata.namespace, uid=""
     )
-    return Pod(kind=kind, metadata=named, spec=template.spec)
+    return with_system_priority(Pod(kind=kind, metadata=named, spec=template.spec))
 
 
 def template_path(kind: str) -> tuple[str, ...]:

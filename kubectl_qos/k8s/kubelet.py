@@ -114,6 +114,7 @@ class Node:
 
     `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; it is
     not status.allocatable, which has the eviction threshold taken off as well. None is unknown.
+    `declared_features` is status.declaredFeatures, what the kubelet says it supports (1.36 and later).
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     """
 
@@ -124,6 +125,7 @@ class Node:
     allocatable_cpu_milli: int | None = None
     status_allocatable: ResourceList = EMPTY_RESOURCES
     capacity: ResourceList = EMPTY_RESOURCES
+    declared_features: tuple[str, ...] | None = None
     page_size_bytes: int = DEFAULT_PAGE_SIZE
     hugepage_sizes: tuple[str, ...] = ()
     cgroup_version: int = 2
@@ -190,6 +192,7 @@ def node_of(found: NodeObject, kubelet: Kubelet) -> Node:
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,
         capacity=capacity,
+        declared_features=found.status.declared_features or (),
         hugepage_sizes=tuple(_hugepage_sizes(capacity)),
         kubelet_version=info.kubelet_version or "1.36",
         runtime=info.container_runtime_version or "containerd",

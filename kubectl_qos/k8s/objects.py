@@ -348,6 +348,7 @@ class NodeStatus(_Object, frozen=True):
     allocatable: ResourceList | None = None
     conditions: tuple[Condition, ...] | None = None
     node_info: NodeSystemInfo = NodeSystemInfo()
+    declared_features: tuple[str, ...] | None = None
 
 
 class NodeObject(_Object, frozen=True):

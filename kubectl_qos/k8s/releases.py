@@ -65,6 +65,7 @@ class Change(StrEnum):
     RESIZE_OF_POD_LEVEL = "pods with pod-level resources may be resized, if the gate is on"
     INIT_RESIZE_NAMES_PATH = "a refused resize of an init container names its place"
     RESIZE_CHECKED_AGAINST_NODE = "a server refuses a resize beyond the node's allocatable"
+    RESIZE_NEEDS_DECLARED_FEATURES = "a server refuses a resize that the node does not say it supports"
     RESIZE_BEYOND_NODE_IS_INFEASIBLE = "a resize beyond the whole node is Infeasible, not Deferred"
     MEMORY_LIMIT_ONLY_GROWS = "a memory limit does not shrink or appear without a restart"
     CGROUP_V1_IS_REFUSED = "a kubelet starts on cgroup v1 only with failCgroupV1 false"
@@ -125,6 +126,9 @@ _CHANGES: Final[Mapping[Change, _Span]] = {
     Change.RESIZE_OF_POD_LEVEL: _Span(35, "pkg/apis/core/validation/validation.go"),
     Change.INIT_RESIZE_NAMES_PATH: _Span(36, "pkg/apis/core/validation/validation.go"),
     Change.RESIZE_CHECKED_AGAINST_NODE: _Span(36, "plugin/pkg/admission/podresize/admission.go"),
+    Change.RESIZE_NEEDS_DECLARED_FEATURES: _Span(
+        36, "plugin/pkg/admission/nodedeclaredfeatures/admission.go"
+    ),
     Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: _Span(33, "pkg/kubelet/allocation", last=35),
     Change.MEMORY_LIMIT_ONLY_GROWS: _Span(33, "pkg/apis/core/validation/validation.go", last=33),
     Change.CGROUP_V1_IS_REFUSED: _Span(35, "pkg/kubelet/apis/config/v1beta1/defaults.go (failCgroupV1)"),

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import UnknownFact
 from kubectl_qos.k8s.int64 import truncating_div, wrap
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod
+from kubectl_qos.k8s.priority import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import aggregate_requests, has_pod_level_requests, is_sidecar
@@ -24,9 +25,6 @@ BEST_EFFORT_ADJ: Final = 1000
 SANDBOX_ADJ: Final = -998
 KUBELET_ADJ: Final = -999
 LOWEST_BURSTABLE_ADJ: Final = 1000 + GUARANTEED_ADJ
-
-SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
-SYSTEM_NODE_CRITICAL: Final = "system-node-critical"
 
 
 def is_static(pod: Pod) -> bool:

@@ -1,8 +1,9 @@
 """What may change in place: the refusals of the resize subresource, and what the node makes of a resize.
 
-Sources: pkg/apis/core/validation/validation.go (ValidatePodResize), pkg/kubelet/allocation
-(allocation_manager.go), pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The
-sentences are the server's and the kubelet's own. Not here: sending a resize (cluster/).
+Sources: pkg/apis/core/validation/validation.go (ValidatePodResize), plugin/pkg/admission/podresize and
+nodedeclaredfeatures (admission.go), pkg/kubelet/allocation (allocation_manager.go),
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The sentences are the server's and
+the kubelet's own. Not here: sending a resize (cluster/).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import Node, NodeSetup
 from kubectl_qos.k8s.objects import (
     CPU,
     EMPTY_RESOURCES,
@@ -34,17 +35,32 @@ _MUTABLE: Final = "only cpu and memory resources are mutable"
 _Requirements = ResourceRequirements | None
 
 
-def resize_refusals(
-    old: Pod, new: Pod, release: Release, allocatable: ResourceList = EMPTY_RESOURCES
-) -> list[Refusal]:
+def resize_refusals(old: Pod, new: Pod, release: Release, node: Node | None = None) -> list[Refusal]:
     """Why a server would refuse to change one pod into the other in place; empty where it would not.
 
     Args:
         old: the pod as stored, with its status.
         new: the same pod with other resources, defaulted as a server would.
         release: the server's.
-        allocatable: status.allocatable of the pod's node, which servers from 1.36 on look at.
+        node: the pod's, which servers from 1.36 on look at.
     """
+    found = invalid_resize(old, new, release)
+    return found or (list(beyond_node(old, new, release, node)) if node is not None else [])
+
+
+def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Refusal]:
+    """What of a valid resize this node does not do, which admission refuses after LimitRanges did."""
+    if node.declared_features is not None and release.has(Change.RESIZE_NEEDS_DECLARED_FEATURES):
+        features = [one for one in _needed_features(old, new, release) if one not in node.declared_features]
+        if features:
+            sentence = f'which are not available on node "{node.name}"'
+            yield Refusal("", f"pod update requires features {', '.join(features)} {sentence}")
+    if release.has(Change.RESIZE_CHECKED_AGAINST_NODE):
+        yield from _beyond_allocatable(new, release, node.status_allocatable)
+
+
+def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
+    """What validation refuses: the object and the two states of it alone decide."""
     unavailable = _unavailable(release)
     if unavailable:
         return [Refusal("", unavailable)]
@@ -66,10 +82,12 @@ def resize_refusals(
             sentence = f"Forbidden: resize of pods with pod-level resources is forbidden when {gate}"
             return [*found, Refusal("", sentence)]
         found += _pod_level(old.spec.resources, new.spec.resources)
-    found += _containers(old, new, release)
-    if not found and release.has(Change.RESIZE_CHECKED_AGAINST_NODE):
-        found += _beyond_allocatable(new, release, allocatable)
-    return found
+    return [*found, *_containers(old, new, release)]
+
+
+def resize_is_unknown(release: Release) -> bool:
+    """Whether a server of this release, with its gates, has no resize subresource at all."""
+    return bool(_unavailable(release))
 
 
 def restarting(old: Pod, new: Pod) -> list[str]:
@@ -140,6 +158,18 @@ def _runs_where_unsupported(pod: Pod) -> bool:
         if state is not None and state.terminated is None and state.waiting is None:
             return status.resources is None
     return False
+
+
+def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
+    """k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize, in the order of names."""
+    if old.spec.resources != new.spec.resources:
+        yield Gate.IN_PLACE_RESIZE_POD_LEVEL.value
+    if any(
+        before.resources != after.resources
+        for before, after in zip(old.init_containers, new.init_containers, strict=True)
+        if not is_sidecar(before, release)
+    ):
+        yield Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value
 
 
 def _beyond_allocatable(new: Pod, release: Release, allocatable: ResourceList) -> Iterator[Refusal]:

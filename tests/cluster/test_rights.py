@@ -10,10 +10,12 @@ from contextlib import suppress
 
 import pytest
 
+from kubectl_qos.cluster.access.connection import REVIEWS
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.rights import AT_ONCE, REVIEWS, ask
+from kubectl_qos.cluster.rights import AT_ONCE, ask
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.errors import ApiError, ServerUnreachable
+from kubectl_qos.edit.request import request_of
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, path_of
 from kubectl_qos.k8s.rights import TIERS, Granted, Right, Verdict
 from kubectl_qos.k8s.snapshot import Scope
@@ -187,8 +189,9 @@ def used_right(request: Request) -> str:
     """The right that a request takes."""
     match = _PATH.match(request.path)
     assert match is not None, request.path
-    assert request.method == "GET"
-    verb = "get" if match["name"] else "watch" if "watch" in request.query else "list"
+    verb = {"PATCH": "patch", "GET": "get"}[request.method]
+    if not match["name"]:
+        verb = "watch" if "watch" in request.query else "list"
     return f"{verb} {Right('', match['resource'], match['group'] or '', match['subresource'] or '').target}"
 
 
@@ -201,7 +204,7 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
         metrics=[],
     )
     objects.others = {
-        path_of(kind, "shop", "x"): {"metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
+        path_of(kind, "shop", "x"): {"kind": kind, "metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
         for kind in WORKLOADS
     }
     server = serve(objects)
@@ -213,10 +216,18 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
                 source.raw(found)
                 with suppress(ApiError):
                     source.events(found)
-    source.pod("shop", "of-worker-0")
+                with suppress(QosError):
+                    source.surroundings(found)
+    writer = LiveSource(connection, may_write=True).writer()
     for kind in WORKLOADS:
-        source.raw(source.workload(kind, "shop", "x"))
+        found = source.workload(kind, "shop", "x")
+        with suppress(QosError):
+            writer.rehearse(request_of(source.raw(found), found, (), in_place=False))
+    of_worker = source.pod("shop", "of-worker-0")
+    with suppress(QosError):
+        writer.rehearse(request_of(source.raw(of_worker), of_worker, (), in_place=True))
     used = {used_right(request) for request in server.requests if request.path != "/version"}
-    assert len(used) > 9
-    assert used <= {f"{right.verb} {right.target}" for right in RIGHTS}
+    assert len(used) > 24
+    # Of a Job nobody is granted it: no way (edit/landing.py) leads to its template.
+    assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}
     assert REVIEWS not in server.paths()

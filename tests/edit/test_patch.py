@@ -14,7 +14,7 @@ from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
 from kubectl_qos.edit.patch import edited, kubectl_command, manifest_of, patch_of
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_of_workload
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 
 RAW: dict[str, Any] = yaml.safe_load(
@@ -162,3 +162,14 @@ def test_the_command_to_apply_it_by_hand() -> None:
     assert kubectl_command(POD, in_place=True) == (
         "kubectl patch pod web -n shop --subresource resize --patch-file FILE"
     )
+
+
+def test_a_pod_made_anew_is_scheduled_anew() -> None:
+    raw = {
+        "kind": "Pod",
+        "metadata": {"name": "web", "uid": "u"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "app"}]},
+    }
+    assert "nodeName" not in manifest_of(raw, convert(raw, Pod), [])["spec"]
+    del raw["metadata"]["uid"]  # type: ignore[attr-defined]
+    assert manifest_of(raw, convert(raw, Pod), [])["spec"]["nodeName"] == "n1", "somebody wrote it"

@@ -81,9 +81,7 @@ def real_node() -> NodeObject:
 @pytest.mark.parametrize(("before", "body", "answer"), exchanges())
 def test_a_real_server_said_the_same(before: dict[str, Any], body: dict[str, Any], answer: Any) -> None:
     old = convert(before, Pod)
-    allocatable = real_node().status.allocatable
-    assert allocatable is not None
-    found = resize_refusals(old, changed(old, body), R136, allocatable)
+    found = resize_refusals(old, changed(old, body), R136, node_of(real_node(), Kubelet()))
     assert (", ".join(map(str, found)) or None) == said(answer)
 
 

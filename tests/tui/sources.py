@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.feed import Asking, Feed
+from kubectl_qos.edit.surroundings import Surroundings
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
@@ -20,6 +21,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
+from tests.tui.writers import ScriptedWriter, around
 
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
 
@@ -45,6 +47,12 @@ class ScriptedSource:
         self.told_about: list[Pod] = []
         self.hold_events = threading.Event()
         self.hold_events.set()
+        self.around: QosError | Callable[[Pod], Surroundings] = around
+        self.looked_around: list[Pod] = []
+        self.hold_around = threading.Event()
+        self.hold_around.set()
+        self.scripted = ScriptedWriter()
+        self.unwritable: QosError | None = None
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
@@ -78,6 +86,21 @@ class ScriptedSource:
         if isinstance(told, QosError):
             raise told
         return told
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """What the test says; with `hold_around` cleared, not before it is set."""
+        self.looked_around.append(pod)
+        answer = self.around
+        assert self.hold_around.wait(10)
+        if isinstance(answer, QosError):
+            raise answer
+        return answer(pod)
+
+    def writer(self) -> ScriptedWriter:
+        """The scripted one, unless the test says that there is none."""
+        if self.unwritable is not None:
+            raise self.unwritable
+        return self.scripted
 
     def later(self, seconds: int) -> None:
         """Time passes."""

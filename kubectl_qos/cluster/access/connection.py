@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
@@ -27,8 +27,10 @@ from kubectl_qos.errors import QosError, ServerUnreachable
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 
-__all__ = ["Connection", "ConnectionOptions", "connect", "unreachable"]
+__all__ = ["REVIEWS", "Connection", "ConnectionOptions", "connect", "unreachable"]
 
+REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+"""Where a server is asked what somebody may do; nothing is kept of it."""
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 60.0
 _NO_TIME_SECONDS: Final = 0.005
@@ -79,8 +81,9 @@ class Connection:
     ) -> BaseHTTPResponse:
         """The server's response with its body unread. Raises ServerUnreachable where there is none.
 
-        Credentials that the server does not take (401) are renewed once, if they can be, and the request is
-        sent again.
+        Nothing that changes a cluster can be sent: only GET, and POST of an access review, which is a
+        question. Credentials that the server does not take (401) are renewed once, if they can be, and the
+        request is sent again.
 
         Args:
             method: the HTTP method.
@@ -92,8 +95,35 @@ class Connection:
             read_seconds: how long a silence of the server is borne.
             is_watch: the body ends when it will, so the request timeout counts until the answer begins.
         """
-        url = self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+        if method != "GET" and (method, path) != ("POST", REVIEWS):
+            raise QosError(f"{method} {path} is not sent: it is no question")
         headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
+        url = self._url(path, query)
+        return self._answered(method, url, headers, body, read_seconds=read_seconds, is_watch=is_watch)
+
+    def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
+        """The server's response to a change; called by access/changing.py alone.
+
+        Sent once, and again only where credentials are not taken (401), which happens before anything else.
+        Raises ServerUnreachable, whose `may_have_arrived` says whether some of the request left.
+        """
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        return self._answered("PATCH", self._url(path, query), headers, body)
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+
+    def _answered(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        read_seconds: float | None = None,
+        is_watch: bool = False,
+    ) -> BaseHTTPResponse:
+        """The response, with credentials that are taken if there are any."""
         deadline = self.deadline()
         silence = read_seconds or self._request_seconds or READ_SECONDS
         authorization = self._credentials.authorization()
@@ -130,20 +160,24 @@ class Connection:
         headers.update(more)
         if authorization:
             headers["Authorization"] = authorization
+        leaving = None if body is None else _Leaving(body)
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         try:
             return self._current_pool().request(
                 method,
                 url,
                 headers=headers,
-                body=body,
+                body=leaving,
                 preload_content=False,
                 retries=False,
                 timeout=_timeout(deadline, silence),
             )
         except (HTTPError, OSError) as error:
-            if deadline is not None and deadline - time.monotonic() < _NO_TIME_SECONDS:
-                raise timed_out("exceeded while awaiting headers") from error
-            raise unreachable(error, self.server) from error
+            late = deadline is not None and deadline - time.monotonic() < _NO_TIME_SECONDS
+            why = timed_out("exceeded while awaiting headers") if late else unreachable(error, self.server)
+            why.may_have_arrived = leaving is not None and leaving.has_begun
+            raise why from error
 
     def _is_renewed(self, refused: str, response: BaseHTTPResponse) -> bool:
         try:
@@ -165,6 +199,21 @@ class Connection:
         context = tls_context(self._cluster, self._pair) if _is_secure(self._base) else None
         name, proxy = self._cluster.get("tls-server-name"), self._cluster.get("proxy-url")
         return pool(self._base, context, server_name=name, proxy=proxy)
+
+
+class _Leaving:
+    """A body that knows whether any of it left: without its body no server acts on a request.
+
+    It is taken after there is a connection, and after the headers were sent.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.has_begun = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.has_begun = True
+        yield self._body
 
 
 def connect(options: ConnectionOptions) -> Connection:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.access import connection
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.errors import QosError, ServerUnreachable
 from tests.cluster import certificates
@@ -309,11 +309,13 @@ def test_an_answer_that_is_no_http(connect_to: ConnectTo) -> None:
 def test_a_body_and_its_type(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(lambda _: Answer(body=b"{}"))
     connection = connect_to(server)
-    connection.request("PATCH", "/x", {"dryRun": "All"}, body=b"[]", content_type="text/x").read()
+    connection.request("POST", REVIEWS, {"a": "b"}, body=b"[]", content_type="text/x").read()
     connection.request("GET", "/x", accept="text/y").read()
     sent, plain = server.requests
-    assert (sent.method, sent.query, sent.body) == ("PATCH", {"dryRun": "All"}, b"[]")
+    assert (sent.method, sent.query, sent.body) == ("POST", {"a": "b"}, b"[]")
     assert (sent.headers["content-type"], plain.headers["accept"]) == ("text/x", "text/y")
+    assert sent.headers["content-length"] == "2"
+    assert "transfer-encoding" not in sent.headers
     assert "content-type" not in plain.headers
 
 

@@ -93,7 +93,7 @@ def test_a_refused_token_is_replaced_once(server: HttpsServer, connect_to: Conne
     code = gives(token="=['revoked', 'admin'][count > 1]")
     connection = connect_to(server, user=plugin(tmp_path, code))
     for _ in range(2):
-        response = connection.request("POST", "/version", body=b"{}", content_type="text/x")
+        response = connection.patch("/version", {}, b"{}", "text/x")
         assert response.status == 200
         response.drain_conn()
     assert sent(server) == ["revoked", "admin", "admin"]

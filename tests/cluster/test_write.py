@@ -1,0 +1,323 @@
+"""Changing a cluster: rehearsed first, sent once, put down before and after; and followed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.write import Stale, Writer
+from kubectl_qos.edit.change import Edit, Side
+from kubectl_qos.edit.following import pod_in
+from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.edit.progress import Stage
+from kubectl_qos.edit.request import Request, request_of
+from kubectl_qos.edit.undo import undo_edits
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.quantity import Quantity
+from tests.cluster.changing_server import ChangingServer, Fault, workload
+from tests.cluster.cluster_objects import pod
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer
+from tests.cluster.https_server import Request as Sent
+from tests.cluster.replay import answer_of, recorded
+from tests.cluster.serving import Serve
+
+RESOURCES = {"requests": {"memory": "64Mi"}, "limits": {"memory": "128Mi"}}
+
+
+class Notes:
+    """A journal in memory: every state that was put down, in order."""
+
+    def __init__(self) -> None:
+        self.put_down: list[Entry] = []
+
+    def put(self, entry: Entry) -> None:
+        self.put_down.append(entry)
+
+    @property
+    def states(self) -> list[State]:
+        return [entry.state for entry in self.put_down]
+
+
+def memory(text: str | None, side: Side = Side.REQUESTS, owner: str = "app") -> Edit:
+    return Edit(owner, side, "memory", None if text is None else Quantity.parse(text))
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    return workload("Deployment", "web", RESOURCES, replicas=2, **spec)
+
+
+def deployment_request(server: ChangingServer, *edits: Edit) -> Request:
+    raw = server.find("Deployment", "web")
+    return request_of(raw, pod_of_workload("Deployment", raw), edits or [memory("96Mi")], in_place=False)
+
+
+def resize_request(server: ChangingServer, *edits: Edit) -> Request:
+    raw = server.find("Pod", "web-1")
+    return request_of(raw, convert(raw, Pod), edits or [memory("96Mi")], in_place=True)
+
+
+def serving(**objects: Any) -> ChangingServer:
+    objects = objects or {
+        "workloads": [deployment()],
+        "pods": [pod("web-1", request="64Mi", limit="128Mi")],
+    }
+    return ChangingServer(**objects)
+
+
+def now_in(server: ChangingServer, kind: str, name: str) -> Any:
+    spec = server.find(kind, name)["spec"]
+    return (spec if kind == "Pod" else spec["template"]["spec"])["containers"][0]["resources"]
+
+
+def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo) -> None:
+    server, notes = serving(), Notes()
+    server.warnings = ['would violate \\"restricted\\"', "two"]
+    writer = Writer(connect_to(serve(server)))
+    before = server.find("Deployment", "web")
+    rehearsed = writer.rehearse(deployment_request(server))
+    assert server.find("Deployment", "web") == before
+    assert rehearsed.warnings == ('would violate "restricted"', "two")
+    assert rehearsed.stored == (memory("96Mi"),)
+    assert rehearsed.raw["metadata"]["generation"] == 2
+    written = writer.write(rehearsed, notes)
+    assert now_in(server, "Deployment", "web")["requests"] == {"memory": "96Mi"}
+    assert written.raw == server.find("Deployment", "web")
+    assert notes.states == [State.SENT, State.DONE]
+    assert written.entry == notes.put_down[-1]
+    entry = written.entry
+    assert (entry.context, entry.server) == (writer.context, writer.server)
+    assert (entry.kind, entry.namespace, entry.name, entry.subresource) == ("Deployment", "shop", "web", "")
+    assert (entry.before, entry.after) == ((memory("64Mi"),), (memory("96Mi"),))
+    assert notes.put_down[0] == replace(entry, state=State.SENT)
+    dry, real = server.patches
+    assert dry.query == {"dryRun": "All", "fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
+    assert real.query == {"fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
+    assert dry.body == real.body
+    assert json.loads(real.body) == {
+        "metadata": {"uid": "uid-of-web", "resourceVersion": "500"},
+        "spec": {
+            "template": {
+                "spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "96Mi"}}}]}
+            }
+        },
+    }
+
+
+def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
+    server, notes = serving(), Notes()
+    writer = Writer(connect_to(serve(server)))
+    written = writer.write(writer.rehearse(resize_request(server)), notes, undoes="earlier")
+    assert {request.path for request in server.patches} == {"/api/v1/namespaces/shop/pods/web-1/resize"}
+    assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
+    assert (written.entry.subresource, written.entry.undoes) == ("resize", "earlier")
+    assert writer.progress(written).stage is Stage.WAITING
+    server.delete("Pod", "web-1")
+    assert writer.progress(written).stage is Stage.GONE
+
+
+def test_each_entry_sorts_after_the_one_before(serve: Serve, connect_to: ConnectTo) -> None:
+    server, notes = serving(), Notes()
+    writer = Writer(connect_to(serve(server)))
+    for text in ("65Mi", "66Mi", "67Mi"):
+        writer.write(writer.rehearse(resize_request(server, memory(text))), notes)
+    ids = list(dict.fromkeys(entry.id for entry in notes.put_down))
+    assert ids == sorted(ids)
+    assert len(ids) == 3
+
+
+def test_what_has_moved_on_elsewhere_is_rehearsed_as_it_is_now(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    writer = Writer(connect_to(serve(server)))
+    request = deployment_request(server)
+    server.edit("Deployment", "web", {"spec": {"replicas": 5}})
+    rehearsed = writer.rehearse(request)
+    assert (
+        rehearsed.request.resource_version == server.find("Deployment", "web")["metadata"]["resourceVersion"]
+    )
+    assert rehearsed.request.resource_version != request.resource_version
+    writer.write(rehearsed, Notes())
+    assert server.find("Deployment", "web")["spec"]["replicas"] == 5
+
+
+def test_values_that_somebody_changed_are_three(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    writer = Writer(connect_to(serve(server)))
+    request = resize_request(server)
+    server.edit("Pod", "web-1", {"spec": {"containers": [{"name": "app", **_requests("80Mi")}]}})
+    with pytest.raises(Stale, match="pod/web-1 was changed by someone else") as caught:
+        writer.rehearse(request)
+    (conflict,) = caught.value.conflicts
+    assert list(map(str, (conflict.before, conflict.ours, conflict.theirs))) == ["64Mi", "96Mi", "80Mi"]
+    assert server.patches == []
+
+
+def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    writer = Writer(connect_to(serve(server)))
+    request = deployment_request(server)
+    server.recreate("Deployment", "web")
+    with pytest.raises(Stale, match="another object now: it was deleted and made anew") as caught:
+        writer.rehearse(request)
+    assert caught.value.conflicts == ()
+    assert server.patches == []
+
+
+def test_what_the_server_makes_of_the_values_is_told(serve: Serve, connect_to: ConnectTo) -> None:
+    server, notes = serving(), Notes()
+
+    def webhook(raw: dict[str, Any]) -> None:
+        raw["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "100Mi"
+
+    server.mutate = webhook
+    writer = Writer(connect_to(serve(server)))
+    rehearsed = writer.rehearse(deployment_request(server))
+    assert rehearsed.stored == (memory("100Mi"),)
+    written = writer.write(rehearsed, notes)
+    assert [entry.after for entry in notes.put_down] == [(memory("96Mi"),), (memory("100Mi"),)]
+    raw = server.find("Deployment", "web")
+    assert undo_edits(written.entry, pod_in(written.request, raw)) == (memory("64Mi"),)
+
+
+def test_a_removed_request_is_the_limit(serve: Serve, connect_to: ConnectTo) -> None:
+    server, notes = serving(), Notes()
+    writer = Writer(connect_to(serve(server)))
+    rehearsed = writer.rehearse(resize_request(server, memory(None)))
+    assert rehearsed.stored == (memory("128Mi"),)
+    writer.write(rehearsed, notes)
+    assert notes.put_down[-1].after == (memory("128Mi"),)
+
+
+def test_a_refused_rehearsal_is_no_rehearsal(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    writer = Writer(connect_to(serve(server)))
+    request = resize_request(server, memory(None, Side.LIMITS))
+    with pytest.raises(ApiError, match="resource limits cannot be removed") as caught:
+        writer.rehearse(request)
+    assert (caught.value.status, caught.value.reason) == (422, "Invalid")
+    assert len(server.patches) == 1
+
+
+def test_a_viewer_writes_nothing(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    writer = Writer(connect_to(serve(server), user={"token": "viewer"}))
+    with pytest.raises(ApiError, match='User "viewer" cannot patch resource "pods/resize"') as caught:
+        writer.rehearse(resize_request(server))
+    assert caught.value.status == 403
+
+
+def test_a_dry_run_that_is_done_for_real_is_told(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serving()
+    server.ignores_dry_run = True
+    writer = Writer(connect_to(serve(server)))
+    with pytest.raises(QosError, match="the server did the dry run for real: deployment/web has changed"):
+        writer.rehearse(deployment_request(server))
+    assert len(server.patches) == 1
+
+
+def test_without_leave_there_is_no_writer(serve: Serve, connect_to: ConnectTo) -> None:
+    connection = connect_to(serve(serving()))
+    with pytest.raises(QosError, match="nothing is written: test is read-only here"):
+        LiveSource(connection).writer()
+    assert LiveSource(connection, may_write=True).writer().context == "test"
+
+
+def _requests(text: str) -> dict[str, Any]:
+    return {"resources": {"requests": {"memory": text}}}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deployment-patch-stale-409",
+        "deployment-patch-forbidden-403",
+        "deployment-apply-conflict-409",
+        "job-template-immutable-422",
+        "resize-pod-spec-directly-422",
+        "resize-qos-change-422",
+        "resize-besteffort-to-burstable-422",
+        "resize-limit-below-request-422",
+        "resize-remove-limit-422",
+        "resize-ephemeral-storage-422",
+        "resize-init-403",
+        "resize-pod-level-403",
+        "resize-404",
+        "resize-forbidden-403",
+        "patch-wrong-content-type-415",
+    ],
+)
+def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo, name: str) -> None:
+    exchange = recorded(name)
+    server = serving()
+    notes = Notes()
+    running = serve(server)
+    writer = Writer(connect_to(running))
+    rehearsed = writer.rehearse(resize_request(server))
+    server.fault = lambda _: Fault(applies=False, answer=answer_of(exchange))
+    body = exchange["response"]["body"]
+    said = f"Error from server ({body['reason']}): {body['message']}"
+    with pytest.raises(ApiError) as refused:
+        writer.rehearse(resize_request(server))
+    assert (str(refused.value), refused.value.status) == (said, body["code"])
+    with pytest.raises(ApiError) as refused:
+        writer.write(rehearsed, notes)
+    assert (str(refused.value), refused.value.reason) == (said, body["reason"])
+    assert notes.states == [State.SENT, State.REFUSED]
+    assert notes.put_down[-1].said == said
+    assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
+
+
+@pytest.mark.parametrize(
+    "name", ["deployment-patch-dryrun", "deployment-patch", "resize-ok", "resize-sidecar"]
+)
+def test_recorded_successes(serve: Serve, connect_to: ConnectTo, name: str) -> None:
+    """The recorded object, the recorded answer; a dry run's answer has the version that was read."""
+    exchange = recorded(name)
+    after = exchange["response"]["body"]
+    is_pod = after["kind"] == "Pod"
+    patch = exchange["request"]["body"]
+    spec = patch["spec"] if is_pod else patch["spec"]["template"]["spec"]
+    edits = [
+        Edit(container["name"], Side(side), resource, Quantity.parse(value))
+        for key in ("containers", "initContainers")
+        for container in spec.get(key, ())
+        for side, values in container["resources"].items()
+        for resource, value in values.items()
+    ]
+    before = recorded(
+        "pod-create-sidecar" if "sidecar" in name else "pod-get" if is_pod else "deployment-get"
+    )
+    held = before["response"]["body"]
+
+    def answer(request: Sent) -> Answer:
+        if request.method == "GET":
+            return answer_of(before)
+        body = dict(after)
+        if "dryRun" in request.query:
+            version = held["metadata"]["resourceVersion"]
+            body["metadata"] = after["metadata"] | {"resourceVersion": version}
+        return Answer(200, json.dumps(body).encode())
+
+    writer = Writer(connect_to(serve(answer)))
+    pod_now = convert(held, Pod) if is_pod else pod_of_workload("Deployment", held)
+    request = request_of(held, pod_now, edits, in_place=is_pod)
+    assert request.patch == patch
+    assert request.path == exchange["request"]["path"].partition("?")[0]
+    rehearsed = writer.rehearse(request)
+    assert rehearsed.stored == tuple(edits)
+    notes = Notes()
+    assert writer.write(rehearsed, notes).raw == after
+    assert notes.states == [State.SENT, State.DONE]
+
+
+def test_the_recorded_dry_run_has_the_version_that_was_read() -> None:
+    read = recorded("deployment-get")["response"]["body"]["metadata"]
+    tried = recorded("deployment-patch-dryrun")["response"]["body"]["metadata"]
+    assert read["resourceVersion"] == tried["resourceVersion"]
+    assert read["generation"] + 1 == tried["generation"]

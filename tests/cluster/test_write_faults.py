@@ -1,0 +1,350 @@
+"""A write that goes wrong: nothing is sent twice, and what is known to have happened is said and put down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.write import Rehearsed, Stale, Unsure, Writer
+from kubectl_qos.edit.change import Edit
+from kubectl_qos.edit.journal import State
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from tests.cluster.changing_server import ChangingServer, Fault, once, refusing
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, HttpsServer, Request
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.object_server import status
+from tests.cluster.serving import Serve
+from tests.cluster.test_write import Notes, deployment_request, memory, now_in, resize_request, serving
+
+LOST = "Unable to connect to the server: EOF"
+NOT_KNOWN = "it is not known whether deployment/web was changed: "
+
+
+@dataclass
+class Stage:
+    """A server with a deployment, a change of it that was rehearsed, and a journal."""
+
+    server: ChangingServer
+    running: HttpsServer
+    writer: Writer
+    rehearsed: Rehearsed
+    notes: Notes
+
+    def write(self) -> None:
+        self.writer.write(self.rehearsed, self.notes)
+
+    def unsure(self) -> str:
+        with pytest.raises(Unsure) as caught:
+            self.write()
+        assert self.notes.states == [State.SENT, State.UNKNOWN]
+        assert self.notes.put_down[-1].said == str(caught.value)
+        assert caught.value.entry == self.notes.put_down[-1]
+        assert self.writes == 1
+        return str(caught.value)
+
+    @property
+    def writes(self) -> int:
+        """How many patches came that were no dry runs."""
+        return sum("dryRun" not in request.query for request in self.server.patches)
+
+    @property
+    def memory(self) -> str:
+        return str(now_in(self.server, "Deployment", "web")["requests"]["memory"])
+
+
+@pytest.fixture
+def stage(serve: Serve, connect_to: ConnectTo) -> Stage:
+    return staged(serve, connect_to)
+
+
+def staged(serve: Serve, connect_to: ConnectTo, *edits: Edit) -> Stage:
+    server = serving()
+    running = serve(server)
+    server.stop = running.stop
+    writer = Writer(connect_to(running))
+    return Stage(server, running, writer, writer.rehearse(deployment_request(server, *edits)), Notes())
+
+
+def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
+    stage.server.fault = once(Fault(applies=False))
+    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; looked at since, nothing has changed there so far"
+    assert stage.memory == "64Mi"
+
+
+def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
+    stage.server.fault = once(Fault(applies=True))
+    stage.write()
+    assert stage.notes.states == [State.SENT, State.DONE]
+    assert stage.notes.put_down[-1].said == f"{LOST}; looked at since, it has these values, written by us"
+    assert stage.memory == "96Mi"
+    assert stage.writes == 1
+
+
+@pytest.mark.parametrize("applies", [True, False])
+def test_a_server_that_is_gone_since(stage: Stage, applies: bool) -> None:
+    stage.server.fault = once(Fault(applies=applies, gone=True))
+    said = stage.unsure()
+    assert said.startswith(f"{NOT_KNOWN}{LOST}; looked at since, it cannot be seen: ")
+    assert stage.memory == ("96Mi" if applies else "64Mi")
+
+
+def test_a_server_that_is_gone_before(stage: Stage) -> None:
+    stage.running.stop()
+    with pytest.raises(ServerUnreachable) as caught:
+        stage.write()
+    assert not isinstance(caught.value, Unsure)
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.put_down[-1].said == str(caught.value)
+    assert stage.writes == 0
+
+
+def test_values_of_somebody_else_are_not_taken_for_ours(stage: Stage) -> None:
+    """Lost before it was applied, and then somebody wrote the very same."""
+
+    def meanwhile(request: Request) -> Fault | None:
+        if "dryRun" not in request.query:
+            stage.server.edit("Deployment", "web", stage.rehearsed.request.patch)
+            return Fault(applies=False)
+        return None
+
+    stage.server.fault = meanwhile
+    assert "it has these values, but who wrote them cannot be told" in stage.unsure()
+
+
+def test_another_change_meanwhile(stage: Stage) -> None:
+    def meanwhile(request: Request) -> Fault | None:
+        stage.server.edit("Deployment", "web", {"spec": {"replicas": 7}})
+        return Fault(applies=False)
+
+    stage.server.fault = meanwhile
+    assert "the object has changed, but it does not have these values" in stage.unsure()
+
+
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        ("delete", "deployment/web is not there any more"),
+        ("recreate", "deployment/web is another object now: it was deleted and made anew"),
+    ],
+)
+def test_an_object_that_went_with_the_answer(stage: Stage, happens: str, words: str) -> None:
+    def meanwhile(request: Request) -> Fault | None:
+        getattr(stage.server, happens)("Deployment", "web")
+        return Fault(applies=False)
+
+    stage.server.fault = meanwhile
+    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; {words}"
+
+
+def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo) -> None:
+    stage = staged(serve, connect_to, memory(None))
+    stage.server.fault = once(Fault(applies=True))
+    with pytest.raises(Unsure, match="who wrote them cannot be told"):
+        stage.write()
+    assert stage.notes.states == [State.SENT, State.UNKNOWN]
+
+
+@pytest.mark.parametrize("applies", [True, False])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, b'{"kind": "Deployment"', promised_bytes=500),
+        Answer(200, b"<html>welcome</html>", "text/html"),
+        Answer(200, b'{"kind":"Status","status":"Success"}'),
+        Answer(200, b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","uid":"x"}}'),
+        Answer(200, b""),
+        Answer(500, b"oops", "text/plain"),
+        Answer(502, b"bad gateway", "text/plain"),
+        Answer(503, b"upstream reset", "text/plain", {"Retry-After": "0"}),
+        Answer(504, b"", "text/plain"),
+        Answer(408, b"", "text/plain"),
+    ],
+    ids=["cut off", "html", "status", "other", "empty", "500", "502", "503", "504", "408"],
+)
+def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: bool) -> None:
+    stage.server.fault = once(Fault(applies, answer))
+    if applies:
+        stage.write()
+        assert stage.notes.states == [State.SENT, State.DONE]
+        assert stage.writes == 1
+    else:
+        assert stage.unsure().endswith("; looked at since, nothing has changed there so far")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (status(429, "TooManyRequests", "slow down"), "Error from server (TooManyRequests): slow down"),
+        (status(403, "Forbidden", "no"), "Error from server (Forbidden): no"),
+        (status(422, "Invalid", "bad"), "Error from server (Invalid): bad"),
+        (Answer(307, b"", headers={"Location": "/elsewhere"}), "Error from server"),
+        (Answer(413, b"", "text/plain"), "Error from server"),
+    ],
+    ids=["429", "403", "422", "redirect", "too large"],
+)
+def test_a_refusal_is_final(stage: Stage, answer: Answer, said: str) -> None:
+    stage.server.fault = once(refusing(answer, retry_after="0"))
+    with pytest.raises(ApiError, match="Error from server") as caught:
+        stage.write()
+    assert str(caught.value).startswith(said)
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.writes == 1
+    assert stage.memory == "64Mi"
+
+
+def test_a_refusal_whose_body_breaks_off_is_one(stage: Stage) -> None:
+    stage.server.fault = once(Fault(applies=False, answer=Answer(422, b"{", promised_bytes=50)))
+    with pytest.raises(ApiError) as caught:
+        stage.write()
+    assert caught.value.status == 422
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+
+
+def test_a_retry_after_is_told_and_not_obeyed(stage: Stage) -> None:
+    stage.server.fault = once(refusing(status(429, "TooManyRequests", "slow down"), retry_after="7"))
+    with pytest.raises(ApiError) as caught:
+        stage.write()
+    assert caught.value.retry_after == 7
+    assert stage.writes == 1
+
+
+def test_an_object_that_changed_since_the_rehearsal(stage: Stage) -> None:
+    stage.server.edit("Deployment", "web", {"spec": {"replicas": 3}})
+    with pytest.raises(ApiError, match="the object has been modified") as caught:
+        stage.write()
+    assert caught.value.status == 409
+    assert caught.value.hint.startswith("the values are still what they were")
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.memory == "64Mi"
+
+
+def test_values_that_changed_since_the_rehearsal(stage: Stage) -> None:
+    patch: Any = {"spec": {"template": {"spec": {"containers": [{"name": "app", "resources": {}}]}}}}
+    patch["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"memory": "70Mi"}}
+    stage.server.edit("Deployment", "web", patch)
+    with pytest.raises(Stale, match=r"has been modified.*changed by someone else") as caught:
+        stage.write()
+    (conflict,) = caught.value.conflicts
+    assert [str(conflict.before), str(conflict.ours), str(conflict.theirs)] == ["64Mi", "96Mi", "70Mi"]
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+
+
+def test_an_object_made_anew_since_the_rehearsal(stage: Stage) -> None:
+    stage.server.recreate("Deployment", "web")
+    with pytest.raises(Stale, match="another object now"):
+        stage.write()
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.memory == "64Mi"
+
+
+def test_an_object_deleted_since_the_rehearsal(stage: Stage) -> None:
+    stage.server.delete("Deployment", "web")
+    with pytest.raises(ApiError, match=r'deployments.apps "web" not found') as caught:
+        stage.write()
+    assert caught.value.status == 404
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+
+
+def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
+    """401 comes before anything is done, so what was not taken is sent again with what is."""
+    server = serving()
+    running = serve(server)
+    token = tmp_path / "token"
+    token.write_text("admin")
+    script = tmp_path / "login"
+    credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":'
+    script.write_text(f'#!/bin/sh\nprintf \'{credential}{{"token":"%s"}}}}\' $(cat {token})\n')
+    script.chmod(0o755)
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(script),
+            "interactiveMode": "Never",
+        }
+    }
+    path = write(tmp_path / "config", kubeconfig(running, user=user))
+    writer = Writer(connect(ConnectionOptions(kubeconfig=str(path))))
+    rehearsed = writer.rehearse(deployment_request(server))
+    answers = [Answer(401, b"{}"), None]
+
+    def expired(request: Request) -> Fault | None:
+        answer = answers.pop(0) if answers else None
+        return Fault(applies=False, answer=answer) if answer is not None else None
+
+    server.fault = expired
+    token.write_text("renewed")
+    notes = Notes()
+    writer.write(rehearsed, notes)
+    assert notes.states == [State.SENT, State.DONE]
+    assert [request.body for request in server.patches[1:]] == [server.patches[0].body] * 2
+
+
+def test_credentials_that_cannot_be_had_any_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> str:
+        raise QosError("getting credentials: exec: executable login not found")
+
+    monkeypatch.setattr(type(stage.writer._connection._credentials), "authorization", fails)
+    with pytest.raises(QosError, match="getting credentials") as caught:
+        stage.write()
+    assert not isinstance(caught.value, Unsure)
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.writes == 0
+
+
+def test_a_login_that_is_not_taken(stage: Stage) -> None:
+    stage.server.fault = once(refusing(status(401, "Unauthorized", "Unauthorized")))
+    with pytest.raises(ApiError, match="You must be logged in"):
+        stage.write()
+    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.writes == 1
+
+
+def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
+    server = serving()
+    path = write(tmp_path / "config", kubeconfig(serve(server)))
+    writer = Writer(connect(ConnectionOptions(kubeconfig=str(path), request_timeout="1s")))
+    rehearsed = writer.rehearse(deployment_request(server))
+    notes = Notes()
+    server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=2.5)))
+    with pytest.raises(Unsure, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
+        writer.write(rehearsed, notes)
+    assert notes.states == [State.SENT, State.UNKNOWN]
+
+
+def test_a_program_that_ends_in_between_leaves_what_it_sent(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubectl_qos.cluster.write.change", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stage.write()
+    assert stage.notes.states == [State.SENT]
+
+
+FAULTS: list[Callable[[], Fault]] = [
+    lambda: Fault(applies=False),
+    lambda: Fault(applies=False, answer=Answer(500, b"oops", "text/plain")),
+    lambda: Fault(applies=False, answer=status(422, "Invalid", "bad")),
+    lambda: Fault(applies=False, answer=Answer(200, b"<html>", "text/html")),
+    lambda: Fault(applies=False, answer=Answer(429, headers={"Retry-After": "0"})),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_dry_run_that_fails_is_no_rehearsal(
+    serve: Serve, connect_to: ConnectTo, fault: Callable[[], Fault]
+) -> None:
+    server = serving()
+    server.fault = lambda _: fault()
+    writer = Writer(connect_to(serve(server)))
+    with pytest.raises(QosError):
+        writer.rehearse(resize_request(server))
+    assert len(server.patches) == 1
+    assert "dryRun" in server.patches[0].query

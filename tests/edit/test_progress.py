@@ -1,0 +1,394 @@
+"""Progress: what a real kubelet reported, step by step, and the controllers' own words."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.following import pod_in, progress_of
+from kubectl_qos.edit.progress import Progress, Stage
+from kubectl_qos.edit.request import Request, request_of
+from kubectl_qos.edit.undo import value_now
+from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.quantity import Quantity
+from tests.cluster.changing_server import workload
+
+RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36" / "resize-exchanges.json"
+
+
+@cache
+def rounds() -> dict[str, Any]:
+    return {found["round"]: found for found in json.loads(RECORDED.read_bytes())}
+
+
+def resized(kind: str, name: str) -> tuple[Request, dict[str, Any], dict[str, Any]]:
+    """The recorded request of a pod, the answer to it, and the pod as it was in the end."""
+    found = rounds()[kind]
+    exchange = next(
+        one for one in found["exchanges"] if one["pod"] == name and one["response"]["status"] == 200
+    )
+    body = exchange["request"]["body"]
+    edits = [
+        Edit(owner, Side(side), resource, Quantity.parse(value))
+        for owner, resources in _resources(body["spec"])
+        for side, values in resources.items()
+        for resource, value in values.items()
+    ]
+    answer = {"kind": "Pod", **exchange["response"]["body"]}
+    return (
+        request_of(answer, convert(answer, Pod), edits, in_place=True),
+        answer,
+        {"kind": "Pod", **found["after"][name]["pod"]},
+    )
+
+
+def _resources(spec: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    found = [(one["name"], one["resources"]) for one in containers]
+    return [*found, (POD_LEVEL, spec["resources"])] if "resources" in spec else found
+
+
+DONE = [
+    *(("allowed-1", name) for name in ("rz-bu", "rz-gu", "rz-restart", "rz-two", "rz-side", "rz-pl")),
+    *(("allowed-2", name) for name in ("rz-bu", "rz-restart", "rz-hog", "rz-two")),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), DONE)
+def test_recorded_resizes_that_were_done(kind: str, name: str) -> None:
+    request, answer, after = resized(kind, name)
+    assert progress_of(request, answer, answer).stage is Stage.WAITING
+    assert progress_of(request, answer, after) == Progress(Stage.DONE, settled=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "words"),
+    [
+        ("rz-defer", Stage.DEFERRED, "Node didn't have enough resource: cpu, requested: 1500, used: "),
+        ("rz-hog", Stage.ERROR, "cannot decrease memory limits: [attempting to set pod memory limit"),
+    ],
+)
+def test_recorded_resizes_that_were_not(name: str, stage: Stage, words: str) -> None:
+    request, answer, after = resized("allowed-1", name)
+    found = progress_of(request, answer, after)
+    assert (found.stage, found.settled) == (stage, False)
+    assert found.message.startswith(words)
+
+
+@pytest.mark.parametrize("kind", ["allowed-1", "allowed-2"])
+def test_the_recorded_steps(kind: str) -> None:
+    """Each step of the conditions, put into the pod as it was answered: never done before the end."""
+    stages: dict[str, list[Stage]] = {}
+    for step in rounds()[kind]["condition_history"]:
+        if (kind, step["pod"]) not in {*DONE, ("allowed-1", "rz-hog"), ("allowed-1", "rz-defer")}:
+            continue
+        request, answer, _ = resized(kind, step["pod"])
+        now = copy.deepcopy(answer)
+        others = [one for one in now["status"].get("conditions", ()) if "Resize" not in one["type"]]
+        now["status"]["conditions"] = others + step["conditions"]
+        now["status"]["observedGeneration"] = step["observedGeneration"]
+        now["metadata"]["generation"] = step["generation"]
+        found = progress_of(request, answer, now).stage
+        if found not in stages.setdefault(step["pod"], []):
+            stages[step["pod"]].append(found)
+    assert all(found[0] is Stage.WAITING for found in stages.values())
+    assert all(Stage.DONE not in found for found in stages.values()), "the values were not actual yet"
+    if kind == "allowed-1":
+        assert stages["rz-defer"] == [Stage.WAITING, Stage.DEFERRED]
+        assert stages["rz-hog"] == [Stage.WAITING, Stage.IN_PROGRESS, Stage.ERROR]
+        assert Stage.IN_PROGRESS in stages["rz-bu"]
+
+
+def at(name: str = "rz-bu", kind: str = "allowed-1") -> tuple[Request, dict[str, Any], dict[str, Any]]:
+    request, answer, after = resized(kind, name)
+    return request, answer, copy.deepcopy(after)
+
+
+def test_a_condition_of_an_earlier_version_says_nothing() -> None:
+    request, answer, after = at()
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "no"}
+    for observed, stage in ((2, Stage.DONE), (3, Stage.INFEASIBLE), (None, Stage.INFEASIBLE)):
+        told = pending if observed is None else pending | {"observedGeneration": observed}
+        after["status"]["conditions"] = [told]
+        found = progress_of(request, answer, after)
+        assert found.stage is stage
+        assert found.settled
+    after["status"]["conditions"] = [pending | {"status": "False"}]
+    assert progress_of(request, answer, after).stage is Stage.DONE
+    in_progress = {"type": "PodResizeInProgress", "status": "True"}
+    after["status"]["conditions"] = [in_progress, pending | {"reason": "Deferred"}]
+    assert progress_of(request, answer, after) == Progress(Stage.DEFERRED, settled=False, message="no")
+
+
+@pytest.mark.parametrize(
+    ("said", "stage", "settled"),
+    [
+        ("Proposed", Stage.WAITING, False),
+        ("InProgress", Stage.IN_PROGRESS, False),
+        ("Deferred", Stage.DEFERRED, False),
+        ("Infeasible", Stage.INFEASIBLE, True),
+        ("", Stage.DONE, True),
+    ],
+)
+def test_before_there_were_conditions(said: str, stage: Stage, settled: bool) -> None:
+    request, answer, after = at()
+    del after["status"]["observedGeneration"]
+    after["status"]["conditions"] = []
+    after["status"]["resize"] = said
+    found = progress_of(request, answer, after)
+    assert (found.stage, found.settled) == (stage, settled)
+
+
+def test_what_is_not_observed_is_not_done() -> None:
+    request, answer, after = at()
+    after["status"]["observedGeneration"] = 2
+    assert progress_of(request, answer, after).stage is Stage.WAITING
+
+
+@pytest.mark.parametrize(
+    ("part", "side", "stage"),
+    [
+        ("allocatedResources", None, Stage.WAITING),
+        ("resources", "requests", Stage.IN_PROGRESS),
+        ("resources", "limits", Stage.IN_PROGRESS),
+    ],
+)
+def test_allocated_and_actual_values_decide(part: str, side: str | None, stage: Stage) -> None:
+    request, answer, after = at()
+    status = after["status"]["containerStatuses"][0]
+    values = status[part] if side is None else status[part][side]
+    values["memory"] = "1Mi"
+    assert progress_of(request, answer, after).stage is stage
+    del values["memory"]
+    assert progress_of(request, answer, after).stage is stage
+    if side is not None:
+        status["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+        assert progress_of(request, answer, after).stage is Stage.DONE
+
+
+def test_less_cpu_than_a_cgroup_can_hold() -> None:
+    request, answer, after = at()
+    for raw in (answer := copy.deepcopy(answer), after):
+        raw["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "5m"
+    after["status"]["containerStatuses"][0]["resources"]["limits"]["cpu"] = "10m"
+    assert progress_of(request, answer, after).stage is Stage.DONE
+    after["status"]["containerStatuses"][0]["resources"]["limits"]["cpu"] = "11m"
+    assert progress_of(request, answer, after).stage is Stage.IN_PROGRESS
+
+
+def test_pod_level_values_are_allocated_and_never_read_back() -> None:
+    request, answer, after = at("rz-pl")
+    actual = after["status"]["resources"]["requests"]
+    assert any(
+        Quantity.parse(actual[edit.resource]) != edit.quantity
+        for edit in request.edits
+        if edit.side is Side.REQUESTS
+    )
+    after["status"]["allocatedResources"]["memory"] = "1Mi"
+    assert progress_of(request, answer, after).stage is Stage.WAITING
+
+
+def test_a_pod_on_no_node_starts_with_the_values() -> None:
+    request, answer, after = at()
+    del after["spec"]["nodeName"]
+    after["status"] = {"phase": "Pending"}
+    found = progress_of(request, answer, after)
+    assert (found.stage, found.settled) == (Stage.DONE, True)
+    assert "no node yet" in found.message
+
+
+def test_somebody_else_and_nobody() -> None:
+    request, answer, after = at()
+    other = copy.deepcopy(after)
+    other["spec"]["containers"][0]["resources"]["requests"]["memory"] = "7Mi"
+    assert progress_of(request, answer, other) == Progress(Stage.OVERTAKEN, settled=True)
+    assert progress_of(request, answer, None).stage is Stage.GONE
+    for changes in ({"uid": "other"}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}):
+        gone = progress_of(request, answer, after | {"metadata": after["metadata"] | changes})
+        assert (gone.stage, gone.settled) == (Stage.GONE, True)
+        assert gone.message
+    ended = copy.deepcopy(after)
+    ended["status"]["phase"] = "Failed"
+    assert progress_of(request, answer, ended).message == "the pod has ended: Failed"
+
+
+def rollout(kind: str, status: dict[str, Any], generation: int = 2, **spec: Any) -> Progress:
+    raw = workload(kind, "web", {"requests": {"memory": "96Mi"}}, **spec)
+    raw["metadata"] |= {"uid": "u-1", "generation": generation}
+    raw["status"] = status
+    edit = Edit("app", Side.REQUESTS, "memory", Quantity.parse("96Mi"))
+    request = request_of(raw, pod_of_workload(kind, raw), [edit], in_place=False)
+    assert value_now(pod_in(request, raw), edit) == edit.quantity
+    return progress_of(request, raw, raw)
+
+
+def counted(**counts: int) -> dict[str, Any]:
+    return {"observedGeneration": 2, **counts}
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
+
+
+ROLLING = [
+    ("Deployment", {"observedGeneration": 1, "updatedReplicas": 3}, {"replicas": 3}, 0, 3, "to be observed"),
+    ("Deployment", counted(updatedReplicas=1, replicas=4), {"replicas": 3}, 1, 3, "1 out of 3 new replicas"),
+    (
+        "Deployment",
+        counted(updatedReplicas=3, replicas=4),
+        {"replicas": 3},
+        3,
+        3,
+        "1 old replicas are pending",
+    ),
+    (
+        "Deployment",
+        counted(updatedReplicas=3, replicas=3, availableReplicas=2),
+        {"replicas": 3},
+        3,
+        3,
+        "2 of 3 updated replicas are available",
+    ),
+    ("Deployment", counted(), {}, 0, 1, "0 out of 1 new replicas"),
+    ("StatefulSet", {"observedGeneration": 1}, {"replicas": 3}, 0, 3, "to be observed"),
+    (
+        "StatefulSet",
+        counted(updatedReplicas=1, readyReplicas=3),
+        {"replicas": 3},
+        1,
+        3,
+        "1 out of 3 new pods",
+    ),
+    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=2), {"replicas": 3}, 3, 3, "1 pods to be ready"),
+    (
+        "StatefulSet",
+        counted(updatedReplicas=1, readyReplicas=3),
+        {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
+        1,
+        2,
+        "1 out of 2 new pods",
+    ),
+    (
+        "StatefulSet",
+        counted(updatedReplicas=3, readyReplicas=3) | {"updateRevision": "b", "currentRevision": "a"},
+        {"replicas": 3},
+        3,
+        3,
+        "3 pods at revision b",
+    ),
+    ("DaemonSet", {"observedGeneration": 1, "desiredNumberScheduled": 4}, {}, 0, 4, "to be observed"),
+    (
+        "DaemonSet",
+        counted(desiredNumberScheduled=4, updatedNumberScheduled=1),
+        {},
+        1,
+        4,
+        "1 out of 4 new pods",
+    ),
+    (
+        "DaemonSet",
+        counted(desiredNumberScheduled=4, updatedNumberScheduled=4, numberAvailable=3),
+        {},
+        4,
+        4,
+        "3 of 4 updated pods are available",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "spec", "done", "total", "words"), ROLLING)
+def test_a_rollout_on_its_way(
+    kind: str, status: dict[str, Any], spec: dict[str, Any], done: int, total: int, words: str
+) -> None:
+    found = rollout(kind, status, **spec)
+    assert (found.stage, found.settled, found.done, found.total) == (Stage.ROLLING, False, done, total)
+    assert words in found.message
+
+
+OVER = [
+    ("Deployment", counted(updatedReplicas=3, replicas=3, availableReplicas=3), {"replicas": 3}, 3, 3, ""),
+    ("Deployment", counted(), {"replicas": 0}, 0, 0, ""),
+    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=3), {"replicas": 3}, 3, 3, ""),
+    (
+        "StatefulSet",
+        counted(updatedReplicas=2, readyReplicas=3) | {"updateRevision": "b", "currentRevision": "a"},
+        {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
+        2,
+        2,
+        "pods below the partition 1 keep their values",
+    ),
+    (
+        "StatefulSet",
+        counted(updatedReplicas=1),
+        {"replicas": 3, "updateStrategy": {"type": "OnDelete"}},
+        1,
+        3,
+        "until they are deleted",
+    ),
+    (
+        "DaemonSet",
+        counted(desiredNumberScheduled=4, updatedNumberScheduled=4, numberAvailable=4),
+        {},
+        4,
+        4,
+        "",
+    ),
+    (
+        "DaemonSet",
+        counted(desiredNumberScheduled=4),
+        {"updateStrategy": {"type": "OnDelete"}},
+        0,
+        4,
+        "until they are deleted",
+    ),
+    ("ReplicaSet", counted(replicas=3), {"replicas": 3}, 0, 3, "existing pods keep their values"),
+    ("ReplicationController", counted(replicas=3), {"replicas": 3}, 0, 3, "existing pods keep their values"),
+    ("CronJob", {}, {}, None, None, "the next run has the values"),
+    ("CronJob", {}, {"suspend": True}, None, None, "it is suspended"),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "spec", "done", "total", "words"), OVER)
+def test_a_rollout_that_is_over(
+    kind: str,
+    status: dict[str, Any],
+    spec: dict[str, Any],
+    done: int | None,
+    total: int | None,
+    words: str,
+) -> None:
+    found = rollout(kind, status, **spec)
+    assert (found.stage, found.settled, found.done, found.total) == (Stage.DONE, True, done, total)
+    assert (words in found.message) if words else not found.message
+
+
+def test_rollouts_that_do_not_get_on() -> None:
+    paused = rollout("Deployment", counted(updatedReplicas=0), replicas=3, paused=True)
+    assert (paused.stage, paused.settled) == (Stage.STUCK, True)
+    assert "paused" in paused.message
+    late = condition("Progressing", "False", "ProgressDeadlineExceeded", 'ReplicaSet "web-1" has timed out.')
+    found = rollout("Deployment", counted(updatedReplicas=1, replicas=4) | late, replicas=3)
+    assert (found.stage, found.settled, found.message) == (
+        Stage.STUCK,
+        True,
+        'ReplicaSet "web-1" has timed out.',
+    )
+    assert (found.done, found.total) == (1, 3)
+    # What is said of an earlier version is not said of this one.
+    assert rollout("Deployment", {"observedGeneration": 1} | late, replicas=3).stage is Stage.ROLLING
+    quota = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: most")
+    found = rollout("Deployment", counted(updatedReplicas=1, replicas=3) | quota, replicas=3)
+    assert (found.stage, found.settled, found.message) == (Stage.STUCK, False, "exceeded quota: most")
+
+
+@pytest.mark.parametrize("status", [{"conditions": 7}, {"conditions": [7, {}]}, {"observedGeneration": "2"}])
+def test_odd_objects_break_nothing(status: dict[str, Any]) -> None:
+    for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "CronJob"):
+        assert rollout(kind, status).stage in Stage

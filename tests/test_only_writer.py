@@ -1,0 +1,170 @@
+"""Only cluster/write.py changes a cluster, never without a dry run, never without leave: by the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kubectl_qos
+from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.errors import QosError
+
+ROOT = Path(kubectl_qos.__file__).parent
+MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+CONNECTION, CHANGING, WRITE, RIGHTS = (
+    "cluster/access/connection.py",
+    "cluster/access/changing.py",
+    "cluster/write.py",
+    "cluster/rights.py",
+)
+OIDC = "cluster/access/oidc.py"
+"""Refreshes a login at an identity provider: that is no cluster."""
+POOLS = "cluster/access/pools.py"
+WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Every call with the last part of its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            of = node.func
+            yield (
+                of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else "",
+                node,
+            )
+
+
+def where_called(name: str) -> set[str]:
+    return {module for module, tree in MODULES.items() for found, _ in calls(tree) if found == name}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_modules_are_there() -> None:
+    assert {CONNECTION, CHANGING, WRITE, RIGHTS, OIDC, POOLS} <= MODULES.keys()
+    assert len(MODULES) > 100
+
+
+def test_only_the_sender_patches() -> None:
+    assert where_called("patch") == {CHANGING}
+
+
+def test_only_the_writer_imports_the_sender() -> None:
+    importers = {
+        module
+        for module, tree in MODULES.items()
+        if any(name.startswith("kubectl_qos.cluster.access.changing") for name in imported(tree))
+    }
+    assert importers == {WRITE}
+    assert where_called("change") == {WRITE}
+
+
+def test_only_the_writer_makes_rehearsals_and_writes() -> None:
+    assert where_called("Rehearsed") == {WRITE}
+    assert where_called("Written") == {WRITE}
+    replaced = [
+        call
+        for name, call in calls(MODULES[WRITE])
+        if name == "replace" and isinstance(call.args[0], ast.Name) and call.args[0].id == "rehearsed"
+    ]
+    assert replaced == []
+
+
+def test_every_write_takes_a_rehearsal() -> None:
+    """`change` is called twice: for the dry run, and in `write`, which takes only what that made."""
+    writer = next(
+        node for node in ast.walk(MODULES[WRITE]) if isinstance(node, ast.ClassDef) and node.name == "Writer"
+    )
+    found = {
+        method.name: [
+            ast.unparse(keyword.value)
+            for name, call in calls(method)
+            if name == "change"
+            for keyword in call.keywords
+            if keyword.arg == "dry_run"
+        ]
+        for method in writer.body
+        if isinstance(method, ast.FunctionDef)
+    }
+    assert {name: said for name, said in found.items() if said} == {"rehearse": ["True"], "write": ["False"]}
+    write = next(node for node in writer.body if isinstance(node, ast.FunctionDef) and node.name == "write")
+    first = write.args.args[1]
+    assert first.annotation is not None
+    assert (first.arg, ast.unparse(first.annotation)) == ("rehearsed", "Rehearsed")
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_other_module_names_a_method_that_changes(module: str) -> None:
+    named = {
+        node.value
+        for node in ast.walk(MODULES[module])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in WRITING_METHODS
+    }
+    allowed = {
+        CONNECTION: {"POST", "PATCH"},
+        RIGHTS: {"POST"},
+        OIDC: {"POST"},
+        "edit/request.py": {"PATCH"},
+    }
+    assert named <= allowed.get(module, set())
+
+
+def test_only_the_connection_has_a_pool() -> None:
+    """Whoever talks to a server goes through `Connection`; a login is refreshed at its provider."""
+    importers = {
+        module
+        for module, tree in MODULES.items()
+        if any(
+            name.startswith("urllib3") and name.endswith(("Manager", "request")) for name in imported(tree)
+        )
+    }
+    assert all(module.startswith("cluster/access/") for module in importers)
+    assert where_called("pool") <= {CONNECTION, OIDC}
+
+
+def test_the_sender_of_reviews_posts_nothing_else() -> None:
+    posts = [
+        [ast.unparse(argument) for argument in call.args]
+        for name, call in calls(MODULES[RIGHTS])
+        if name == "request"
+    ]
+    assert posts == [["'POST'", "REVIEWS"]]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "post", "patch", "HEAD", "OPTIONS", ""])
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/pods/web", f"{REVIEWS}/x", "/"])
+def test_a_question_cannot_change_anything(method: str, path: str) -> None:
+    connection = connect(ConnectionOptions(server="http://127.0.0.1:1"))
+    with pytest.raises(QosError, match="is not sent: it is no question"):
+        connection.request(method, path, body=b"{}")
+
+
+def test_a_review_is_only_posted() -> None:
+    connection = connect(ConnectionOptions(server="http://127.0.0.1:1"))
+    for method in ("PUT", "PATCH", "DELETE"):
+        with pytest.raises(QosError, match="is not sent"):
+            connection.request(method, REVIEWS, body=b"{}")
+
+
+def test_without_leave_nobody_gets_a_writer() -> None:
+    connection = connect(ConnectionOptions(server="http://127.0.0.1:1"))
+    with pytest.raises(QosError, match="read-only"):
+        LiveSource(connection).writer()
+    with pytest.raises(QosError, match="the demo is no cluster"):
+        DemoSource().writer()
+
+
+def test_writers_are_made_where_leave_is_asked_for_alone() -> None:
+    assert where_called("Writer") == {"cluster/live.py"}
+    assert where_called("Connection") == {CONNECTION}

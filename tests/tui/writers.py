@@ -1,0 +1,142 @@
+"""A cluster that takes changes as a test says: what it answers, and what it heard."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.write import Rehearsed, Unsure, Writer, Written
+from kubectl_qos.edit.change import Edit, Side, parse_quantity
+from kubectl_qos.edit.journal import Entry, Journal, State
+from kubectl_qos.edit.progress import Progress, Stage
+from kubectl_qos.edit.request import Request
+from kubectl_qos.edit.surroundings import Owner, Surroundings
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.objects import Pod
+
+T = TypeVar("T")
+CONTEXT = "scripted"
+SERVER = "10.0.0.1:6443"
+WAITING = Progress(Stage.WAITING, settled=False)
+RESIZING = Progress(Stage.IN_PROGRESS, settled=False, message="the kubelet is at it")
+DONE = Progress(Stage.DONE, settled=True)
+
+
+class ScriptedWriter(Writer):
+    """Gives the answers of its lists, the last of each for ever; `hold_*` makes them wait until it is set.
+
+    `heard` are the requests by what they were: `rehearse`, `write` and `look`.
+    """
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Request]] = []
+        self.rehearsals: list[QosError | Callable[[Request], Rehearsed]] = [accepted]
+        self.writes: list[QosError | None] = [None]
+        self.looks: list[QosError | Progress] = [DONE]
+        self.named = CONTEXT
+        self.hold_rehearsal, self.hold_write, self.hold_look = (_open() for _ in range(3))
+        self._numbers = itertools.count(1)
+
+    @property
+    def context(self) -> str:
+        return self.named
+
+    @property
+    def server(self) -> str:
+        return SERVER
+
+    def heard_of(self, kind: str) -> list[Request]:
+        """The requests of one kind."""
+        return [request for heard, request in self.heard if heard == kind]
+
+    def rehearse(self, request: Request) -> Rehearsed:
+        self.heard.append(("rehearse", request))
+        answer = _next(self.rehearsals)
+        assert self.hold_rehearsal.wait(10)
+        if isinstance(answer, QosError):
+            raise answer
+        return answer(request)
+
+    def write(self, rehearsed: Rehearsed, journal: Journal, *, undoes: str = "") -> Written:
+        request = rehearsed.request
+        self.heard.append(("write", request))
+        entry = replace(entry_of(request, f"{next(self._numbers):04}"), context=self.named, undoes=undoes)
+        journal.put(replace(entry, state=State.SENT))
+        answer = _next(self.writes)
+        assert self.hold_write.wait(10)
+        if isinstance(answer, QosError):
+            state = State.UNKNOWN if isinstance(answer, Unsure) else State.REFUSED
+            journal.put(replace(entry, state=state, said=str(answer)))
+            raise answer
+        journal.put(entry)
+        return Written(entry, rehearsed.raw, request)
+
+    def progress(self, written: Written) -> Progress:
+        self.heard.append(("look", written.request))
+        answer = _next(self.looks)
+        assert self.hold_look.wait(10)
+        if isinstance(answer, QosError):
+            raise answer
+        return answer
+
+
+def accepted(request: Request) -> Rehearsed:
+    """The server takes it as it is."""
+    return Rehearsed(replace(request, resource_version="42"), request.edits, {}, ())
+
+
+def entry_of(request: Request, number: str) -> Entry:
+    """What the journal says of a write that was done."""
+    return Entry(
+        id=number,
+        at="2026-11-20T11:58:00Z",
+        context=CONTEXT,
+        server=SERVER,
+        kind=request.kind,
+        namespace=request.namespace,
+        name=request.name,
+        uid=request.uid,
+        subresource=request.subresource,
+        before=request.before,
+        after=request.edits,
+        state=State.DONE,
+    )
+
+
+def around(pod: Pod) -> Surroundings:
+    """The demo's object; a pod of the Deployment `api` with its owners, a workload as itself."""
+    if pod.kind == "Deployment":
+        return Surroundings(raw=deployment(pod.namespace, pod.name))
+    found = DemoSource().surroundings(pod)
+    if not pod.name.startswith("api-"):
+        return found
+    raw = deployment(pod.namespace, "api")
+    return replace(found, owners=(Owner(raw, pod_of_workload("Deployment", raw)),))
+
+
+def deployment(namespace: str, name: str, memory: str = "512Mi") -> dict[str, Any]:
+    """A Deployment of three pods with the containers of the demo's pod."""
+    resources = {"requests": {"cpu": "250m", "memory": memory}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    template = {"spec": {"containers": [{"name": "c", "image": "x", "resources": resources}]}}
+    metadata = {"name": name, "namespace": namespace, "uid": "d-1", "resourceVersion": "7"}
+    return {"kind": "Deployment", "metadata": metadata, "spec": {"replicas": 3, "template": template}}
+
+
+def memory(text: str, side: Side = Side.REQUESTS) -> Edit:
+    """The memory of the container `c`."""
+    return Edit("c", side, "memory", parse_quantity(text))
+
+
+def _next(answers: list[T]) -> T:
+    return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def _open() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
