@@ -46,7 +46,7 @@ def _open_ui(options: argparse.Namespace) -> int:
     from kubectl_qos.tui.contexts import Contexts
     from kubectl_qos.tui.start import settings, start
 
-    said = settings()
+    options.settings = said = settings()
     options.refresh_seconds = said.refresh_seconds
     wanted = asked(options)
     scope = wanted.scope

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from kubectl_qos.cli.change_grammar import (
+    SET_DESCRIPTION,
+    UNDO_DESCRIPTION,
+    add_switch,
+    fill_set,
+    fill_undo,
+)
 from kubectl_qos.errors import UsageError
 
 OUTPUTS = ("wide", "json", "yaml", "csv", "name")
 RISKS = ("none", "low", "medium", "high", "next")
-CLASSES = ("guaranteed", "burstable", "besteffort")
 WEB_PORT = 8767
 
 EXAMPLES = """\
@@ -24,6 +30,8 @@ examples:
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
   kubectl qos tree node/worker-2             its cgroups and what is written there
   kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
+  kubectl qos set pod/web-0 --limits memory=1Gi  change them, with what that does shown first
+  kubectl qos undo                           take the last change back
   kubectl qos can-i                          which rights you have, and what more would give
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
@@ -48,18 +56,6 @@ columns of nodes:
                       are, of the capacity; + as above, UNLIMITED (-o wide) counts the pods
   TO_EVICTION         (-o wide) how much more pods can use, at most, before the kubelet evicts some
   NEXT_VICTIM         whom the kernel kills first when the node runs out, and the letter of its class
-"""
-
-
-SET_EXAMPLES = """\
-examples:
-  kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
-  kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
-  kubectl qos set pod/web-0 --to guaranteed                the smallest change that makes it Guaranteed
-  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1 with a number that the pod does not tell
-  kubectl qos set deployment/api --limits memory=2Gi -o patch
-  kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o yaml
-  kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
 """
 
 
@@ -115,7 +111,7 @@ def build() -> argparse.ArgumentParser:
     _add_tree(commands, shared)
     _add_compare(commands, shared)
     _add_edit(commands, shared)
-    _add_set(commands, shared)
+    _add_changes(commands, shared)
     _add_can_i(commands, shared)
     _add_web(commands, shared)
     completion = _command(
@@ -259,74 +255,17 @@ def _add_edit(commands: argparse._SubParsersAction[_Parser], shared: _Parser) ->
     _add_readonly(edit)
 
 
-def _add_set(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
-    setting = _command(
-        commands,
-        shared,
-        "set",
-        "what other requests and limits would change; their patch or manifest",
-        "Preview other requests and limits of one pod or workload, or print the patch or manifest that makes"
-        " them. Nothing is sent to the cluster. Exit code 1 where a server would refuse the values, or where"
-        " they cannot be changed at all.",
-    )
-    setting.epilog = SET_EXAMPLES
-    setting.formatter_class = argparse.RawDescriptionHelpFormatter
-    setting.add_argument(
-        "target",
-        nargs="*",
-        metavar="TYPE/NAME",
-        default=[],
-        help="pod/web-0 or deployment/api; not needed where the files of -f hold but one",
-    )
-    for side in ("requests", "limits"):
-        setting.add_argument(
-            f"--{side}",
-            action="append",
-            metavar="RESOURCE=VALUE,…",
-            help=f"{side}, such as cpu=100m,memory=256Mi; memory- removes that of memory",
+def _add_changes(commands: argparse._SubParsersAction[_Parser], shared: _Parser) -> None:
+    fill_set(
+        _command(
+            commands,
+            shared,
+            "set",
+            "change requests and limits, with what that does shown first",
+            SET_DESCRIPTION,
         )
-    setting.add_argument(
-        "-c",
-        "--containers",
-        "--container",
-        dest="containers",
-        action="append",
-        metavar="NAME",
-        help="the containers to change, init containers among them; all if not said; may use * and repeat",
     )
-    setting.add_argument(
-        "--pod-level", action="store_true", help="change spec.resources of the pod, not its containers"
-    )
-    setting.add_argument(
-        "--to",
-        type=str.lower,
-        choices=CLASSES,
-        metavar="|".join(CLASSES),
-        help="the smallest change that reaches this class, after --requests and --limits if they are given",
-    )
-    setting.add_argument(
-        "-o",
-        "--output",
-        choices=("patch", "yaml", "json"),
-        metavar="patch|yaml|json",
-        help="the strategic merge patch, or the whole changed manifest; without it the preview",
-    )
-    setting.add_argument(
-        "--write",
-        action="store_true",
-        help="change the file of -f that holds the object: only its values, comments and layout stay",
-    )
-    setting.add_argument(
-        "--dry-run",
-        choices=("client",),
-        metavar="client",
-        help="taken as kubectl takes it; set never sends anything to the cluster",
-    )
-    setting.add_argument(
-        "--exit-code",
-        action="store_true",
-        help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
-    )
+    fill_undo(_command(commands, shared, "undo", "take back what set or the UI changed", UNDO_DESCRIPTION))
 
 
 def _add_readonly(parser: _Parser) -> None:
@@ -423,22 +362,8 @@ def _add_connection(shared: _Parser) -> None:
         metavar="TIME",
         help="the most that one request may take: 30, 5s, 1m30s; 0 is no end",
     )
-    _add_switch(group, "--insecure-skip-tls-verify", "take any certificate of the server")
-    _add_switch(group, "--disable-compression", "ask for answers that are not compressed")
-
-
-def _add_switch(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
-    """A flag that may be followed by `=true` or `=false`, which argparse takes as words of their own."""
-    destination = name.removeprefix("--").replace("-", "_")
-    group.add_argument(name, action="store_true", help=meaning)
-    for said in ("true", "false"):
-        group.add_argument(
-            f"{name}={said}",
-            dest=destination,
-            action="store_const",
-            const=said == "true",
-            help=argparse.SUPPRESS,
-        )
+    add_switch(group, "--insecure-skip-tls-verify", "take any certificate of the server")
+    add_switch(group, "--disable-compression", "ask for answers that are not compressed")
 
 
 def _shared() -> _Parser:

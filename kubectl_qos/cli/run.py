@@ -17,6 +17,7 @@ _COMMANDS = {
     "tree": "kubectl_qos.cli.tree",
     "compare": "kubectl_qos.cli.compare",
     "set": "kubectl_qos.cli.set",
+    "undo": "kubectl_qos.cli.undo",
     "can-i": "kubectl_qos.cli.can_i",
     "completion": "kubectl_qos.cli.completion",
     "web": "kubectl_qos.cli.web",

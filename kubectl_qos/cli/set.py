@@ -1,31 +1,31 @@
-"""`kubectl qos set TYPE/NAME --requests … --limits …`: what a change does, and its patch or manifest."""
+"""`kubectl qos set TYPE/NAME --requests … --limits …`: what a change does, its patch, and doing it.
+
+Files, the demo and -o without --yes end with what is printed. A cluster is changed by land.py.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.sources import Asked, asked
-from kubectl_qos.cli.targets import Target, find_pod, parse_targets
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.goals import goal
+from kubectl_qos.cli.targets import Target, find_pod, parse_targets, reference
+from kubectl_qos.cli.wish import dry_run, edits_of, wish_of
 from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
 from kubectl_qos.edit.preview import Landing, Preview, preview
-from kubectl_qos.edit.spelling import Amount, parse_amounts, selected, spelled
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.comparison import part_lines
 from kubectl_qos.present.diff import change_part, never_sentence, preview_parts, preview_subject
 from kubectl_qos.present.notes import capacity_sentence, missing_sentence
 from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.present.words import step_sentence
-from kubectl_qos.qos.class_steps import SPEC_RESOURCES
-from kubectl_qos.qos.qos_class import QosClass
+
+if TYPE_CHECKING:
+    from kubectl_qos.cluster.write import Writer
 
 EXIT_CHANGES: Final = 1
 """With --exit-code, as `kubectl diff` ends where something differs."""
@@ -54,17 +54,36 @@ class _Done(NamedTuple):
     failed: bool
 
 
-class _Wish(NamedTuple):
-    """What the flags ask for, whatever the pod."""
-
-    amounts: tuple[tuple[Side, Amount], ...]
-    patterns: tuple[str, ...]
-    pod_level: bool
-    target: QosClass | None
-
-
 def _set(options: argparse.Namespace) -> _Done:
-    wish = _wish(options)
+    wish = wish_of(options)
+    targets = _targets(options)
+    writes = getattr(options, "write", False)
+    if writes:
+        _check_write(options)
+    lands = _lands(options)
+    wanted, writer = _writable(options) if lands else (asked(options), None)
+    scope = replace(wanted.scope, names=frozenset(target.name for target in targets))
+    snapshot = wanted.source.snapshot(scope)
+    pod = _the_one(targets, snapshot, wanted)
+    setup = snapshot.setup(pod.node_name)
+    neighbours = snapshot.by_node().get(pod.node_name, ())
+    found = preview(pod, edits_of(wish, pod, snapshot), setup, neighbours, snapshot.usage)
+    _print(found, pod, wanted, options, with_flags=wish.has_goal, lands=lands)
+    streams.notes(_notes(found, snapshot))
+    streams.notes(f"error: {problem}" for problem in wanted.problems)
+    if found.edits:
+        _complain(found, writes=writes)
+        if lands:
+            _land(found, pod, wanted, snapshot, writer, options)
+    elif lands:
+        streams.note(f"nothing is sent: {reference(pod)} is like that already")
+    if writes:
+        streams.note(_written(found, pod, wanted))
+    return _Done(bool(found.edits), wanted.failed)
+
+
+def _targets(options: argparse.Namespace) -> list[Target]:
+    """The one that is named, none where files say it. Raises UsageError."""
     targets = parse_targets(getattr(options, "target", []))
     if len(targets) > 1:
         raise UsageError("one pod or workload can be changed at a time")
@@ -73,55 +92,67 @@ def _set(options: argparse.Namespace) -> _Done:
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos set pod/web-0 --limits memory=1Gi, or kubectl qos set -f pod.yaml …",
         )
+    return targets
+
+
+def _lands(options: argparse.Namespace) -> bool:
+    """Whether it is about a cluster, and about more than a patch or manifest to take elsewhere.
+
+    Raises UsageError for flags about writing where nothing can be written.
+    """
+    if getattr(options, "filename", None) or getattr(options, "demo", False):
+        where = "-f" if getattr(options, "filename", None) else "--demo"
+        given = [flag for name, flag in _OF_CLUSTERS if hasattr(options, name)]
+        if dry_run(options) == "server":
+            given.append("--dry-run=server")
+        if given:
+            raise UsageError(f"{given[0]} is about a cluster, and {where} is none")
+        return False
     if getattr(options, "write", False):
-        _check_write(options)
+        return False
+    shows_only = hasattr(options, "output") and not getattr(options, "yes", False)
+    return not shows_only or dry_run(options) == "server"
+
+
+def _writable(options: argparse.Namespace) -> tuple[Asked, Writer | None]:
+    """What the flags name, and who writes to it: refused here, nothing is sent at all. Raises QosError."""
+    from kubectl_qos.cli import land
+
+    land.prepare(options)
     wanted = asked(options)
-    scope = replace(wanted.scope, names=frozenset(target.name for target in targets))
-    snapshot = wanted.source.snapshot(scope)
-    pod = _the_one(targets, snapshot, wanted)
-    setup = snapshot.setup(pod.node_name)
-    neighbours = snapshot.by_node().get(pod.node_name, ())
-    found = preview(pod, _edits(wish, pod, setup.release), setup, neighbours, snapshot.usage)
-    _print(found, pod, wanted, options)
-    writes = getattr(options, "write", False)
-    if getattr(options, "output", None) == "patch" and not writes:
-        streams.notes(_how_to_apply(found, pod))
-    streams.notes(_notes(found, snapshot))
-    streams.notes(f"error: {problem}" for problem in wanted.problems)
-    if found.edits:
-        _complain(found, writes=writes)
-    if writes:
-        streams.note(_written(found, pod, wanted))
-    return _Done(bool(found.edits), wanted.failed)
+    return wanted, land.writer_of(options, wanted)
 
 
-def _wish(options: argparse.Namespace) -> _Wish:
-    amounts = tuple(
-        (side, amount)
-        for side in Side
-        for text in [",".join(getattr(options, side.value, []))]
-        if text or hasattr(options, side.value)
-        for amount in parse_amounts(text, f"--{side.value}")
-    )
-    patterns = tuple(getattr(options, "containers", []))
-    pod_level = getattr(options, "pod_level", False)
-    to = getattr(options, "to", None)
-    if not amounts and to is None:
-        raise UsageError(
-            "you must specify an update to requests or limits (in the form of --requests/--limits)",
-            hint="--to guaranteed finds the values of a class by itself",
-        )
-    if patterns and pod_level:
-        raise UsageError(
-            "--pod-level changes the pod's own resources, -c those of containers: give one of them"
-        )
-    if not amounts and (patterns or pod_level):
-        flag = "-c" if patterns else "--pod-level"
-        raise UsageError(
-            f"{flag} says what --requests and --limits change; the class of --to is that of the whole pod"
-        )
-    target = next((one for one in QosClass if one.value.lower() == to), None)
-    return _Wish(amounts, patterns, pod_level, target)
+_OF_CLUSTERS: Final = (("yes", "--yes"), ("by", "--by"), ("wait", "--wait"), ("timeout", "--timeout"))
+
+
+def _land(
+    found: Preview,
+    pod: Pod,
+    wanted: Asked,
+    snapshot: Snapshot,
+    writer: Writer | None,
+    options: argparse.Namespace,
+) -> None:
+    """Show how the change can land, then do it as far as the flags go."""
+    from kubectl_qos.cli import land
+    from kubectl_qos.edit.landing import ways
+
+    surroundings = wanted.source.surroundings(pod)
+    all_ways = ways(pod, found.edits, found, surroundings)
+    usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+    by = getattr(options, "by", None)
+    shown = land.show_ways(found, surroundings, all_ways, usage, by)
+    if hasattr(options, "output"):
+        streams.notes(shown)
+    else:
+        streams.out(shown)
+    streams.notes(land.notes_of(surroundings))
+    way = land.chosen(all_ways, options, reference(pod))
+    assert way.request is not None, "a way that is chosen has its request"
+    if writer is None:
+        land.refuse_what_a_server_would(found, surroundings, way, usage, reference(pod))
+    land.land(land.Plan(found, way, way.request), writer, options)
 
 
 def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: Asked) -> Pod:
@@ -142,12 +173,12 @@ def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: Asked) -> Po
         places = _places(matching, wanted)
         if targets:
             raise InputError(
-                f"{_reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
+                f"{reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
                 hint="say which one: -n has its namespace, -f its file",
             )
         raise InputError(
             f"there are {len(places)} pods and workloads: {', '.join(places)}",
-            hint=f"name the one to change, such as {_reference(matching[0])}",
+            hint=f"name the one to change, such as {reference(matching[0])}",
         )
     if targets:
         return find_pod(targets[0], snapshot, wanted)
@@ -166,62 +197,22 @@ def _places(pods: Sequence[Pod], wanted: Asked) -> list[str]:
     return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
 
-def _reference(pod: Pod) -> str:
-    return f"{pod.kind.lower()}/{pod.name}"
-
-
-def _edits(wish: _Wish, pod: Pod, release: Release) -> list[Edit]:
-    """The edits of the flags, and those towards the class that is asked for. Raises InputError."""
-    owners: list[str] = []
-    if wish.pod_level:
-        if not release.enabled(Gate.POD_LEVEL_RESOURCES):
-            raise InputError(
-                f"{_reference(pod)}: Kubernetes {release} has no pod-level resources here",
-                hint="leave --pod-level out, or say --feature-gates PodLevelResources=true if it is on",
-            )
-        owners = [POD_LEVEL]
-    elif wish.amounts:
-        owners = selected(pod, wish.patterns)
-    given = [
-        Edit(owner, side, amount.resource, amount.quantity)
-        for owner in owners
-        for side, amount in wish.amounts
-    ]
-    return given if wish.target is None else [*given, *_towards(wish.target, given, pod, release)]
-
-
-def _towards(target: QosClass, given: Sequence[Edit], pod: Pod, release: Release) -> Sequence[Edit]:
-    found = goal(apply(pod, given), target, release)
-    asked_for = {edit.target: edit for edit in given}
-    for edit in found.edits:
-        if edit.target in asked_for:
-            owner = edit.owner or SPEC_RESOURCES
-            kept, needed = (
-                spelled([Amount(one.resource, one.quantity)]) for one in (asked_for[edit.target], edit)
-            )
-            raise InputError(
-                f"{_reference(pod)}: {owner}: --{edit.side.value} {kept} keeps it from {target.value},"
-                f" which needs {needed}",
-                hint="leave out one of the two",
-            )
-    if found.to_choose:
-        raise InputError(
-            f"{_reference(pod)}: {target.value} needs more than what is there:"
-            f" {'; '.join(map(step_sentence, found.to_choose))}",
-            hint=f"give numbers together with --to {target.value.lower()}, by -c, --requests and --limits",
-        )
-    return found.edits
-
-
-def _print(found: Preview, pod: Pod, wanted: Asked, options: argparse.Namespace) -> None:
+def _print(
+    found: Preview, pod: Pod, wanted: Asked, options: argparse.Namespace, *, with_flags: bool, lands: bool
+) -> None:
+    """The preview, the patch or the manifest; of what is sent, -o shows what the server answers."""
     output = getattr(options, "output", None)
+    if lands and output is not None:
+        return
     if output == "patch":
         streams.out_text(to_yaml(patch_of(pod, found.edits) if found.edits else {}))
+        if not getattr(options, "write", False):
+            streams.notes(_how_to_apply(found, pod))
     elif output is not None:
         manifest = manifest_of(wanted.source.raw(pod), pod, found.edits)
         streams.out_text(to_yaml(manifest) if output == "yaml" else to_json(manifest))
     else:
-        parts = [change_part(pod, found.edits, with_flags=getattr(options, "to", None) is not None)]
+        parts = [change_part(pod, found.edits, with_flags=with_flags)]
         if found.edits:
             parts += preview_parts(found)
         streams.out([preview_subject(found), *part_lines(parts)])
@@ -252,7 +243,7 @@ def _check_write(options: argparse.Namespace) -> None:
             "--write cannot change standard input",
             hint="give a file, or take what -o yaml prints without --write",
         )
-    if hasattr(options, "dry_run"):
+    if dry_run(options):
         raise UsageError(
             "--write and --dry-run exclude each other", hint="without --write nothing is written"
         )
@@ -265,8 +256,8 @@ def _written(found: Preview, pod: Pod, wanted: Asked) -> str:
 
     assert isinstance(wanted.source, FileSource), "--write needs -f"
     if not found.edits:
-        return f"nothing is written: {_reference(pod)} is like that already in {wanted.source.title}"
-    return f"{_reference(pod)} is changed in {write(wanted.source, pod, found.edits)}"
+        return f"nothing is written: {reference(pod)} is like that already in {wanted.source.title}"
+    return f"{reference(pod)} is changed in {write(wanted.source, pod, found.edits)}"
 
 
 def _complain(found: Preview, *, writes: bool) -> None:
@@ -278,13 +269,13 @@ def _complain(found: Preview, *, writes: bool) -> None:
     if found.refusals:
         first, *others = found.refusals
         error = InputError(
-            f"{_reference(pod)}: a server would refuse this: {first}",
+            f"{reference(pod)}: a server would refuse this: {first}",
             hint="change values that belong together in one command"
             + ("; nothing is written" if writes else ""),
         )
         for other in others:
-            error.add_note(f"{_reference(pod)}: {other}")
+            error.add_note(f"{reference(pod)}: {other}")
         raise error
     if found.landing is Landing.NEVER and not writes:
         what, _, remedy = never_sentence(found).partition(": ")
-        raise InputError(f"{_reference(pod)}: {what}", hint=remedy)
+        raise InputError(f"{reference(pod)}: {what}", hint=remedy)

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.snapshot import Known, Scope
 if TYPE_CHECKING:
     from kubectl_qos.cluster.access.connection import Connection
     from kubectl_qos.cluster.access.options import ConnectionOptions
+    from kubectl_qos.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,25 @@ def _connection_options(options: argparse.Namespace) -> ConnectionOptions:
     return ConnectionOptions(**given)
 
 
+def may_write(options: argparse.Namespace, context: str) -> bool:
+    """Whether the command writes at all, and neither --readonly nor the settings of the context forbid it.
+
+    Commands that write put the person's settings beside their flags.
+    """
+    settings: Settings | None = getattr(options, "settings", None)
+    if settings is None or getattr(options, "readonly", False):
+        return False
+    return not settings.for_context(context).readonly
+
+
 def _live(options: argparse.Namespace, known: Known) -> Source:
     from kubectl_qos.cluster.live import LiveSource
     from kubectl_qos.cluster.usage import UsageChoice
 
+    connection = connected(options)
     return LiveSource(
-        connected(options),
+        connection,
+        may_write=may_write(options, connection.context),
         usage=UsageChoice(getattr(options, "usage", "metrics")),
         only_ranking=getattr(options, "only_ranking", options.command == "top"),
         known=known,

@@ -52,6 +52,19 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
+def can_ask() -> bool:
+    """Whether somebody sits there who can be asked: both ends are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def ask(question: str) -> str:
+    """The line that a person answers, without what is around it; empty where there is none."""
+    end_progress()
+    sys.stderr.write(f"{escape(question)} ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
 def error(found: QosError) -> None:
     """An error's sentence, those of its notes, and its remedy, each on a line."""
     text = str(found)

@@ -77,6 +77,11 @@ def _target(kind: str, name: str) -> Target:
     return Target(found, name)
 
 
+def reference(pod: Pod) -> str:
+    """What a sentence calls a pod or workload: `deployment/web`."""
+    return f"{pod.kind.lower()}/{pod.name}"
+
+
 def top_kind(words: Sequence[str]) -> tuple[str, list[str]]:
     """`Pod` or `Node`, and the names of those to show, none for all; a word without a kind names a pod.
 

@@ -87,6 +87,8 @@ def _same(left: Quantity | None, right: Quantity | None) -> bool:
 
 def _apply_one(pod: Pod, edit: Edit) -> Pod:
     if edit.owner == POD_LEVEL:
+        if edit.quantity is None and pod.spec.resources is None:
+            return pod
         resources = _with(pod.spec.resources or ResourceRequirements(), edit)
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=resources))
     _container(pod, edit.owner)

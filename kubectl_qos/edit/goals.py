@@ -13,6 +13,7 @@ from typing import Final
 from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.class_steps import SPEC_RESOURCES, Step, StepKind, steps_to
 from kubectl_qos.qos.qos_class import QosClass, computed_class
@@ -103,7 +104,7 @@ def _needed(pod: Pod, edits: list[Edit], target: QosClass, release: Release) -> 
 def edits_of(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
     """The edits that take a step; none where a number has to be chosen."""
     if step.kind is StepKind.SET_LIMIT:
-        yield Edit(_owner(step), Side.LIMITS, step.resource, step.value)
+        yield Edit(_owner(step), Side.LIMITS, step.resource, _limit(step, pod))
     elif step.kind is StepKind.SET_REQUEST:
         yield Edit(_owner(step), Side.REQUESTS, step.resource, step.value)
     elif step.kind is StepKind.LOWER_A_REQUEST:
@@ -117,6 +118,14 @@ def edits_of(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
 
 def _owner(step: Step) -> str:
     return POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
+
+
+def _limit(step: Step, pod: Pod) -> Quantity | None:
+    """The limit of a step; a pod's own holds that of each container, or a server refuses it."""
+    if _owner(step) != POD_LEVEL or step.value is None:
+        return step.value
+    held = (container.limits.get(step.resource) for container in pod.containers)
+    return max([step.value, *(limit for limit in held if limit is not None)])
 
 
 def _one_limit_less(pod: Pod, release: Release) -> Iterator[Edit]:

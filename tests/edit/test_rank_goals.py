@@ -82,6 +82,11 @@ def test_only_limits_that_would_be_exceeded_are_raised() -> None:
     ]
 
 
+def test_a_request_that_is_not_written_goes_up_with_its_limit() -> None:
+    mine = pod("mine", "limits: {memory: 2Gi}")
+    assert said(outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))) == ["a limits.memory=4113Mi"]
+
+
 def test_the_class_stays_by_a_limit_above_the_request() -> None:
     mine = pod("mine", "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 2Gi}")
     found = outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))

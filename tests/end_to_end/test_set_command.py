@@ -231,7 +231,24 @@ def test_ambiguous_names_are_refused_with_their_places(run: Run, tmp_path: Path)
         (["--demo", "pod/db-0"], 2, "error: you must specify an update to requests or limits"),
         (["--demo", "--limits", "cpu=1"], 2, "error: You must provide one or more resources"),
         (["--demo", "pod/a", "pod/b", "--limits", "cpu=1"], 2, "error: one pod or workload"),
-        (["--demo", "pod/db-0", "--limits", "cpu=1", "--dry-run=server"], 2, "error: argument --dry-run"),
+        (["--demo", "pod/db-0", "--limits", "cpu=1", "--dry-run=server"], 2, "error: --dry-run=server is"),
+        (["--demo", "pod/db-0", "--limits", "cpu=1", "--dry-run=all"], 2, "error: argument --dry-run"),
+        (["--demo", "pod/db-0", "--limits", "cpu=1", "--yes"], 2, "error: --yes is about a cluster"),
+        (
+            ["-f", "x", "--limits", "cpu=1", "--by=template"],
+            2,
+            "error: --by is about a cluster, and -f is none",
+        ),
+        (
+            ["--demo", "pod/db-0", "--to", "burstable", "--outlive", "a"],
+            2,
+            "error: --to and --outlive are two",
+        ),
+        (["--demo", "pod/db-0", "--rank-below", "0"], 2, "error: argument --rank-below: '0' is no rank"),
+        (["--demo", "pod/db-0", "--outlive", "deploy/api"], 2, "error: --outlive deploy/api: the kernel"),
+        (["--demo", "pod/db-0", "--outlive", "none"], 1, 'error: pods "none" not found beside pod/db-0'),
+        (["--demo", "pod/db-0", "--outlive", "db-0"], 1, "error: pod/db-0 cannot outlive itself"),
+        (["--demo", "pod/db-0", "--rank-below", "9", "-c", "a"], 2, "error: -c says what --requests and"),
         (["--demo", "pod/db-0", "--limits", "cpu=1", "--write"], 2, "error: --write changes a manifest file"),
         (["-f", "-", "--limits", "cpu=1", "--write"], 2, "error: --write cannot change standard input"),
         (["-f", "x", "--limits", "cpu=1", "--write", "--dry-run=client"], 2, "error: --write and --dry-run"),
@@ -267,14 +284,14 @@ def test_a_live_pod_among_those_of_its_node(run: Run, serve: Serve, tmp_path: Pa
     )
     server = serve(objects)
     config = write(tmp_path / "config", kubeconfig(server))
-    done = run("set", "pod/web", "-n", "shop", "--kubeconfig", config, "--requests", "memory=4Gi")
-    assert (done.code, done.err) == (0, "")
+    flags = ("-n", "shop", "--kubeconfig", config, "--requests", "memory=4Gi", "--usage=metrics")
+    done = run("set", "pod/web", *flags, "--dry-run=client")
+    assert done.code == 0
     assert done.lines[0] == "pod shop/web on worker-1, kubelet 1.36"
     assert "* Kill rank on worker-1: 1 → 2 of 2" in done.lines
     assert {request.method for request in server.requests} == {"GET"}
-    whole = run(
-        "set", "pod/web", "-n", "shop", "--kubeconfig", config, "--requests", "memory=4Gi", "-o", "json"
-    )
+    whole = run("set", "pod/web", *flags, "-o", "json")
+    assert (whole.code, whole.err) == (0, "")
     found = json.loads(whole.out)
     assert found["spec"]["containers"][0]["resources"] == {"requests": {"memory": "4Gi"}}
     assert "uid" not in found["metadata"]
@@ -296,6 +313,31 @@ def test_a_recorded_deployment(run: Run, serve: Serve, tmp_path: Path) -> None:
     container = {"name": "web", "resources": {"limits": {"memory": "1Gi"}}}
     assert yaml.safe_load(done.out) == {"spec": {"template": {"spec": {"containers": [container]}}}}
     assert "kubectl patch deployment web -n rec --patch-file FILE\n" in done.err
-    shown = run("set", "deploy/web", *flags)
+    shown = run("set", "deploy/web", *flags, "--dry-run=client")
     assert "  How it lands: new pods from the template" in shown.lines
     assert {request.method for request in server.requests} == {"GET"}
+
+
+def test_the_least_request_with_which_a_pod_outlives_another(run: Run) -> None:
+    api = ("set", "--demo", "pod/api-7d9c5b6f8-x2mzq")
+    found = run(*api, "--outlive", "pod/notebook-0", "-o", "patch")
+    assert found.code == 0, found.err
+    (one,) = yaml.safe_load(found.out)["spec"]["containers"]
+    wanted = one["resources"]["requests"]["memory"]
+    assert wanted.endswith("Mi")
+    shown = run(*api, "--requests", f"memory={wanted}", "--limits", "memory=3Gi")
+    assert "now killed before it: batch/crunch-x2k9f, ml/notebook-0" in shown.out
+    less = run(*api, "--requests", f"memory={int(wanted[:-2]) - 1}Mi", "--limits", "memory=3Gi")
+    assert "ml/notebook-0" not in less.out
+    assert run(*api, "--rank-below", "3", "-o", "patch").out == found.out
+
+
+def test_what_no_request_reaches_is_said(run: Run) -> None:
+    done = run("set", "--demo", "pod/api-7d9c5b6f8-x2mzq", "--rank-below", "99")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "error: pod/api-7d9c5b6f8-x2mzq: no memory request leads to rank 99:"
+        " the last rank on its node is 17\n"
+    )
+    given = run("set", "--demo", "pod/api-7d9c5b6f8-x2mzq", "--rank-below", "3", "--requests", "memory=1Mi")
+    assert "--requests memory=1Mi keeps it from rank 3, which needs memory=" in given.err

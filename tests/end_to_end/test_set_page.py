@@ -6,13 +6,16 @@ import re
 import shlex
 from pathlib import Path
 
+from tests.cluster.serving import Serve
+from tests.end_to_end.changing import Cluster
 from tests.end_to_end.command import Run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "set.md").read_text()
 BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def test_every_example_prints_what_is_shown(run: Run, tmp_path: Path) -> None:
+def test_every_example_prints_what_is_shown(run: Run, serve: Serve, tmp_path: Path) -> None:
+    cluster = Cluster(serve, run)
     blocks = BLOCK.findall(PAGE)
     commands = 0
     for kind, text in blocks:
@@ -29,4 +32,5 @@ def test_every_example_prints_what_is_shown(run: Run, tmp_path: Path) -> None:
             assert words[:3] == ["kubectl", "qos", "set"]
             done = run(*words[2:])
             assert done.out + done.err == shown, line
-    assert commands > 5
+    assert commands > 8
+    assert "real" not in cluster.sent

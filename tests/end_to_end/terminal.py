@@ -1,0 +1,61 @@
+"""The command with a terminal of its own, as a person has it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment
+
+
+class Terminal:
+    """The command with a terminal of its own, read until something was said."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self._end, inner = pty.openpty()
+        inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.process = subprocess.Popen(
+            command(*arguments),
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            cwd=home,
+            env=environment(home),
+            start_new_session=True,
+        )
+        signal.signal(signal.SIGINT, inherited)
+        os.close(inner)
+        self.said = ""
+
+    def until(self, text: str) -> str:
+        """Everything so far, once this was said."""
+        while text not in self.said:
+            piece = self._read()
+            assert piece, self.said
+            self.said += piece
+        return self.said
+
+    def answer(self, text: str) -> None:
+        """Type a line."""
+        os.write(self._end, f"{text}\n".encode())
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code, and all that was said."""
+        while piece := self._read():
+            self.said += piece
+        os.close(self._end)
+        return self.process.wait(TIMEOUT_SECONDS), self.said.replace("\r\n", "\n")
+
+    def _read(self) -> str:
+        ready, _, _ = select.select([self._end], [], [], TIMEOUT_SECONDS)
+        if not ready:
+            self.process.kill()
+            raise TimeoutError(f"nothing more was said after: {self.said}")
+        try:
+            return os.read(self._end, 1 << 16).decode()
+        except OSError:  # the other end is closed
+            return ""
