@@ -33,6 +33,9 @@ from benchmarks import cluster
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.store import Store
+from kubectl_qos.cluster.write import Writer
+from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
 from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
@@ -110,6 +113,14 @@ class Held:
         """None."""
         del pod
         return ()
+
+    def surroundings(self, pod: Pod) -> Surroundings:
+        """The pod alone."""
+        return Surroundings(self.raw(pod))
+
+    def writer(self) -> Writer:
+        """Nobody."""
+        raise QosError("nothing is sent")
 
 
 def main() -> int:

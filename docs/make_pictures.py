@@ -15,6 +15,7 @@ from textual.widgets import Input
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.exports import screen_text
 from kubectl_qos.tui.screens.main import MainScreen
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -30,7 +31,8 @@ SHOTS = (
     ("explain", (110, 40), ("d",)),
     ("edit", (120, 36), ("e", "tab", "1", "G", "i")),
     ("make-guaranteed", (120, 36), ("e", "ctrl+g")),
-    ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+    ("landing", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+    ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s", "m")),
 )
 
 
@@ -43,6 +45,8 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
         await pilot.pause()
         await pilot.press(*keys)
         while isinstance(app.screen, MainScreen) and app.screen.is_working_out:
+            await pilot.pause(0.01)
+        while "reading " in screen_text(app.screen):
             await pilot.pause(0.01)
         await pilot.pause()
         for line in app.screen.query(Input):

@@ -10,7 +10,7 @@ from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.landing import change_lines
 
 _STATES: Final = {
-    State.SENT: "unknown: the program ended before there was an answer",
+    State.SENT: "unknown: sent, and no answer was put down",
     State.DONE: "done",
     State.REFUSED: "refused",
     State.UNKNOWN: "unknown",

@@ -61,12 +61,12 @@ def restarts_sentence(names: Sequence[str]) -> str:
 def roll_sentence(pods: int | None) -> str:
     """How many pods a changed template replaces."""
     if pods is None:
-        return "its pods roll: they are replaced by new ones"
+        return "its pods roll: new ones replace them"
     if pods == 0:
         return "no pod rolls"
     if pods == 1:
-        return "1 pod rolls: it is replaced by a new one"
-    return f"{pods} pods roll: they are replaced by new ones"
+        return "1 pod rolls: a new one replaces it"
+    return f"{pods} pods roll: new ones replace them"
 
 
 def landing_lines(ways: Iterable[Way]) -> list[str]:

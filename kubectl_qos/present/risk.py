@@ -8,9 +8,5 @@ from kubectl_qos.qos.risk import Risk, risk
 
 
 def risk_of(row: PodRow) -> Risk:
-    """The level of a pod, or of a container: by its own rank and its pod's flags.
-
-    Whoever could be scored and has no rank has no processes.
-    """
-    ended = row.rank is None and row.points is not None
-    return risk(row.flags, row.rank, has_processes=has_processes(row.pod) and not ended)
+    """The level of a pod, or of a container: by its own rank and its pod's flags."""
+    return risk(row.flags, row.rank, has_processes=has_processes(row.pod) and not row.ended)

@@ -6,9 +6,11 @@ The road from a snapshot to rows is the same for the command line and the termin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from operator import is_
+from typing import TypeVar
 
 import msgspec
 
@@ -34,13 +36,16 @@ from kubectl_qos.qos.ranking import (
     rank_node,
 )
 
+T = TypeVar("T")
+
 
 class PodRow(msgspec.Struct, frozen=True, gc=False):
     """What the tables show of a pod, or of one container of it. Bytes are bytes.
 
     `name` is the pod's; a workload's template is named by kind and name. `adj` is None where it is not known;
     `adj_range` then bounds it. `memory` is the working set; `worst` is the container that the pod is ranked
-    by; `words` are those that a filter looks in, whatever their case.
+    by; `words` are those that a filter looks in, whatever their case. Whoever has `ended` could be scored and
+    has no processes any more.
     """
 
     pod: Pod
@@ -51,7 +56,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     tied: bool
     adj: int | None
     score: int | None
-    points: int | None
+    ended: bool
     memory: int | None
     rss: int | None
     swap: int | None
@@ -88,11 +93,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
         return self.node, self.qos.value, *self.flags
 
 
-@dataclass(frozen=True, slots=True)
-class RankedNode:
+class RankedNode(msgspec.Struct, frozen=True, gc=False):
     """A node's rows in scope, in kill order, and what that rests on; `ranked` counts every pod with a rank.
 
-    `made_of` is what all of it was worked out from.
+    `made_of` is what all of it was worked out from; the setup from all but the last two.
     """
 
     setup: NodeSetup
@@ -125,12 +129,19 @@ def rows_of(
     known = before.nodes if before is not None else {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name, pods in snapshot.by_node().items():
-        made_of = (pods, snapshot.nodes.get(name), snapshot.kubelets.get(name), snapshot.usage)
+        about = (
+            snapshot.nodes.get(name),
+            snapshot.kubelets.get(name),
+            snapshot.known,
+            snapshot.server_version,
+        )
+        made_of = (*about, pods, snapshot.usage)
         found = known.get(name)
         if found is None or not all(map(is_, found.made_of, made_of)):
             if not any(map(scope.matches, pods)):
                 continue
-            setup = snapshot.setup(name)
+            same = found is not None and all(map(is_, found.made_of, about))
+            setup = found.setup if found is not None and same else snapshot.setup(name)
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
             again = _ranked_node(pods, setup, snapshot.usage, scope, alike, made_of, containers=containers)
@@ -147,7 +158,7 @@ def _taken_over(found: RankedNode, before: RankedNode) -> RankedNode:
     for row in found.rows:
         old = known.get(row.key)
         rows.append(old if old is not None and old.pod is row.pod and old == row else row)
-    return replace(found, rows=tuple(rows))
+    return msgspec.structs.replace(found, rows=tuple(rows))
 
 
 def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
@@ -212,7 +223,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     worst = row.worst or _highest(row.containers)
     statuses = all_statuses(pod)
     usage = row.usage
-    found = tuple(flags.flags(row, percent, lowest_after))
+    found = _one(tuple(flags.flags(row, percent, lowest_after)))
     named = pod.name if pod.kind == "Pod" else f"{pod.kind}/{pod.name}"
     words = " ".join((f"{pod.namespace}/{named}", setup.node.name, row.qos.value, *found))
     return PodRow(
@@ -223,8 +234,8 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         rank=row.rank,
         tied=row.tied,
         adj=worst.adj if worst is not None else None,
-        score=worst.oom_score if row.worst is not None and worst is not None else None,
-        points=worst.points if worst is not None else None,
+        score=_one(worst.oom_score) if row.worst is not None and worst is not None else None,
+        ended=row.rank is None and worst is not None and worst.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,
         swap=usage.swap_bytes if usage is not None else None,
@@ -267,8 +278,8 @@ def _container_row(
         rank=rank,
         tied=tied,
         adj=score.adj,
-        score=score.oom_score if rank is not None else None,
-        points=score.points,
+        score=_one(score.oom_score) if rank is not None else None,
+        ended=rank is None and score.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,
         swap=usage.swap_bytes if usage is not None else None,
@@ -283,6 +294,12 @@ def _container_row(
         container=score.name,
         words=f"{pod_row.words} {score.name}",
     )
+
+
+@lru_cache(maxsize=4096)
+def _one(value: T) -> T:
+    """The first value that equals this one: very many rows have very few scores and flags."""
+    return value
 
 
 def _highest(scores: tuple[ContainerScore, ...]) -> ContainerScore | None:

@@ -26,11 +26,15 @@ class Room(StrEnum):
     COMPARE = "What another setting would change"
     FOLD = "On the title of a section"
     EDIT = "Edit"
+    LANDING = "Landing a change"
+    PROGRESS = "After a change was sent"
     PATCH = "Patch and manifest"
+    UNDO = "What was applied"
     APP = "Everywhere"
     TEXT = "In a text"
     SAVE = "While a file is named"
     CONFIRM = "In a question"
+    ASK = "While a number is asked for"
     FINDER = "While something is looked for"
     COLUMNS = "While columns are chosen"
     CHOOSE = "While a context is chosen"
@@ -141,13 +145,36 @@ ACTIONS: Final = (
         Room.COMPARE, "copy", ("ctrl+s",), "copy", "copy what changes as text", footer=True, priority=True
     ),
     Action(Room.COMPARE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(Room.EDIT, "patch", ("ctrl+s",), "patch", "show the patch and the manifest to save", footer=True),
+    Action(
+        Room.EDIT,
+        "land",
+        ("ctrl+s",),
+        "land",
+        "how it can land: in place, through the owner, as a patch; with dry run and apply",
+        footer=True,
+    ),
     Action(
         Room.EDIT,
         "guaranteed",
         ("ctrl+g",),
-        "make Guaranteed",
+        "Guaranteed",
         "requests equal to limits wherever a number is known",
+        footer=True,
+    ),
+    Action(
+        Room.EDIT,
+        "outlive",
+        ("ctrl+o",),
+        "outlive",
+        "the least memory requests with which it is killed after a pod that you choose",
+        footer=True,
+    ),
+    Action(
+        Room.EDIT,
+        "rank",
+        ("ctrl+n",),
+        "rank",
+        "the least memory requests with which its kill rank is N or later",
         footer=True,
     ),
     Action(Room.EDIT, "reset", ("ctrl+r",), "reset", "every field as it was", footer=True),
@@ -158,10 +185,55 @@ ACTIONS: Final = (
         Room.EDIT, "page_down", ("pagedown", "ctrl+f"), "page down", "the preview a page down", priority=True
     ),
     Action(Room.EDIT, "back", ("escape",), "back", "leave; asks if something is not saved", footer=True),
+    Action(Room.LANDING, "other", ("tab",), "way", "the next way to land it", footer=True),
+    Action(Room.LANDING, "previous_way", ("shift+tab",), "way before", "the way to land it before this one"),
+    Action(
+        Room.LANDING, "dry_run", ("d",), "dry run", "ask the server what it would make of it", footer=True
+    ),
+    Action(
+        Room.LANDING, "apply", ("a",), "apply", "dry run, then a question, and then it is sent", footer=True
+    ),
+    Action(Room.LANDING, "patch", ("m",), "patch", "the patch and the manifest, to save", footer=True),
+    Action(Room.LANDING, "copy", ("c",), "copy", "copy the request"),
+    Action(
+        Room.LANDING,
+        "look",
+        ("l",),
+        "look again",
+        "give ours up and edit what is there now, where someone else changed it",
+        footer=True,
+    ),
+    Action(
+        Room.LANDING,
+        "ours",
+        ("o",),
+        "keep ours",
+        "the same change of what is there now, where someone else changed it",
+        footer=True,
+    ),
+    Action(Room.LANDING, "back", ("escape",), "back", "back to the fields; nothing is sent", footer=True),
+    Action(
+        Room.PROGRESS,
+        "back",
+        ("escape",),
+        "leave",
+        "look no longer; what was sent goes on",
+        footer=True,
+        palette=False,
+    ),
+    Action(
+        Room.UNDO,
+        "open",
+        ("u",),
+        "undo it",
+        "what taking it back would do, and the way there; enter does the same",
+        footer=True,
+    ),
+    Action(Room.UNDO, "back", ("escape",), "back", "back to where you were", footer=True, palette=False),
     Action(Room.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
     Action(Room.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
     Action(Room.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
-    Action(Room.PATCH, "back", ("escape",), "back", "back to the fields", footer=True, palette=False),
+    Action(Room.PATCH, "back", ("escape",), "back", "back to the ways", footer=True, palette=False),
     Action(Room.PROMPT, "complete", ("tab",), "complete", "take the completion", footer=True, palette=False),
     Action(Room.PROMPT, "earlier", ("up",), "earlier", "what was entered before", palette=False),
     Action(
@@ -193,6 +265,7 @@ ACTIONS: Final = (
     Action(Room.CHOOSE, "leave", ("escape",), "leave", "as it was; enter goes there", palette=False),
     Action(Room.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
     Action(Room.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
+    Action(Room.ASK, "leave", ("escape",), "leave", "leave without; enter takes the number", palette=False),
     Action(Room.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
     Action(Room.SHEET, "close", ("escape", "q", "question_mark", "f1"), "close", "close it", palette=False),
     Action(Room.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
@@ -209,6 +282,7 @@ ACTIONS: Final = (
     Action(Room.APP, "refresh", ("r",), "refresh", "ask again now"),
     Action(Room.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
     Action(Room.APP, "picture", ("X",), "picture", "save a picture of the screen as svg or text"),
+    Action(Room.APP, "undo", ("U",), "undo", "what was applied to clusters, and taking it back"),
     Action(
         Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
     ),
@@ -236,8 +310,11 @@ ACTIONS: Final = (
 
 
 TOGETHER: Final = (
-    *((room, Room.TABLE, Room.APP) for room in (Room.MAIN, Room.COLUMNS)),
-    *((room, Room.TEXT, Room.APP) for room in (Room.EXPLAIN, Room.TREE, Room.PATCH)),
+    *((room, Room.TABLE, Room.APP) for room in (Room.MAIN, Room.COLUMNS, Room.UNDO)),
+    *(
+        (room, Room.TEXT, Room.APP)
+        for room in (Room.EXPLAIN, Room.TREE, Room.LANDING, Room.PROGRESS, Room.PATCH)
+    ),
     (Room.EXPLAIN, Room.FOLD, Room.TEXT, Room.APP),
 )
 """Rooms whose keys are heard at the same time."""

@@ -17,6 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.config.journal import JournalFile
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import State
 from kubectl_qos.errors import InputError, QosError
@@ -29,6 +30,7 @@ from kubectl_qos.tui.exports import screen_text
 from kubectl_qos.tui.facts import Facts, newest
 from kubectl_qos.tui.history import Detail, History, Stop
 from kubectl_qos.tui.key_order import KeyOrder, Passed
+from kubectl_qos.tui.landing import Sent
 from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status, in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.choose import Choose
@@ -41,6 +43,7 @@ from kubectl_qos.tui.trends import Trends
 from kubectl_qos.tui.view import Kind, View, freshness, title_words, view_of, view_values
 from kubectl_qos.tui.widgets.document import harmless
 from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.writing import Writing
 
 NO_SETTINGS = Settings()
 NO_STATE = State()
@@ -72,6 +75,7 @@ class QosApp(App[QosError]):
         readonly: bool = False,
         ascii_only: bool = False,
         contexts: Contexts = NO_CONTEXTS,
+        journal: JournalFile | None = None,
     ) -> None:
         self._more_filters: list[LineFilter] = [AsciiFilter()] if ascii_only else []
         super().__init__()
@@ -80,7 +84,7 @@ class QosApp(App[QosError]):
         self.settings = settings
         self.state = state
         self.keys = Keys(settings.keys)
-        self._readonly = readonly
+        self.writing = Writing(self, settings, journal or JournalFile(None), readonly=readonly)
         self._contexts = contexts
         self._scope = scope
         self.history = History(Stop(self._first_view()))
@@ -192,7 +196,14 @@ class QosApp(App[QosError]):
     @property
     def readonly(self) -> bool:
         """Whether everything that could change this cluster is out of reach."""
-        return self._readonly or self.settings.for_context(self.source.title).readonly
+        return self.writing.is_readonly(self.source.title)
+
+    def on_sent(self, message: Sent) -> None:
+        """A write was answered: to be told in passing where its screen was left."""
+        words = self.writing.sent(message)
+        if words is not None:
+            text, wrong = words
+            self.tell(text, wrong=wrong)
 
     def go_to_context(self, name: str | None) -> None:
         """Another cluster, chosen among those that there are where none is named."""
@@ -352,6 +363,16 @@ class QosApp(App[QosError]):
         self.status = replace(self.status, paused=not self.status.paused)
         self._follower.pause(self.status.paused)
 
+    def action_undo(self) -> None:
+        """What was applied, and taking it back."""
+        from kubectl_qos.tui.screens.undo import UndoScreen
+
+        is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
+        if self.facts is None:
+            self.tell("there is nothing to take back before the cluster has answered", wrong=True)
+        elif isinstance(self.screen, QosScreen) and not is_open:
+            self.push_screen(UndoScreen(self.facts, self.source))
+
     def action_theme(self) -> None:
         """The next theme."""
         self.theme = next_theme(self.theme)
@@ -376,11 +397,11 @@ class QosApp(App[QosError]):
         self.leave()
 
     def leave(self) -> None:
-        """Leave; asks first where something is not saved."""
-        if any(isinstance(screen, QosScreen) and screen.unsaved for screen in self.screen_stack):
-            self.push_screen(
-                Confirm("The changes are not saved. Leave all the same?", "leave", "stay"), self._left
-            )
+        """Leave; asks first where something is not saved, or has no answer yet."""
+        screens = [screen for screen in self.screen_stack if isinstance(screen, QosScreen)]
+        question = next((screen.last_question for screen in reversed(screens) if screen.last_question), "")
+        if question:
+            self.push_screen(Confirm(question, "leave", "stay"), self._left)
         else:
             self.exit()
 

@@ -17,6 +17,7 @@ class Goal(Enum):
 
     LIST = auto()
     CONTEXT = auto()
+    UNDO = auto()
     HELP = auto()
     QUIT = auto()
 
@@ -47,9 +48,9 @@ _LISTS: Final = {
     "co": Kind.CONTAINERS,
 }
 _CONTEXT: Final = frozenset({"ctx", "context", "contexts"})
-_OTHERS: Final = {"help": Goal.HELP, "q": Goal.QUIT, "quit": Goal.QUIT}
+_OTHERS: Final = {"undo": Goal.UNDO, "help": Goal.HELP, "q": Goal.QUIT, "quit": Goal.QUIT}
 _SHOWN: Final = (
-    "nodes, node NAME, ns NAME, workloads NAMESPACE, pods NAMESPACE, containers NAMESPACE, ctx, help, q"
+    "nodes, node NAME, ns NAME, workloads NAMESPACE, pods NAMESPACE, containers NAMESPACE, ctx, undo, help, q"
 )
 
 
@@ -81,7 +82,18 @@ def completions(text: str, facts: Facts | None) -> Iterator[str]:
 
 
 def _places(facts: Facts | None) -> Iterator[str]:
-    yield from ("nodes", "namespaces", "workloads", "pods", "containers", "ctx", "help", "quit", "pods all")
+    yield from (
+        "nodes",
+        "namespaces",
+        "workloads",
+        "pods",
+        "containers",
+        "ctx",
+        "undo",
+        "help",
+        "quit",
+        "pods all",
+    )
     yield from (f"node {name}" for name in _nodes(facts))
     if facts is not None:
         for word in ("pods", "ns", "workloads", "containers"):

@@ -6,9 +6,11 @@ Not here: asking the source (live.py) and what of it is shown at the moment (vie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from operator import is_
+
+import msgspec
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -21,8 +23,7 @@ Identity = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroup:
+class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace in numbers; `key` None stands for all of them. Bytes are bytes.
 
     `used` is what the pods use, None where no usage is known; `troubles` are a node's own words.
@@ -45,8 +46,7 @@ class PodGroup:
         return round(100 * self.used / self.capacity)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(msgspec.Struct, frozen=True, gc=False):
     """One node, and the shown pods of each namespace on it; `made_of` is what that was worked out from."""
 
     group: PodGroup
@@ -141,7 +141,9 @@ def _by_node(snapshot: Snapshot, rows: Rows, before: Mapping[str, NodeFacts]) ->
         group = _group(name, shown, _used(pods.get(name, ()), snapshot))
         if name:
             capacity = snapshot.setup(name).node.memory_capacity_bytes
-            group = replace(group, capacity=capacity, troubles=troubles(node) if node is not None else ())
+            group = msgspec.structs.replace(
+                group, capacity=capacity, troubles=troubles(node) if node is not None else ()
+            )
         found[name] = NodeFacts(group, _by_namespace(shown), made_of)
     return found
 
@@ -169,7 +171,7 @@ def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
     )
     machines = [group for group in ordered if group.key]
     capacities = [group.capacity for group in machines if group.capacity]
-    yield replace(
+    yield msgspec.structs.replace(
         _sum(None, ordered),
         used=_total([group.used for group in machines]),
         capacity=sum(capacities) if len(capacities) == len(machines) else None,

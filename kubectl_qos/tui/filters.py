@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -84,11 +84,37 @@ PODS: Final = Fields(BY_KEY, OTHER_NAMES, lambda row: row.pod.metadata.labels)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition; `cost` puts those that are quickly asked before the others."""
+    """One condition, as typed; `cost` puts those that are quickly asked before the others."""
 
-    cost: int
-    test: Test
+    text: str
+    cost: int = field(compare=False)
+    test: Test = field(compare=False)
     negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What the words of a row have to hold, each of it, and what they must not hold; in small letters."""
+
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.wanted or self.unwanted)
+
+    def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """The rows whose words are like that."""
+        for one in self.wanted:
+            rows = [row for row in rows if one in row.words]
+        for one in self.unwanted:
+            rows = [row for row in rows if one not in row.words]
+        return rows
+
+    def implies(self, other: Texts) -> bool:
+        """Whether the other ones let every row through that these do: `web-1` those of `web`."""
+        return all(any(text in mine for mine in self.wanted) for text in other.wanted) and all(
+            any(mine in text for mine in self.unwanted) for text in other.unwanted
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,7 @@ class RowFilter:
     """A filter as typed, and what it means; an empty one lets everything through."""
 
     text: str = ""
+    texts: Texts = field(default=Texts(), compare=False)
     terms: tuple[Term, ...] = field(default=(), compare=False)
 
     @staticmethod
@@ -104,21 +131,28 @@ class RowFilter:
         typed = text.strip()
         if len(typed) > LONGEST_FILTER:
             raise InputError(f"a filter has at most {LONGEST_FILTER} characters, this one {len(typed)}")
-        terms = sorted(_terms(typed, fields), key=lambda term: term.cost)
-        return RowFilter(typed, tuple(terms))
+        selector, words = _split(typed, fields)
+        texts, others = _terms(words, fields)
+        terms = sorted([*selector, *others], key=lambda term: term.cost)
+        return RowFilter(typed, texts, tuple(terms))
 
     def __bool__(self) -> bool:
-        return bool(self.terms)
+        return bool(self.texts or self.terms)
 
     def selected(self, rows: Sequence[RowT], now: datetime | None = None) -> Sequence[RowT]:
         """The rows that stay; `now` is what ages are counted to, without it no age is known.
 
         Term after term, which for 150,000 rows costs half of row after row.
         """
+        rows = self.texts.selected(rows)
         for term in self.terms:
             test, negated = term.test, term.negated
             rows = [row for row in rows if test(row, now) is not negated]
         return rows
+
+    def implies(self, other: RowFilter) -> bool:
+        """Whether the other one, of the same fields, surely lets every row through that this one does."""
+        return self.texts.implies(other.texts) and set(self.terms) >= set(other.terms)
 
 
 def split_negation(word: str) -> tuple[bool, str]:
@@ -127,45 +161,38 @@ def split_negation(word: str) -> tuple[bool, str]:
     return (len(word) - len(bare)) % 2 == 1, bare
 
 
-def _terms(typed: str, fields: Fields) -> Iterator[Term]:
+def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
+    """The label selector that a filter ends with, if it does, and what stands before it."""
     found = _SELECTOR.search(typed)
-    if found is not None:
-        labels = fields.labels
-        if labels is None:
-            raise InputError(
-                "-l selects pods by their labels, which these are not", hint="list pods for that"
-            )
-        selector = Selector.parse(typed[found.end() :].strip())
-        if selector.requirements:
-            yield Term(1, lambda row, _: selector.matches(labels(row)), bool(found[1]))
-        typed = typed[: found.start()]
+    if found is None:
+        return [], typed
+    labels = fields.labels
+    if labels is None:
+        raise InputError("-l selects pods by their labels, which these are not", hint="list pods for that")
+    words, text = typed[: found.start()], typed[found.end() :].strip()
+    selector = Selector.parse(text)
+    if not selector.requirements:
+        return [], words
+    return [Term(f"-l {text}", 1, lambda row, _: selector.matches(labels(row)), bool(found[1]))], words
+
+
+def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
+    """What is looked for among the words as it is, and every other condition."""
     wanted: list[str] = []
     unwanted: list[str] = []
+    terms: list[Term] = []
     for word in re.sub(r"(^|\s)(!+)\s+", r"\1\2", typed).split():
         negated, bare = split_negation(word)
         column = _COLUMN.fullmatch(bare)
         if column is not None:
             test = _column_test(fields.column(column[1]), column[2])
             if test is not None:
-                yield Term(0, test, negated)
+                terms.append(Term(bare, 0, test, negated))
         elif bare and is_plain(bare):
             (unwanted if negated else wanted).append(bare.casefold())
         elif bare:
-            yield Term(3, _expression(bare), negated)
-    if wanted or unwanted:
-        yield Term(2, _texts(tuple(wanted), tuple(unwanted)))
-
-
-def _texts(wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> Test:
-    if len(wanted) == 1 and not unwanted:
-        one = wanted[0]
-        return lambda row, _: one in row.words
-
-    def test(row: Findable, _: datetime | None) -> bool:
-        words = row.words
-        return all(one in words for one in wanted) and not any(one in words for one in unwanted)
-
-    return test
+            terms.append(Term(bare, 3, _expression(bare), negated))
+    return Texts(tuple(wanted), tuple(unwanted)), terms
 
 
 def _expression(text: str) -> Test:

@@ -17,6 +17,7 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.history import Detail, History
 from kubectl_qos.tui.live import Status
+from kubectl_qos.tui.writing import Writing
 
 
 class Host(Protocol):
@@ -53,6 +54,10 @@ class Host(Protocol):
     @property
     def history(self) -> History:
         """Where the person has been."""
+
+    @property
+    def writing(self) -> Writing:
+        """Who may write where, and what was written."""
 
     def show_title(self) -> None:
         """Fill the title lines of all open screens."""
@@ -95,6 +100,9 @@ class Host(Protocol):
 
     def action_previous(self) -> None:
         """The place before this one."""
+
+    def action_undo(self) -> None:
+        """What was applied, and taking it back."""
 
     def action_help(self) -> None:
         """Keys, columns and marks."""

@@ -31,6 +31,8 @@ from kubectl_qos.tui.trends import Trends
 BATCH_SECONDS: Final = 0.5
 """What changes within so long is shown at once."""
 _SWITCH_SECONDS: Final = 0.0005
+_YOUNG: Final = 20_000
+"""So many new things are looked at for garbage at once. Painting makes thousands, and keeps few."""
 _SHARE_OF_A_CORE: Final = 3
 """After working something out the thread rests so many times as long: keys are to be answered meanwhile."""
 
@@ -93,6 +95,7 @@ class Follower:
     def start(self) -> None:
         """Begin. From now on a thread may be busy: it must hand over soon when a key is pressed."""
         sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
         threading.Thread(target=self._run, name="qos-follower", daemon=True).start()
 
     def refresh(self) -> None:

@@ -12,6 +12,7 @@ from types import FrameType
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.folders import config_file, state_file
+from kubectl_qos.config.journal import JournalFile, journal_file
 from kubectl_qos.config.settings import Known, Settings, read_settings
 from kubectl_qos.config.state import load_state, save_state
 from kubectl_qos.errors import QosError
@@ -76,6 +77,7 @@ def start(
         state=state,
         readonly=readonly,
         contexts=contexts,
+        journal=JournalFile(journal_file()),
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
     with _left_on_signals(app):

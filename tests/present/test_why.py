@@ -68,7 +68,7 @@ def test_the_container_that_decides_is_named() -> None:
     rows = rows_of(DemoSource().snapshot(Scope()), Scope())
     by_container = rows_of(DemoSource().snapshot(Scope()), Scope(), containers=True).rows
     for row in rows.rows:
-        points = {one.container: one.points or 0 for one in by_container if one.key[:2] == row.key[:2]}
+        scores = {one.container: one.score or 0 for one in by_container if one.key[:2] == row.key[:2]}
         if row.rank is not None:
             worst = why(row.name)[1].partition(":")[0]
-            assert points[worst] == max(points.values())
+            assert scores[worst] == max(scores.values())

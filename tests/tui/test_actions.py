@@ -13,15 +13,18 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.choose import Choose
 from kubectl_qos.tui.screens.columns import ColumnsScreen
 from kubectl_qos.tui.screens.compare import CompareScreen
-from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
+from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
+from kubectl_qos.tui.screens.landing import LandingScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.palette import Palette
 from kubectl_qos.tui.screens.patch import PatchScreen
+from kubectl_qos.tui.screens.progress import ProgressScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
+from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.document import TextScroll
 from kubectl_qos.tui.widgets.fold import FoldTitle
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -39,7 +42,11 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.PATCH: (PatchScreen,),
     Room.PROMPT: (Prompt,),
     Room.FOLD: (FoldTitle,),
-    Room.CONFIRM: (Confirm,),
+    Room.LANDING: (LandingScreen,),
+    Room.PROGRESS: (ProgressScreen,),
+    Room.UNDO: (UndoScreen,),
+    Room.CONFIRM: (Confirm, ConfirmWrite),
+    Room.ASK: (AskNumber,),
     Room.SAVE: (SaveAs,),
     Room.SHEET: (TextScreen,),
     Room.FINDER: (Finder, Palette),

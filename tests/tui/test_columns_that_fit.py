@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope

@@ -42,6 +42,7 @@ def test_lists(text: str, place: View, facts: Facts) -> None:
 def test_other_places(facts: Facts) -> None:
     assert place_of("help", facts) == Place(Goal.HELP)
     assert place_of("q", facts) == Place(Goal.QUIT)
+    assert place_of("undo", facts) == Place(Goal.UNDO)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> No
         ("node worker-1", None),
         ("pods s", "pods sandboxed"),
         ("pods sh", "pods shop"),
+        ("und", "undo"),
         ("zz", None),
     ],
 )

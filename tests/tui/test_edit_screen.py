@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, parse_quantity
 from kubectl_qos.edit.patch import manifest_of, patch_of
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import ObjectMeta, resource_list
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.resource_quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.diff import preview_parts
 from kubectl_qos.present.structured import to_yaml
@@ -25,8 +29,10 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.effects import effects_layout
+from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
+from tests.tui.writers import around
 
 API = "api-7d9c5b6f8-x2mzq"
 Open = Callable[[str], Any]
@@ -124,7 +130,7 @@ async def test_the_preview_is_that_of_the_edit_room_at_every_key(pilot: Pilot[An
         wanted = expected(API, quantity_edit("c", Side.REQUESTS, "memory", text))
         assert screen.preview_now() == wanted
         layout = effects_layout(preview_parts(wanted))
-        assert effects(screen) == "\n".join(line.text for line in layout(200))
+        assert effects(screen).endswith("\n".join(line.text for line in layout(200)))
 
 
 async def test_what_changes_bears_a_sign(pilot: Pilot[Any]) -> None:
@@ -199,7 +205,7 @@ async def test_a_wrong_quantity_says_why_and_blocks_the_patch(
     assert screen.unsaved
     await put(pilot, "c", Side.LIMITS, "memory", "3Gi")
     assert "wrong" not in effects(screen)
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     assert isinstance(pilot.app.screen, PatchScreen)
 
 
@@ -214,7 +220,7 @@ async def test_an_emptied_field_removes_the_value(pilot: Pilot[Any]) -> None:
     screen = await edit(pilot, API)
     await put(pilot, "c", Side.LIMITS, "memory", "")
     assert screen.preview_now().edits == (Edit("c", Side.LIMITS, "memory", None),)
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     patch = yaml.safe_load(shown(pilot))
     assert patch["spec"]["containers"][0]["resources"]["limits"] == {"memory": None}
 
@@ -239,7 +245,7 @@ def shown(pilot: Pilot[Any]) -> str:
 async def test_the_patch_and_the_manifest_are_those_of_the_edit_room(pilot: Pilot[Any]) -> None:
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     pod = pod_named(demo(), API)
     edits = (quantity_edit("c", Side.REQUESTS, "memory", "1Gi"),)
     assert shown(pilot) == to_yaml(patch_of(pod, edits))
@@ -249,17 +255,17 @@ async def test_the_patch_and_the_manifest_are_those_of_the_edit_room(pilot: Pilo
     assert shown(pilot) == to_yaml(manifest_of(DemoSource().raw(pod), pod, edits))
     await press(pilot, "tab")
     assert shown(pilot) == to_yaml(patch_of(pod, edits))
-    await press(pilot, "escape")
+    await press(pilot, "escape", "escape")
     assert edit_of(pilot).unsaved, "looking at a patch does not save it"
 
 
 async def test_a_patch_that_changes_the_class_comes_with_a_warning(pilot: Pilot[Any]) -> None:
     await edit(pilot, API)
-    await press(pilot, "ctrl+g", "ctrl+s")
+    await press(pilot, "ctrl+g", "ctrl+s", "m")
     assert "a server refuses this patch: save the manifest" in words(pilot)
 
 
-async def test_nothing_changed_makes_no_patch(pilot: Pilot[Any]) -> None:
+async def test_nothing_changed_has_nothing_to_land(pilot: Pilot[Any]) -> None:
     screen = await edit(pilot, API)
     await press(pilot, "ctrl+s")
     assert pilot.app.screen is screen
@@ -280,14 +286,14 @@ async def save_as(pilot: Pilot[Any], path: Path) -> None:
 async def test_a_patch_is_saved_and_leaving_asks_no_more(pilot: Pilot[Any], tmp_path: Path) -> None:
     screen = await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     path = tmp_path / "patch.yaml"
     await save_as(pilot, path)
     patch = yaml.safe_load(path.read_text())
     resources = {"requests": {"memory": "1Gi"}}
     assert patch == {"spec": {"containers": [{"name": "c", "resources": resources}]}}
     assert [one.message for one in pilot.app._notifications] == [f"saved the patch to {path}"]
-    await press(pilot, "escape")
+    await press(pilot, "escape", "escape")
     assert not screen.unsaved
     assert "not saved" not in words(pilot)
     await press(pilot, "escape")
@@ -297,7 +303,7 @@ async def test_a_patch_is_saved_and_leaving_asks_no_more(pilot: Pilot[Any], tmp_
 async def test_a_manifest_is_saved_whole(pilot: Pilot[Any], tmp_path: Path) -> None:
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s", "m")
+    await press(pilot, "ctrl+s", "m", "m")
     await until(pilot, lambda: "kind: Pod" in shown(pilot))
     await save_as(pilot, tmp_path / "pod.yaml")
     manifest = yaml.safe_load((tmp_path / "pod.yaml").read_text())
@@ -312,7 +318,7 @@ async def test_an_existing_file_is_overwritten_only_when_asked_twice(
 ) -> None:
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     path = tmp_path / "patch.yaml"
     path.write_text("precious")
     await save_as(pilot, path)
@@ -328,11 +334,11 @@ async def test_an_existing_file_is_overwritten_only_when_asked_twice(
 async def test_escape_leaves_the_file_alone(pilot: Pilot[Any], tmp_path: Path) -> None:
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     path = tmp_path / "patch.yaml"
     path.write_text("precious")
     await save_as(pilot, path)
-    await press(pilot, "escape", "escape")
+    await press(pilot, "escape", "escape", "escape")
     assert path.read_text() == "precious"
     assert edit_of(pilot).unsaved
 
@@ -340,7 +346,7 @@ async def test_escape_leaves_the_file_alone(pilot: Pilot[Any], tmp_path: Path) -
 async def test_a_folder_that_is_not_there_is_said(pilot: Pilot[Any], tmp_path: Path) -> None:
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s")
+    await press(pilot, "ctrl+s", "m")
     await save_as(pilot, tmp_path / "no" / "patch.yaml")
     assert isinstance(pilot.app.screen, SaveAs)
     assert "No such file or directory" in str(pilot.app.screen.query_one("#verdict", Label).render())
@@ -349,9 +355,9 @@ async def test_a_folder_that_is_not_there_is_said(pilot: Pilot[Any], tmp_path: P
 async def test_a_copied_patch_counts_as_saved(pilot: Pilot[Any]) -> None:
     screen = await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s", "c")
+    await press(pilot, "ctrl+s", "m", "c")
     assert yaml.safe_load(pilot.app.clipboard)["spec"]
-    await press(pilot, "escape")
+    await press(pilot, "escape", "escape")
     assert not screen.unsaved
     await put(pilot, "c", Side.REQUESTS, "memory", "2Gi")
     assert screen.unsaved
@@ -387,7 +393,7 @@ async def test_quitting_with_something_unsaved_asks_and_insisting_helps(pilot: P
     assert not pilot.app._exit
     await press(pilot, "n")
     edit_of(pilot)
-    await press(pilot, "ctrl+s", "q")
+    await press(pilot, "ctrl+s", "m", "q")
     assert isinstance(pilot.app.screen, Confirm), "a screen below counts too"
     await press(pilot, "ctrl+c")
     assert pilot.app._exit
@@ -483,7 +489,7 @@ async def test_a_manifest_that_cannot_be_read_again_is_said(monkeypatch: pytest.
         await settled(pilot)
         await edit(pilot, API)
         await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-        await press(pilot, "ctrl+s")
+        await press(pilot, "ctrl+s", "m")
         await until(pilot, lambda: bool(pilot.app._notifications))
         said = [one.message for one in pilot.app._notifications]
         assert said == ["there is no manifest: standard input cannot be read twice"]
@@ -491,3 +497,111 @@ async def test_a_manifest_that_cannot_be_read_again_is_said(monkeypatch: pytest.
         assert isinstance(pilot.app.screen, PatchScreen), "there is nothing to save"
         await press(pilot, "m")
         assert "memory: 1Gi" in shown(pilot)
+
+
+def said(pilot: Pilot[Any]) -> list[str]:
+    return [one.message for one in pilot.app._notifications]
+
+
+async def test_outliving_a_pod_that_is_chosen_by_some_letters(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    await press(pilot, "ctrl+o")
+    assert "Outlive which pod?" in words(pilot)
+    assert API not in [row.name for row in pilot.app.screen.query_one(LineTable).rows]
+    await type_text(pilot, "notebook")
+    await press(pilot, "enter")
+    assert edit_of(pilot) is screen
+    after = screen.preview_now()
+    assert after.edits
+    assert ("ml", "notebook-0") in after.effects.overtaken_by
+    unit = Quantity.parse("1Mi")
+    raised = field(screen, "c", Side.REQUESTS, "memory")
+    less = Quantity.parse(raised.value).value() - unit.value()
+    found = expected(API, quantity_edit("c", Side.REQUESTS, "memory", str(less)))
+    assert ("ml", "notebook-0") not in found.effects.overtaken_by, "one step less does not do"
+
+
+async def test_nobody_chosen_changes_nothing(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    await press(pilot, "ctrl+o", "escape", "ctrl+n", "escape")
+    assert edit_of(pilot) is screen
+    assert not screen.unsaved
+
+
+async def test_a_pod_that_cannot_be_outlived_says_why(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    await press(pilot, "ctrl+o")
+    await type_text(pilot, "kube-proxy")
+    await press(pilot, "enter")
+    assert "Not by memory requests" in words(pilot)
+    assert "ctrl-g makes it Guaranteed" in words(pilot)
+    await press(pilot, "escape")
+    assert edit_of(pilot) is screen
+    assert not screen.unsaved
+
+
+async def test_one_that_is_outlived_already_says_so(pilot: Pilot[Any]) -> None:
+    await edit(pilot, "db-0")
+    await press(pilot, "ctrl+o")
+    await press(pilot, "enter")
+    assert said(pilot)[-1].endswith("with these values")
+
+
+async def test_a_rank_or_a_later_one(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    await press(pilot, "ctrl+n")
+    assert "Kill rank on its node, or later (1 dies first):" in words(pilot)
+    for wrong in ("", "0", "18", "x"):
+        pilot.app.screen.query_one(Input).value = wrong
+        await press(pilot, "enter")
+        assert "! a number from 1 to 17 is needed" in words(pilot)
+    pilot.app.screen.query_one(Input).value = "5"
+    await press(pilot, "enter")
+    rank = screen.preview_now().effects.rank_after
+    assert rank is not None
+    assert rank >= 5
+    await press(pilot, "ctrl+n", "1", "enter")
+    assert said(pilot)[-1] == "its kill rank is 1 or later with these values"
+
+
+async def test_goals_wait_for_fields_that_are_right(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    await put(pilot, "c", Side.LIMITS, "memory", "x")
+    for key in ("ctrl+o", "ctrl+n", "ctrl+s"):
+        await press(pilot, key)
+        assert pilot.app.screen is screen
+        assert said(pilot)[-1].startswith("limits.memory: ")
+
+
+async def test_without_a_node_there_is_nobody_to_outlive(pilot: Pilot[Any]) -> None:
+    name = next(pod.name for pod in demo().pods if not pod.node_name)
+    screen = await edit(pilot, name)
+    await press(pilot, "ctrl+o", "ctrl+n")
+    assert pilot.app.screen is screen
+    assert said(pilot) == [
+        "there is no other pod on its node to outlive",
+        "there are no ranks on its node to choose among",
+    ]
+
+
+QUOTA = ResourceQuota(
+    metadata=ObjectMeta(name="team"),
+    status=ResourceQuotaStatus(
+        hard=resource_list({"requests.memory": "1Gi"}), used=resource_list({"requests.memory": "1Gi"})
+    ),
+)
+
+
+async def test_what_would_refuse_it_stands_above_the_effects() -> None:
+    source = ScriptedSource(demo())
+    source.around = lambda pod: replace(around(pod), quotas=(QUOTA,))
+    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = await edit(pilot, API)
+        await until(pilot, lambda: len(source.looked_around) == 1)
+        await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
+        await until(pilot, lambda: effects(screen).startswith("! Refused: ResourceQuota team"))
+        assert "exceeded quota: team" in effects(screen)
+        await press(pilot, "ctrl+s")
+        assert "! Refused: ResourceQuota team: refuses this" in words(pilot)
+        assert "expected:" not in words(pilot), "once is enough"

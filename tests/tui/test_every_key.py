@@ -9,7 +9,7 @@ import csv
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +21,10 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets._footer import FooterKey
 
+from kubectl_qos.cluster.write import Stale
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import State
+from kubectl_qos.edit.request import Request
 from kubectl_qos.k8s.owners import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.rows import rows_of
@@ -52,6 +54,7 @@ from tests.tui.sources import (
     with_usage,
     words,
 )
+from tests.tui.writers import WAITING, accepted, entry_of, memory
 
 Run = Pilot[Any]
 Steps = Callable[[Run], Awaitable[None]]
@@ -273,6 +276,12 @@ def shown_text(pilot: Run) -> str | None:
     return next((found[line] for line in lines if line in found), None)
 
 
+def way(pilot: Run) -> str:
+    """Which way of landing bears the sign of the chosen one."""
+    lines = [line for line in screen_text(pilot).splitlines() if line.startswith(" > ")]
+    return lines[0][3:].partition("  ")[0] if lines else ""
+
+
 def left(pilot: Run) -> bool:
     return pilot.app._exit
 
@@ -361,10 +370,49 @@ async def changed(pilot: Run) -> None:
     await put("tab", text="1Gi")(pilot)
 
 
-async def patched(pilot: Run) -> None:
-    """The patch of the change, and the manifest behind it."""
+async def landing(pilot: Run) -> None:
+    """The ways of that change, with the owner of the pod."""
     await changed(pilot)
     await press(pilot, "ctrl+s")
+    await until(pilot, lambda: "through deployment/api" in words(pilot))
+
+
+async def stale(pilot: Run) -> None:
+    """The ways, when someone else has changed the pod meanwhile."""
+    source = app_of(pilot).source
+    assert isinstance(source, ScriptedSource)
+    source.scripted.rehearsals = [Stale("someone else was faster"), accepted]
+    await landing(pilot)
+    await press(pilot, "d")
+    await until(pilot, lambda: "someone else was faster" in words(pilot))
+
+
+async def sending(pilot: Run) -> None:
+    """The change is sent, and no look at it tells anything yet."""
+    source = app_of(pilot).source
+    assert isinstance(source, ScriptedSource)
+    source.scripted.looks = [WAITING]
+    await landing(pilot)
+    await press(pilot, "a")
+    await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
+    await press(pilot, "y")
+    await until(pilot, lambda: "waiting for the kubelet" in words(pilot))
+
+
+async def applied(pilot: Run) -> None:
+    """The list of what was applied, with one change."""
+    request = Request(
+        "Pod", "shop", API.partition("/")[2], "", "1", "resize", (memory("512Mi"),), (memory("256Mi"),), {}
+    )
+    app_of(pilot).writing.journal.put(replace(entry_of(request, "0001"), context="prod"))
+    await press(pilot, "U")
+    await until(pilot, lambda: bool(table(pilot).rows))
+
+
+async def patched(pilot: Run) -> None:
+    """The patch of the change, and the manifest behind it."""
+    await landing(pilot)
+    await press(pilot, "m")
     await until(pilot, lambda: getattr(pilot.app.screen, "_manifest", None) is not None)
 
 
@@ -573,9 +621,9 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
         Claim(keys("d", "tab"), folded, [False] * 7, [False, True, *[False] * 5]),
         Claim(keys("d", "z", "tab"), folded, [True] * 7, [True, False, *[True] * 5]),
     ),
-    "edit.patch": leads(
-        changed, together(screen, shown_text), ("EditScreen", None), ("PatchScreen", "patch")
-    ),
+    "edit.land": leads(changed, screen, "EditScreen", "LandingScreen"),
+    "edit.outlive": leads(keys("e"), shown, ("EditScreen", "QuantityField"), ("Finder", "Input")),
+    "edit.rank": leads(keys("e"), screen, "EditScreen", "AskNumber"),
     "edit.guaranteed": leads(keys("e"), fields, STORED, ["2", "2Gi", "2", "2Gi"]),
     "edit.reset": leads(changed, fields, CHANGED, STORED),
     "edit.below": leads(keys("e", "tab"), field, "requests.memory", "limits.memory"),
@@ -585,6 +633,27 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "edit.back": (
         Claim(keys("e"), screen, "EditScreen", "MainScreen"),
         Claim(changed, screen, "EditScreen", "Confirm"),
+    ),
+    "landing.other": leads(landing, way, "in place", "through deployment/api"),
+    "landing.previous_way": leads(landing, way, "in place", "through deployment/api"),
+    "landing.dry_run": leads(landing, said("the server accepts it"), [], ["the server accepts it"]),
+    "landing.apply": leads(landing, screen, "LandingScreen", "ConfirmWrite"),
+    "landing.patch": leads(
+        landing, together(screen, shown_text), ("LandingScreen", "patch"), ("PatchScreen", "patch")
+    ),
+    "landing.copy": leads(landing, begins("PATCH /api/v1/namespaces/shop/pods/api-"), False, True),
+    "landing.look": leads(stale, screen, "LandingScreen", "EditScreen"),
+    "landing.ours": leads(
+        stale, said("keep ours", "the server accepts it"), ["keep ours"], ["the server accepts it"]
+    ),
+    "landing.back": leads(
+        landing, together(screen, fields), ("LandingScreen", CHANGED), ("EditScreen", CHANGED)
+    ),
+    "progress.back": leads(sending, screen, "ProgressScreen", "MainScreen"),
+    "undo.open": leads(applied, screen, "UndoScreen", "LandingScreen"),
+    "undo.back": leads(applied, screen, "UndoScreen", "MainScreen"),
+    "ask.leave": leads(
+        keys("e", "ctrl+n"), together(screen, fields), ("AskNumber", STORED), ("EditScreen", STORED)
     ),
     "patch.other": (
         Claim(patched, shown_text, "patch", "manifest"),
@@ -597,7 +666,9 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "patch.save": leads(
         patched, has_line("api-7d9c5b6f8-x2mzq-patch.yaml", "memory: 1Gi"), None, True, follow=keys("enter")
     ),
-    "patch.back": leads(patched, together(screen, fields), ("PatchScreen", CHANGED), ("EditScreen", CHANGED)),
+    "patch.back": leads(
+        patched, together(screen, fields), ("PatchScreen", CHANGED), ("LandingScreen", CHANGED)
+    ),
     "text.up": scrolls(a_line_down, lambda _: 0, "down")[::3],
     "text.down": scrolls(at_top, lambda _: 1)[::3],
     "text.first": scrolls(at_end, lambda _: 0, "G")[::3],
@@ -686,6 +757,7 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
         Claim(keys("p"), state, "paused", "live"),
     ),
     "app.picture": leads(nothing, pictured, None, True, follow=keys("enter")),
+    "app.undo": leads(nothing, screen, "MainScreen", "UndoScreen"),
     "app.theme": (
         *(
             Claim(keys(*"t" * number), theme, name, THEME_NAMES[(number + 1) % len(THEMES)])
@@ -851,6 +923,10 @@ REBOUND: Final = (
     "compare.copy",
     "fold.fold",
     "edit.reset",
+    "landing.copy",
+    "progress.back",
+    "undo.back",
+    "ask.leave",
     "patch.other",
     "app.theme",
     "text.last",

@@ -17,7 +17,7 @@ from kubectl_qos.present.rows import rows_of
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.facts import Facts, PodGroup, facts_of, namespaces_on, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.lists.base import narrowed
+from kubectl_qos.tui.lists.base import Narrowed
 from kubectl_qos.tui.lists.pods import Pods
 from kubectl_qos.tui.live import Status
 from kubectl_qos.tui.trends import Trends
@@ -101,7 +101,8 @@ def test_a_view_selects_what_a_scope_would(facts: Facts, node: str | None, names
 
 def test_a_filter_and_risk_narrow_a_view(facts: Facts) -> None:
     view = View(filter=RowFilter.parse("db-"), at_risk=True)
-    shown = narrowed(Pods(Trends()), view, view.pod_rows(facts), facts.taken)
+    narrowed = Narrowed(Pods(Trends()), view.filter, view.at_risk, facts.taken)
+    shown = narrowed.selected(view.pod_rows(facts))
     assert shown
     assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
 
@@ -144,7 +145,7 @@ def test_crumbs() -> None:
 )
 def test_an_empty_table_says_what_shows_more(facts: Facts, view: View, sentence: str) -> None:
     rows = view.pod_rows(facts)
-    assert not narrowed(Pods(Trends()), view, rows, facts.taken)
+    assert not Narrowed(Pods(Trends()), view.filter, view.at_risk, facts.taken).selected(rows)
     assert empty_sentence(view, facts, "demo", len(rows), Keys()) == sentence
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.demo import DEMO_TIME
@@ -19,9 +19,13 @@ from kubectl_qos.present.rows import PodRow, rows_of
 from kubectl_qos.tui.facts import facts_of
 from kubectl_qos.tui.filter_completion import filter_completions
 from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.lists.base import Narrowed
+from kubectl_qos.tui.lists.pods import Pods
 from kubectl_qos.tui.patterns import LONGEST_WORD, Pattern, is_plain
+from kubectl_qos.tui.trends import Trends
 from kubectl_qos.tui.widgets.prompt import History
-from tests.tui.sources import demo
+from kubectl_qos.tui.widgets.table_order import Order
+from tests.tui.sources import demo, with_usage
 
 
 def kept(text: str) -> set[str]:
@@ -366,3 +370,67 @@ def test_an_edited_line_is_kept_on_the_way_through_history() -> None:
     assert history.earlier("one-x") == "two"
     assert history.later("two") == "one-x"
     assert history.later("one-x") == "one-x"
+
+
+def typed(text: str) -> RowFilter:
+    """The filter of a text, or the one that lets everything through where it is none."""
+    try:
+        return RowFilter.parse(text)
+    except InputError:
+        return RowFilter()
+
+
+NAMES = st.sampled_from(["d", "db", "db-0", "web", "!d", "!db", "!w", "^c", "!-0$"])
+VALUES = st.sampled_from(["qos:b", "!qos:b", "mem:>1", "mem:>100Mi", "age:<9d", "flags:p", "-l app=db"])
+FILTERS = st.lists(NAMES | VALUES, max_size=4).map(" ".join)
+
+
+@given(FILTERS, FILTERS)
+def test_a_filter_implies_another_only_if_that_lets_all_of_its_rows_through(text: str, other: str) -> None:
+    one, two = typed(text), typed(other)
+    if one.implies(two):
+        assert set(map(id, one.selected(ROWS, DEMO_TIME))) <= set(map(id, two.selected(ROWS, DEMO_TIME)))
+    longer = typed(f"db- {text}")
+    if longer:
+        assert longer.implies(one)
+
+
+def test_a_longer_text_implies_a_shorter_one_and_without_a_text_it_is_the_other_way() -> None:
+    assert typed("web-1").implies(typed("web"))
+    assert typed("mem:>1Gi web").implies(typed("web mem:>1Gi"))
+    assert typed("!we").implies(typed("!web"))
+    for longer, shorter in (("!web", "!we"), ("web", "web-1"), ("^web-1", "^web"), ("mem:>1Gi", "!mem:>1Gi")):
+        assert not typed(longer).implies(typed(shorter)), (longer, shorter)
+
+
+CHANGED = facts_of(with_usage(demo(), "db-0", 2**31), Scope(), DEMO_TIME).rows.rows
+STEPS = st.one_of(FILTERS, st.sampled_from(["<facts>", "<time>", "<risk>", "memory", "pod", "rank"]))
+
+
+@given(st.lists(STEPS, max_size=8))
+@example(["age:<9d", "<time>", "<time>"])
+@example(["db", "<risk>", "<risk>"])
+def test_what_is_typed_letter_by_letter_shows_what_filtering_and_sorting_everything_shows(
+    steps: list[str],
+) -> None:
+    order: Order[PodRow] = Order("rank", 0)
+    pods, rows, taken, at_risk = Pods(Trends()), ROWS, DEMO_TIME, False
+    text, key = "", "rank"
+    for step in steps:
+        texts = [text]
+        if step == "<facts>":
+            rows = CHANGED if rows is ROWS else ROWS
+        elif step == "<time>":
+            taken = DEMO_TIME + timedelta(days=9) if taken == DEMO_TIME else DEMO_TIME
+        elif step == "<risk>":
+            at_risk = not at_risk
+        elif step in BY_KEY:
+            key = step
+            order.sort_by(BY_KEY[key], turned=False)
+        else:
+            texts = [step[:length] for length in range(len(step) + 1)]
+        for text in texts:
+            narrowed = Narrowed(pods, typed(text), at_risk, taken)
+            order.load(rows, narrowed)
+            expected = sorted(narrowed.selected(rows), key=BY_KEY[key].sort_key)
+            assert list(map(id, order.rows)) == list(map(id, expected)), text

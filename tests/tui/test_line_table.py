@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.strip import Strip
@@ -15,7 +17,6 @@ from kubectl_qos.present.columns import Align
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_cells import Look
 from kubectl_qos.tui.widgets.table_layout import Layout, fitted, measured
-from kubectl_qos.tui.widgets.table_order import outwards
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -46,12 +47,17 @@ def many(number: int) -> list[Row]:
     return [Row(f"row-{index:06}", index * 7919 % 100_003) for index in range(number)]
 
 
+STEPS = st.sampled_from(
+    ["change", "change", "swap", "fewer", "mark", "hide", "size", "j", "k", "G", "g", "pagedown", "tab"]
+)
+
+
 class CountingTable(LineTable[Row]):
     made = 0
 
-    def _made(self, row: Row, look: Look, *, marked: bool, changed: frozenset[str]) -> Strip:
+    def _made(self, line: Any, look: Look) -> Strip:
         self.made += 1
-        return super()._made(row, look, marked=marked, changed=changed)
+        return super()._made(line, look)
 
 
 class TableApp(App[None]):
@@ -355,11 +361,87 @@ def test_numbers_reserve_their_width_and_text_takes_what_it_needs() -> None:
     assert measured((NAME, SIZE), [Row("a" * 99, 1234567)], NOW) == [60, 7]
 
 
-@given(st.integers(0, 30), st.integers(0, 30))
-def test_the_row_of_the_cursor_is_looked_for_from_its_place_outwards(start: int, count: int) -> None:
-    found = list(outwards(start, count))
-    assert sorted(found) == list(range(count))
-    assert [abs(index - start) for index in found] == sorted(abs(index - start) for index in found)
+async def test_a_refresh_paints_what_reads_otherwise_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = TableApp(rows := many(50))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        await pilot.press("j")
+        await pilot.pause()
+        painted: list[int] = []
+        paint = app.table.render_line
+
+        def counted(y: int) -> Strip:
+            painted.append(y)
+            return paint(y)
+
+        monkeypatch.setattr(app.table, "render_line", counted)
+
+        async def shown(new: Sequence[Row]) -> list[int]:
+            painted.clear()
+            app.show(new)
+            await pilot.pause()
+            await pilot.pause()
+            return painted
+
+        assert await shown(list(rows)) == []
+        assert await shown([replace(row) for row in rows]) == [], "equal rows read the same"
+        changed = [replace(row, size=7) if at in {2, 5, 49} else row for at, row in enumerate(rows)]
+        assert await shown(changed) == [3, 6]
+        app.table.mark(frozenset({rows[4].name}))
+        await pilot.pause()
+        assert painted == [3, 6, 5]
+        app.columns = (SIZE, NAME)
+        assert sorted(await shown(changed)) == list(range(20)), "the header too, though no wider"
+        wider = [replace(row, name=f"{row.name}-long") if at == 40 else row for at, row in enumerate(changed)]
+        assert sorted(await shown(wider)) == list(range(20)), "another width is another table"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=6), st.integers(0, 2**32))
+def test_whatever_is_done_the_screen_is_that_of_a_table_painted_anew(steps: list[str], seed: int) -> None:
+    asyncio.run(painted_as_anew(steps, random.Random(seed)))
+
+
+async def painted_as_anew(steps: list[str], chance: random.Random) -> None:
+    """Do it step by step; after each, all lines are painted once more, and nothing may look otherwise."""
+    app = TableApp(rows := many(30))
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.pause()
+        for step in steps:
+            if step == "change":
+                rows = [
+                    replace(row, size=chance.randrange(9)) if chance.random() < 0.3 else row for row in rows
+                ]
+                app.show(rows)
+            elif step == "swap":
+                chance.shuffle(rows)
+                app.show(list(rows))
+            elif step == "fewer":
+                rows = [row for row in rows if chance.random() < 0.7]
+                app.show(rows, empty="gone")
+            elif step == "mark":
+                app.table.mark(frozenset(row.name for row in rows if chance.random() < 0.3))
+            elif step == "hide":
+                app.table.display = not app.table.display
+            elif step == "size":
+                await pilot.resize_terminal(chance.randrange(20, 50), chance.randrange(5, 20))
+            else:
+                await pilot.press(step)
+            await pilot.pause()
+            await pilot.pause()
+            seen = screen_of(app)
+            app.table.notify_style_update()
+            app.table.refresh()
+            await pilot.pause()
+            await pilot.pause()
+            assert screen_of(app) == seen, step
+
+
+def screen_of(app: TableApp) -> list[Strip]:
+    """What is on the screen, with its styles."""
+    return app.screen._compositor.render_strips()
 
 
 async def test_lines_that_nobody_sees_are_not_kept() -> None:

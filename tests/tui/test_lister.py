@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,20 @@ def test_pods_are_there_at_once() -> None:
     found = Lister(Pump()).of(PODS, facts(), View())
     assert found is not None
     assert len(found.rows) == 60
+
+
+def test_the_pods_of_a_view_are_selected_once_and_older_facts_are_not_kept() -> None:
+    lister, old, new = Lister(Pump()), facts(), facts("db-0")
+    shop, data = View(namespace="shop"), View(namespace="data")
+    found = lister.of(PODS, old, shop)
+    assert found is not None
+    assert lister.of(PODS, old, replace(shop, at_risk=True, wide=True)) is found
+    for now, view in ((old, data), (new, data), (new, shop), (old, shop)):
+        answer = lister.of(PODS, now, view)
+        assert answer is not None
+        assert list(answer.rows) == list(view.pod_rows(now))
+    lister.of(NODES, new, View(Kind.NODES))
+    assert lister._quick is None, "they would keep every pod that there was"
 
 
 def test_a_question_is_answered_once_and_then_known() -> None:

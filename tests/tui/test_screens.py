@@ -11,9 +11,18 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.config.settings import Settings
+from kubectl_qos.cluster.write import Rehearsed, Stale
+from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit.change import Side
+from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.edit.progress import Progress, Stage
+from kubectl_qos.edit.request import Request
+from kubectl_qos.edit.undo import Conflict
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.objects import ObjectMeta, resource_list
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.resource_quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
@@ -27,6 +36,7 @@ from tests.tui.sources import (
     app_of,
     demo,
     main_of,
+    pod_named,
     press,
     screen_text,
     settled,
@@ -34,7 +44,9 @@ from tests.tui.sources import (
     until,
     with_usage,
     without,
+    words,
 )
+from tests.tui.writers import around, entry_of, memory
 
 Size = tuple[int, int]
 Compare = Callable[..., bool]
@@ -182,7 +194,9 @@ def opened(name: str, *pressed: str) -> Steps:
         await settled(pilot)
         await press(pilot, "slash")
         await type_text(pilot, name)
-        await press(pilot, "enter", "e", *pressed)
+        await press(pilot, "enter", "e")
+        await until(pilot, lambda: "reading owners" not in words(pilot))
+        await press(pilot, *pressed)
 
     return steps
 
@@ -223,17 +237,196 @@ def test_edit_pod_level(snap_compare: Compare, size: Size) -> None:
 
 @ALL
 def test_patch(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i", "ctrl+s")
+    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i", "ctrl+s", "m")
     assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
 
 
 @BOTH
 def test_manifest(snap_compare: Compare, size: Size) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
-        await opened("api-7d9c5b6f8-x2mzq", "ctrl+g", "ctrl+s", "m")(pilot)
+        await opened("api-7d9c5b6f8-x2mzq", "ctrl+g", "ctrl+s", "m", "m")(pilot)
         await until(pilot, lambda: getattr(pilot.app.screen, "text", None) is not None)
 
     assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+
+
+CHANGED: Final = ("tab", "1", "G", "i")
+API: Final = "api-7d9c5b6f8-x2mzq"
+
+
+def scripted(**options: Any) -> tuple[QosApp, ScriptedSource]:
+    """A cluster that takes changes."""
+    source = ScriptedSource(demo())
+    return QosApp(source, Scope(), **options), source
+
+
+def landed(*pressed: str, until_seen: str = "through deployment/api") -> Steps:
+    """The ways of a change, then these keys, each after what the one before led to."""
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await opened(API, *CHANGED, "ctrl+s")(pilot)
+        await until(pilot, lambda: "reading what is around" not in words(pilot))
+        for key in pressed:
+            await press(pilot, key)
+            await until(pilot, lambda: "asking scripted" not in words(pilot))
+        await until(pilot, lambda: until_seen in words(pilot))
+
+    return steps
+
+
+@BOTH
+def test_landing(snap_compare: Compare, size: Size) -> None:
+    app, _ = scripted()
+    assert snap_compare(app, terminal_size=size, run_before=landed())
+
+
+@BOTH
+def test_landing_rehearsed(snap_compare: Compare, size: Size) -> None:
+    def less(request: Request) -> Rehearsed:
+        stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
+        return Rehearsed(request, stored, {}, ("spec.template: this form is deprecated",))
+
+    app, source = scripted()
+    source.scripted.rehearsals = [less]
+    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="the server accepts it"))
+
+
+@BOTH
+def test_landing_class_change_refused_in_place(snap_compare: Compare, size: Size) -> None:
+    app, _ = scripted()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await opened(API, "ctrl+g", "ctrl+s")(pilot)
+        await until(pilot, lambda: "> through deployment/api" in words(pilot))
+
+    assert snap_compare(app, terminal_size=size, run_before=steps)
+
+
+QUOTA: Final = ResourceQuota(
+    metadata=ObjectMeta(name="team"),
+    status=ResourceQuotaStatus(
+        hard=resource_list({"requests.memory": "8Gi"}), used=resource_list({"requests.memory": "8000Mi"})
+    ),
+)
+FULL: Final = (
+    'Error from server (Forbidden): pods "api-7d9c5b6f8-x2mzq" is forbidden: exceeded quota: team, '
+    "requested: requests.memory=512Mi, used: requests.memory=8000Mi, limited: requests.memory=8Gi"
+)
+
+
+def limited() -> tuple[QosApp, ScriptedSource]:
+    """A namespace with too little left in its quota."""
+    app, source = scripted()
+    source.around = lambda pod: replace(around(pod), quotas=(QUOTA,))
+    return app, source
+
+
+@BOTH
+def test_edit_quota_refuses(snap_compare: Compare, size: Size) -> None:
+    app, _ = limited()
+    assert snap_compare(app, terminal_size=size, run_before=opened(API, *CHANGED))
+
+
+@BOTH
+def test_landing_quota_refused(snap_compare: Compare, size: Size) -> None:
+    app, source = limited()
+    source.scripted.rehearsals = [ApiError(FULL, status=403, reason="Forbidden")]
+    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="! not done"))
+
+
+@BOTH
+def test_landing_conflict(snap_compare: Compare, size: Size) -> None:
+    found = Conflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
+    sentence = f"pod/{API} was changed by someone else since it was looked at"
+    app, source = scripted()
+    source.scripted.rehearsals = [Stale(sentence, (found,))]
+    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="someone else"))
+
+
+@BOTH
+def test_landing_read_only(snap_compare: Compare, size: Size) -> None:
+    app, _ = scripted(readonly=True)
+    assert snap_compare(app, terminal_size=size, run_before=landed())
+
+
+@BOTH
+def test_confirm(snap_compare: Compare, size: Size) -> None:
+    app, _ = scripted()
+    steps = landed("tab", "a", until_seen="Write this to the cluster?")
+    assert snap_compare(app, terminal_size=size, run_before=steps)
+
+
+@BOTH
+def test_confirm_by_name(snap_compare: Compare, size: Size) -> None:
+    settings = Settings(contexts={"scripted": ContextSettings(confirm="name")})
+    app, _ = scripted(settings=settings)
+    steps = landed("a", *"scrip", "enter", until_seen="That is not scripted")
+    assert snap_compare(app, terminal_size=size, run_before=steps)
+
+
+@BOTH
+def test_progress(snap_compare: Compare, size: Size) -> None:
+    app, source = scripted()
+    rolling = Progress(Stage.ROLLING, settled=False, message="1 old pod is still there", done=1, total=3)
+    source.scripted.looks = [rolling]
+    steps = landed("tab", "a", "y", until_seen="1 of 3 pods")
+    assert snap_compare(app, terminal_size=size, run_before=steps)
+
+
+@BOTH
+def test_progress_refused(snap_compare: Compare, size: Size) -> None:
+    app, source = scripted()
+    modified = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
+    source.scripted.writes = [
+        ApiError(modified, status=409, reason="Conflict", hint="rehearse the change again")
+    ]
+    assert snap_compare(app, terminal_size=size, run_before=landed("a", "y", until_seen="! not done"))
+
+
+def remembering(*entries: Entry) -> QosApp:
+    """Someone who applied something before."""
+    app, _ = scripted()
+    for entry in entries:
+        app.writing.journal.put(entry)
+    return app
+
+
+def entry(number: str, before: str, after: str, **other: Any) -> Entry:
+    """A change of that pod."""
+    uid = pod_named(demo(), API).metadata.uid
+    request = Request("Pod", "shop", API, uid, "41", "resize", (memory(after),), (memory(before),), {})
+    return replace(entry_of(request, number), **other)
+
+
+ENTRIES: Final = (
+    entry("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
+    entry("0001", "256Mi", "512Mi"),
+    entry("0002", "512Mi", "9Gi", state=State.REFUSED, said="exceeded quota: team"),
+)
+
+
+@BOTH
+def test_undo(snap_compare: Compare, size: Size) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await settled(pilot)
+        await press(pilot, "U")
+        await until(pilot, lambda: "exceeded quota" in words(pilot))
+        await press(pilot, "down")
+
+    assert snap_compare(remembering(*ENTRIES), terminal_size=size, run_before=steps)
+
+
+@BOTH
+def test_undone(snap_compare: Compare, size: Size) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await settled(pilot)
+        await press(pilot, "U")
+        await until(pilot, lambda: "512Mi" in words(pilot))
+        for key, text in (("u", "> in place"), ("a", "Write this"), ("y", "back as they were")):
+            await press(pilot, key)
+            await until(pilot, lambda text=text: text in words(pilot))  # type: ignore[misc]
+
+    assert snap_compare(remembering(ENTRIES[1]), terminal_size=size, run_before=steps)
 
 
 def test_question_before_leaving(snap_compare: Compare) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,19 +13,38 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.rows import kill_order, rows_of
 from kubectl_qos.tui.facts import facts_of
-from kubectl_qos.tui.widgets.table_order import Order, place_of
+from kubectl_qos.tui.widgets import table_order
+from kubectl_qos.tui.widgets.table_order import Order, place_of, place_of_key
 from tests.tui.sources import demo, with_usage
 from tests.tui.test_line_table import NAME, SIZE, Row
 
-ROWS = st.lists(st.builds(Row, st.sampled_from("abcdefgh"), st.integers(0, 3)), max_size=12)
+ROWS = st.lists(st.builds(Row, st.text("abc", min_size=1, max_size=4), st.integers(0, 3)), max_size=12)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Rows whose name begins with a text."""
+
+    text: str
+
+    def selected(self, rows: Sequence[Row]) -> Sequence[Row]:
+        return [row for row in rows if row.name.startswith(self.text)] if self.text else rows
+
+    def implies(self, other: Typed) -> bool:
+        return self.text.startswith(other.text)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("load"), ROWS),
-        st.tuples(st.just("filter"), st.integers(0, 3)),
+        st.tuples(st.just("change"), st.tuples(st.integers(0, 11), st.integers(0, 3))),
         st.tuples(st.just("again"), st.none()),
+        st.tuples(st.just("letter"), st.sampled_from("abc")),
+        st.tuples(st.just("backspace"), st.none()),
+        st.tuples(st.just("narrow"), st.one_of(st.none(), st.text("abc", max_size=2).map(Typed))),
         st.tuples(st.just("sort"), st.tuples(st.sampled_from([NAME, SIZE]), st.booleans())),
     ),
-    max_size=12,
+    max_size=20,
 )
 
 
@@ -33,12 +55,13 @@ def in_order(rows: list[Row], key: str, *, turned: bool, pinned: int) -> list[Ro
     return top + sorted(free, key=lambda row: row.size if turned else -row.size)
 
 
-@given(STEPS, st.integers(0, 2))
-def test_whatever_is_done_the_order_is_that_of_a_plain_stable_sort(
-    steps: list[tuple[str, Any]], pinned: int
+@given(ROWS, STEPS, st.integers(0, 2))
+def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter(
+    loaded: list[Row], steps: list[tuple[str, Any]], pinned: int
 ) -> None:
     order: Order[Row] = Order("name", pinned)
-    loaded: list[Row] = []
+    order.load(loaded)
+    narrowing: Typed | None = None
     for step, value in steps:
         if step == "sort":
             column, turned = value
@@ -46,13 +69,20 @@ def test_whatever_is_done_the_order_is_that_of_a_plain_stable_sort(
         else:
             if step == "load":
                 loaded = value
-            elif step == "filter":
-                loaded = [row for row in loaded if row.size != value]
-            else:
+            elif step == "change":
+                place, size = value
+                loaded = [replace(row, size=size) if place == at else row for at, row in enumerate(loaded)]
+            elif step == "again":
                 loaded = list(loaded)
-            order.load(loaded)
+            elif step == "narrow":
+                narrowing = value
+            elif narrowing is not None:
+                narrowing = Typed(narrowing.text + value if step == "letter" else narrowing.text[:-1])
+            order.load(loaded, narrowing)
         key, turned = order.by
-        expected = in_order(loaded, key, turned=turned, pinned=pinned)
+        expected: Sequence[Row] = in_order(loaded, key, turned=turned, pinned=pinned)
+        if narrowing is not None:
+            expected = narrowing.selected(expected)
         assert list(map(id, order.rows)) == list(map(id, expected))
 
 
@@ -68,13 +98,43 @@ def test_the_same_rows_are_not_sorted_again() -> None:
     assert order.rows is not shown, "an equal row is another one"
 
 
-@given(ROWS, st.integers(0, 20), st.integers(0, 20))
-def test_a_row_is_found_by_identity_then_by_key(rows: list[Row], at: int, near: int) -> None:
+def test_while_a_filter_is_typed_nothing_is_sorted_and_what_is_left_out_is_not_looked_at_again() -> None:
+    sorted_rows: list[str] = []
+    looked_at: list[str] = []
+
+    def size(row: Row) -> int:
+        sorted_rows.append(row.name)
+        return -row.size
+
+    class Counting(Typed):
+        def selected(self, rows: Sequence[Row]) -> Sequence[Row]:
+            looked_at.extend(row.name for row in rows)
+            return super().selected(rows)
+
+    order: Order[Row] = Order("name", 0)
+    rows = [Row("a", 1), Row("ab", 2), Row("abc", 3), Row("b", 4)]
+    order.load(rows)
+    order.sort_by(replace(SIZE, sort_key=size), turned=False)
+    sorted_rows.clear()
+    for text in ("a", "ab", "abc", "a", "b"):
+        order.load(list(rows), Counting(text))
+    order.load(rows)
+    assert [row.name for row in order.rows] == ["b", "abc", "ab", "a"]
+    assert not sorted_rows
+    whole = ["b", "abc", "ab", "a"]
+    assert looked_at == [*whole, *whole[1:], *whole[1:3], *whole, *whole]
+
+
+@given(ROWS, st.integers(0, 20), st.integers(1, 4))
+def test_a_row_is_found_by_identity_or_by_key(rows: list[Row], near: int, nearby: int) -> None:
     rows = [Row(f"{row.name}{index}", row.size) for index, row in enumerate(rows)]
-    if at < len(rows):
-        assert place_of(rows[at], rows, lambda row: row.name, near) == at
-        assert place_of(Row(rows[at].name, 99), rows, lambda row: row.name, near) == at
-    assert place_of(Row("nobody", 0), rows, lambda row: row.name, near) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_order, "NEARBY", nearby)
+        for place, row in enumerate(rows):
+            assert place_of(row, rows, near) == place
+            assert place_of(replace(row), rows, near) is None
+            assert place_of_key(row.name, rows, lambda row: row.name, near) == place
+        assert place_of_key("nobody", rows, lambda row: row.name, near) is None
 
 
 def test_rows_come_in_kill_order_over_all_nodes() -> None:

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from kubectl_qos.present.columns import Align
-from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table_cells import Look, Token, cell_segments
 from kubectl_qos.tui.widgets.table_layout import GAP, Layout
 from kubectl_qos.tui.widgets.table_widths import Widths, edge_at
@@ -183,18 +183,9 @@ async def test_scrolled_sideways_everything_stays_aligned() -> None:
                 await pilot.resize_terminal(columns, 8)
                 await pilot.pause()
                 table = app.table
-                whole = [
-                    "".join(
-                        part.text
-                        for part in table._made(
-                            row,
-                            Look(Style(), lambda _: Style(), Style(), index == 0),
-                            marked=index == 0,
-                            changed=frozenset(),
-                        )
-                    )
-                    for index, row in enumerate(rows)
-                ]
+                look = Look(Style(), lambda _: Style(), Style(), at_cursor=False)
+                shown = [table._shown(place + HEADER) for place in range(len(rows))]
+                whole = ["".join(part.text for part in table._made(line, look)) for line in shown]
                 for left in range(max(table.columns.line_width - columns, 0) + 1):
                     table.scroll_to(x=left, animate=False, immediate=True)
                     stays = table.columns.fixed_width

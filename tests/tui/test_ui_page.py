@@ -28,4 +28,4 @@ def test_the_filters_of_the_page_are_filters() -> None:
     filters = [one for row in rows for one in re.findall(r"`([^`]+)`", row[1])]
     assert len(filters) > 6
     for one in filters:
-        assert RowFilter.parse(one).terms
+        assert RowFilter.parse(one)

@@ -65,7 +65,7 @@ class ScriptedWriter(Writer):
     def write(self, rehearsed: Rehearsed, journal: Journal, *, undoes: str = "") -> Written:
         request = rehearsed.request
         self.heard.append(("write", request))
-        entry = replace(entry_of(request, f"{next(self._numbers):04}"), context=self.named, undoes=undoes)
+        entry = replace(entry_of(request, f"9{next(self._numbers):03}"), context=self.named, undoes=undoes)
         journal.put(replace(entry, state=State.SENT))
         answer = _next(self.writes)
         assert self.hold_write.wait(10)

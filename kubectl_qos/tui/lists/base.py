@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from kubectl_qos.present.columns import ColumnOf
 from kubectl_qos.present.rows import PodRow
 from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.filters import Fields
+from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.view import Kind, View
 from kubectl_qos.tui.widgets.document import TextLayout
 from kubectl_qos.tui.widgets.table_cells import Token
@@ -92,7 +92,24 @@ def newest_row(row: PodRow, facts: Facts) -> PodRow | None:
     return next((one for one in ranked.rows if one.key == wanted), None) if ranked is not None else None
 
 
-def narrowed(listing: Listing[RowT], view: View, rows: Sequence[RowT], taken: datetime) -> Sequence[RowT]:
-    """The rows that the view's filter and `only at risk` let through; `taken` is what ages are counted to."""
-    rows = view.filter.selected(rows, taken)
-    return [row for row in rows if listing.is_at_risk(row)] if view.at_risk else rows
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What of a list is shown: what the filter lets through, and all of that or only those at risk.
+
+    `taken` is what ages are counted to.
+    """
+
+    listing: Listing[Any]
+    filter: RowFilter
+    at_risk: bool
+    taken: datetime
+
+    def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Those of the rows, in their order."""
+        rows = self.filter.selected(rows, self.taken)
+        return [row for row in rows if self.listing.is_at_risk(row)] if self.at_risk else rows
+
+    def implies(self, other: Narrowed) -> bool:
+        """Whether the other one surely lets every row through that this one does."""
+        same = self.listing is other.listing and self.taken == other.taken
+        return same and self.at_risk >= other.at_risk and self.filter.implies(other.filter)

@@ -36,12 +36,17 @@ class Lister:
         self._question: _Question | None = None
         self._answer: WorkedOut | None = None
         self._running: _Question | None = None
+        self._quick: tuple[_Question, WorkedOut] | None = None
 
     def of(self, listing: Listing[Any], facts: Facts, view: View) -> WorkedOut | None:
         """The rows of a view, from older facts while those of the newest are worked out; None at first."""
         asked = _Question(listing, facts, view.whole)
+        if self._quick is not None and self._quick[0].facts is not facts:
+            self._quick = None
         if listing.is_quick:
-            return listing.work_out(facts, view, None)
+            if self._quick is None or self._quick[0] != asked:
+                self._quick = asked, listing.work_out(facts, asked.view, None)
+            return self._quick[1]
         known = self._answer if self._is_alike(asked) else None
         if known is None or self._question is None or self._question.facts is not facts:
             self._work_out(asked, known)
@@ -49,7 +54,7 @@ class Lister:
 
     def forget(self) -> None:
         """Know nothing: from now on facts are those of another cluster."""
-        self._question = self._answer = self._running = None
+        self._question = self._answer = self._running = self._quick = None
 
     def take(self, message: WorkedOutList) -> None:
         """An answer has come. Raises what working it out has raised."""

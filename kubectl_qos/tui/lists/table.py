@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
+
+from textual.content import Content
 
 from kubectl_qos.config.state import State
 from kubectl_qos.present.columns import ColumnOf
 from kubectl_qos.present.table import table
-from kubectl_qos.tui.lists.base import Listing
+from kubectl_qos.tui.lists.base import Listing, Narrowed
 from kubectl_qos.tui.view import View
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_cells import Token
+from kubectl_qos.tui.widgets.table_layout import Layout
 
 
 class ListTable(LineTable[Any]):
@@ -31,15 +33,27 @@ class ListTable(LineTable[Any]):
         self.listing = listing
         self.chosen: tuple[str, ...] | None = None
         self.marked: frozenset[Hashable] = frozenset()
+        self._title = ""
 
     def _token_of(self, row: Any, key: str) -> Token:
         column = self.columns.column(key)
         return self.listing.token(row, key, column.width if column is not None else 0)
 
-    def show(self, view: View, rows: Sequence[Any], now: datetime, empty: str) -> None:
-        """Other rows, with the columns for the view."""
-        fitting = partial(self.listing.layout, view, self.chosen, rows, now)
-        self.load(rows, fitting, now, empty=empty)
+    def show(
+        self, view: View, rows: Sequence[Any], now: datetime, empty: str, narrowed: Narrowed | None = None
+    ) -> None:
+        """Other rows, or others of them, with the columns for the view."""
+
+        def fitting(available: int) -> Layout[Any]:
+            return self.listing.layout(view, self.chosen, self.rows, now, available)
+
+        self.load(rows, fitting, now, empty=empty, narrowed=narrowed)
+
+    def entitle(self, title: str) -> None:
+        """What stands above it; the same again is nothing to paint."""
+        if title != self._title:
+            self._title = title
+            self.border_title = Content(title)
 
     def restore(self, state: State) -> None:
         """Order, columns and their widths as an earlier run left them."""

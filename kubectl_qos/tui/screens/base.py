@@ -51,6 +51,11 @@ class QosScreen(OnceScreen[None]):
         """Whether leaving would lose something that a person typed."""
         return False
 
+    @property
+    def last_question(self) -> str:
+        """What is asked before the UI is left from here; nothing where it is empty."""
+        return "The changes are not saved. Leave all the same?" if self.unsaved else ""
+
     def action_back(self) -> None:
         """Where escape leads."""
         self.dismiss()

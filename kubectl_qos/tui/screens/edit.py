@@ -1,7 +1,9 @@
-"""Change requests and limits, and see at once what that does; ends in a patch, never in a cluster."""
+"""Change requests and limits, and see at once what that does and what speaks against it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -11,20 +13,29 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.edit.goals import edits_of
-from kubectl_qos.edit.preview import Preview, preview
+from kubectl_qos.edit.change import apply
+from kubectl_qos.edit.goals import Goal, edits_of
+from kubectl_qos.edit.preview import Preview
+from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.diff import preview_parts
-from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.goals import obstacle_sentence
+from kubectl_qos.present.rows import PodRow
 from kubectl_qos.present.words import step_sentence
 from kubectl_qos.qos.class_steps import steps_to
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.around import around_parts
+from kubectl_qos.tui.change import Subject
 from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.landing import SurroundingsRead, read_surroundings
+from kubectl_qos.tui.live import in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.screens.dialogs import Confirm
-from kubectl_qos.tui.screens.patch import PatchScreen
+from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm
+from kubectl_qos.tui.screens.finder import Finder
+from kubectl_qos.tui.screens.landing import End, LandingScreen
 from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
@@ -42,13 +53,10 @@ class EditScreen(QosScreen):
 
     def __init__(self, pod: Pod, facts: Facts) -> None:
         super().__init__()
-        snapshot = facts.snapshot
         self._facts = facts
         self._pod = pod
-        self._setup = snapshot.setup(pod.node_name)
-        self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
-        self._usage = snapshot.usage
-        self._missing = [missing_sentence(missing) for missing in snapshot.missing]
+        self._around: Surroundings | QosError | None = None
+        self._is_anew = False
         self._saved: list[tuple[str, str]] = []
 
     def compose(self) -> ComposeResult:
@@ -56,16 +64,44 @@ class EditScreen(QosScreen):
         yield TitleLine()
         yield Static(id="subject")
         with Horizontal(id="body"):
-            yield ResourceForm(self._pod, self._setup.release)
+            yield ResourceForm(self._pod, self._facts.snapshot.setup(self._pod.node_name).release)
             with TextScroll(id="preview", can_focus=False):
                 yield Document(lambda _: [], id="effects")
         yield Foot(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """The effects of nothing."""
+        """The effects of nothing; what is around the pod is read meanwhile."""
         self.qos.show_title()
+        self._subject = Subject(self._pod, self._facts, self.qos.source)
+        self._read()
         self._show_preview()
+
+    def _read(self) -> None:
+        in_background(self, partial(read_surroundings, self._subject))
+
+    async def on_surroundings_read(self, message: SurroundingsRead) -> None:
+        """What speaks against a change, from now on; and the fields anew where that was asked for."""
+        if message.subject is not self._subject:
+            return
+        self._around = message.found
+        if self._is_anew and not isinstance(message.found, QosError):
+            self._is_anew = False
+            await self._begin_anew(message.found)
+        self._show_preview()
+
+    async def _begin_anew(self, found: Surroundings) -> None:
+        """The fields of the object as it is now."""
+        try:
+            self._subject = self._subject.now(found.raw)
+        except QosError as error:
+            self.qos.tell(str(error), wrong=True)
+            return
+        self._pod, self._saved = self._subject.pod, []
+        await self.form.remove()
+        form = ResourceForm(self._pod, self._subject.setup.release)
+        await self.query_one("#body").mount(form, before="#preview")
+        form.fields[0].focus()
 
     def _show_subject(self) -> None:
         pod = self._pod
@@ -87,13 +123,14 @@ class EditScreen(QosScreen):
 
     def preview_now(self) -> Preview:
         """The effects of the fields that are right."""
-        return preview(self._pod, self.form.edits, self._setup, self._neighbours, self._usage)
+        return self._subject.preview(self.form.edits)
 
     @on(ResourceForm.Changed)
     def _show_preview(self) -> None:
         self._show_subject()
-        parts = preview_parts(self.preview_now())
-        layout = effects_layout(parts, len(self.form.wrong), self._missing)
+        found = self.preview_now()
+        parts = (*around_parts(found, self._subject, self._around), *preview_parts(found))
+        layout = effects_layout(parts, len(self.form.wrong), self._subject.missing)
         self.query_one("#effects", Document).show(layout)
 
     def action_guaranteed(self) -> None:
@@ -111,6 +148,48 @@ class EditScreen(QosScreen):
         open_steps = [step_sentence(step) for step, edits in found.items() if not edits]
         if open_steps:
             self.qos.tell("still to do: " + "; ".join(open_steps), wrong=True)
+
+    def action_outlive(self) -> None:
+        """Behind a pod of the node that is chosen by some letters of its name."""
+        others = self._subject.others()
+        if not others:
+            self.qos.tell("there is no other pod on its node to outlive", wrong=True)
+        elif not self._complain():
+            finder = Finder(others, self.qos.source.now(), title="Outlive which pod?")
+            self.qos.push_screen(finder, self._outlive)
+
+    def _outlive(self, row: PodRow | None) -> None:
+        if row is not None:
+            other = self._facts.pod_of(row)
+            after = apply(self._pod, self.form.edits)
+            name = escape(f"{other.namespace}/{other.name}")
+            self._reach(self._subject.outliving(after, other), f"it is killed after {name}")
+
+    def action_rank(self) -> None:
+        """To a kill rank or a later one."""
+        most = self.preview_now().effects.ranked
+        if most < 2:
+            self.qos.tell("there are no ranks on its node to choose among", wrong=True)
+        elif not self._complain():
+            self.qos.push_screen(
+                AskNumber("Kill rank on its node, or later (1 dies first):", most), self._rank
+            )
+
+    def _rank(self, rank: int | None) -> None:
+        if rank is not None:
+            after = apply(self._pod, self.form.edits)
+            self._reach(self._subject.ranking(after, rank), f"its kill rank is {rank} or later")
+
+    def _reach(self, goal: Goal, words: str) -> None:
+        """Fill in what reaches a goal; else say why it cannot be reached, over the screen."""
+        if goal.obstacle is not None:
+            guaranteed = f"{self.qos.keys.first('edit.guaranteed')} makes it Guaranteed."
+            why = f"{obstacle_sentence(goal.obstacle)}."
+            self.qos.read("Not by memory requests", [why, "", guaranteed])
+        elif goal.edits:
+            self.form.put(goal.edits)
+        else:
+            self.qos.tell(f"{words} with these values")
 
     def action_reset(self) -> None:
         """Every field as stored."""
@@ -132,13 +211,13 @@ class EditScreen(QosScreen):
         """The preview a page down."""
         self.query_one("#preview", TextScroll).action_page_down()
 
-    def action_patch(self) -> None:
-        """The change as a patch and as a manifest."""
+    def action_land(self) -> None:
+        """The ways in which the change can land."""
         if self._complain():
             return
         found = self.preview_now()
         if not found.edits:
-            self.qos.tell("nothing is changed: there is no patch", wrong=True)
+            self.qos.tell("nothing is changed: there is nothing to land", wrong=True)
             return
         touched = self.form.touched
 
@@ -146,7 +225,18 @@ class EditScreen(QosScreen):
             self._saved = touched
             self._show_subject()
 
-        self.qos.push_screen(PatchScreen(self._pod, found, saved))
+        around = self._around if isinstance(self._around, Surroundings) else None
+        screen = LandingScreen(self._subject, found.edits, around, saved=saved)
+        self.qos.push_screen(screen, lambda _: self._came_back(screen, saved))
+
+    def _came_back(self, screen: LandingScreen, saved: Callable[[], None]) -> None:
+        """What landed needs no more fields; what someone else changed is looked at again."""
+        if screen.end is End.LANDED:
+            saved()
+            self.dismiss()
+        elif screen.end is End.LOOK_AGAIN:
+            self._is_anew = True
+            self._read()
 
     def _complain(self) -> bool:
         """Whether a wrong field stands in the way; it gets the focus."""

@@ -25,10 +25,10 @@ _SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
 class Finder(Search[PodRow]):
     """Pods by some letters of their names, in kill order at first."""
 
-    def __init__(self, rows: Sequence[PodRow], now: datetime) -> None:
+    def __init__(self, rows: Sequence[PodRow], now: datetime, *, title: str = "Find a pod") -> None:
         table = LineTable[PodRow](natural="", key=lambda row: row.key, token=pod_token)
         super().__init__(
-            Searched("Find a pod", "some letters of a pod's name", self._found, self._fitting, self._nothing),
+            Searched(title, "some letters of a pod's name", self._found, self._fitting, self._nothing),
             table,
             now,
         )

@@ -11,7 +11,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
@@ -26,7 +25,7 @@ from kubectl_qos.tui.facts import Facts, PodGroup
 from kubectl_qos.tui.filter_completion import filter_completions
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.history import Detail, Stop
-from kubectl_qos.tui.lists.base import Listing, WorkedOut, narrowed
+from kubectl_qos.tui.lists.base import Listing, Narrowed, WorkedOut
 from kubectl_qos.tui.lists.lister import Lister, WorkedOutList
 from kubectl_qos.tui.lists.registry import listings
 from kubectl_qos.tui.lists.side import Side
@@ -204,9 +203,9 @@ class MainScreen(QosScreen):
             empty = (asked if facts is None else "Working out the list …") if waits else ""
             table.show(view, [], now, empty)
         else:
-            rows = narrowed(self.listing, view, found.rows, facts.taken)
+            narrowed = Narrowed(self.listing, view.filter, view.at_risk, facts.taken)
             empty = empty_sentence(view, facts, self.qos.source.title, len(found.rows), self.qos.keys)
-            table.show(view, rows, now, empty)
+            table.show(view, found.rows, now, empty, narrowed)
         self._show_crumbs()
         self._show_why()
         self._show_notes()
@@ -214,12 +213,12 @@ class MainScreen(QosScreen):
     def _show_crumbs(self) -> None:
         table, found = self.table, self._worked_out
         if found is None:
-            table.border_title = self.view.kind.capitalize()
+            table.entitle(self.view.kind.capitalize())
             return
         key, turned = table.sorted_by
         order = self.listing.columns[key].header + (" turned" if turned else "")
         marked = len(table.marked)
-        table.border_title = Content(crumbs(self.view, len(table.rows), len(found.rows), order, marked))
+        table.entitle(crumbs(self.view, len(table.rows), len(found.rows), order, marked))
 
     def _show_why(self) -> None:
         facts, row = self.qos.facts, self.table.row
@@ -486,6 +485,8 @@ class MainScreen(QosScreen):
         self._close_prompt()
         if place.goal is Goal.HELP:
             self.qos.action_help()
+        elif place.goal is Goal.UNDO:
+            self.qos.action_undo()
         elif place.goal is Goal.CONTEXT:
             self.qos.go_to_context(place.name)
         elif place.view is not None:

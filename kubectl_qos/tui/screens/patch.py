@@ -129,5 +129,5 @@ class PatchScreen(QosScreen):
         self.qos.ask_and_save(f"the {kind}", name, lambda _: text, self._on_saved)
 
     def action_back(self) -> None:
-        """Back to the fields."""
+        """Back to the ways of landing it."""
         self.dismiss()

@@ -17,7 +17,7 @@ from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -34,14 +34,14 @@ from kubectl_qos.tui.widgets.table_cells import (
     header_segments,
 )
 from kubectl_qos.tui.widgets.table_layout import GAP, Fitting, Layout
-from kubectl_qos.tui.widgets.table_order import Order, place_of, place_of_key
+from kubectl_qos.tui.widgets.table_order import Narrowing, Order, place_of, place_of_key
 from kubectl_qos.tui.widgets.table_widths import NARROWEST, Widths, edge_at
 
 RowT = TypeVar("RowT")
 
 HEADER: Final = 1
-KEPT_LINES: Final = 192
-"""More than a screen has: a line takes some 10 KB with what Textual keeps of it."""
+KEPT_LINES: Final = 96
+"""More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
 FLASH_SECONDS: Final = 0.8
 """So long a cell whose text changed stands out."""
 
@@ -52,6 +52,16 @@ class _Drag(NamedTuple):
     key: str
     width: int
     begin: int
+
+
+class _Line(NamedTuple):
+    """What a row's line shows: while that is the same there is nothing to paint."""
+
+    at_cursor: bool
+    marked: bool
+    focused: bool
+    changed: frozenset[str]
+    cells: tuple[tuple[str, Token], ...]
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
@@ -130,9 +140,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._empty = ""
         self._cursor = 0
         self._marked: frozenset[Hashable] = frozenset()
-        self._strips: LRUCache[tuple[int, bool, bool, bool], Strip] = LRUCache(KEPT_LINES)
+        self._base = Style.null()
+        self._strips: LRUCache[_Line, Strip] = LRUCache(KEPT_LINES)
+        self._painted: dict[int, Hashable] = {}
+        """What each line in sight showed when it was painted."""
         self._flash: Flash[RowT] = Flash(unflashed)
-        self._flashing: set[tuple[int, bool, bool, bool]] = set()
         self._flash_end: Timer | None = None
         self._widths = Widths()
         self._drag: _Drag | None = None
@@ -178,7 +190,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._widths.forget()
         self._refit()
 
-    def load(self, rows: Sequence[RowT], fitting: Fitting[RowT], now: datetime, *, empty: str = "") -> None:
+    def load(
+        self,
+        rows: Sequence[RowT],
+        fitting: Fitting[RowT],
+        now: datetime,
+        *,
+        empty: str = "",
+        narrowed: Narrowing | None = None,
+    ) -> None:
         """Show these rows.
 
         Args:
@@ -186,19 +206,26 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             fitting: the columns for a width; their cells are made when they come in sight.
             now: for ages.
             empty: the sentence for no rows.
+            narrowed: which of the rows are shown, if not all of them.
         """
         self._begin_flash()
         was = self.row
         self._fitting, self._now, self._empty = fitting, now, empty
+        others = self._order.load(rows, narrowed)
         self._fit()
-        self._order.load(rows)
-        self._arrange(was)
+        self._arrange(was, others=others)
 
     def _fit(self) -> None:
         """Choose the columns for the width; a table that is not displayed has none yet."""
         width = self.scrollable_content_region.width
-        if width:
-            self._layout_of = self._widths.of(self._fitting(width), width)
+        if not width:
+            return
+        layout = self._widths.of(self._fitting(width), width)
+        if layout != self._layout_of:
+            self._layout_of = layout
+            self._strips.clear()
+            self._painted.clear()
+            self.refresh()
 
     def _refit(self) -> None:
         self._fit()
@@ -209,10 +236,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         column = self._layout_of.column(key)
         if column is None:
             return
-        self._end_flash()
+        self._stop_flash()
         was = self.row
         self._order.sort_by(column, turned=turned)
-        self._arrange(was)
+        self._arrange(was, others=False)
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
@@ -227,9 +254,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._move(index)
         return index is not None
 
-    def _arrange(self, was: RowT | None) -> None:
-        """Find the cursor's row again among others, and show them."""
-        place = place_of(was, self.rows, self._key, self._cursor) if was is not None else None
+    def _arrange(self, was: RowT | None, *, others: bool) -> None:
+        """Find the cursor's row again, or among other rows the one with its key, and show them."""
+        place = place_of(was, self.rows, self._cursor) if was is not None else None
+        if place is None and was is not None and others:
+            place = place_of_key(self._key(was), self.rows, self._key, self._cursor)
         self._cursor = place if place is not None else max(min(self._cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
@@ -242,7 +271,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _begin_flash(self) -> None:
         """What is in sight now is what the next rows are compared with."""
-        self._end_flash()
+        self._stop_flash()
         if not self.flashes or self.app.animation_level == "none":
             return
         top = self.scroll_offset.y
@@ -253,14 +282,14 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _end_flash(self) -> None:
         """Only the lines that stand out are painted anew."""
+        self._stop_flash()
+        self._repaint()
+
+    def _stop_flash(self) -> None:
         if self._flash_end is not None:
             self._flash_end.stop()
             self._flash_end = None
         self._flash.end()
-        for state in self._flashing:
-            self._strips.discard(state)
-            self.refresh_line(state[0] + HEADER)
-        self._flashing.clear()
 
     def on_hide(self) -> None:
         """Lines that nobody sees are not kept."""
@@ -268,7 +297,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def on_unmount(self) -> None:
         """Nothing is painted any more."""
-        self._end_flash()
+        self._stop_flash()
 
     @property
     def _page(self) -> int:
@@ -276,8 +305,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return max(self.scrollable_content_region.height - HEADER, 1)
 
     def _repaint(self) -> None:
-        self._strips.clear()
-        self.refresh()
+        """Paint what is to be seen otherwise: most of what a refresh brings is out of sight."""
+        for y, shown in self._painted.items():
+            if self._shown(y) != shown:
+                self.refresh_line(self.scroll_offset.y + y)
 
     def _move(self, index: int) -> None:
         """The cursor to another row: two lines are painted anew, or all if it leaves the sight."""
@@ -307,7 +338,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _fit_beside_scrollbar(self) -> None:
         before = self._layout_of
         self._fit()
-        if (before.columns, before.widths) != (self._layout_of.columns, self._layout_of.widths):
+        if before is not self._layout_of:
             self._show()
 
     def notify_style_update(self) -> None:
@@ -315,20 +346,42 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         super().notify_style_update()
         self._strips.clear()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines of what is in sight; their common style is worked out once."""
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """One line of what is in sight: the header, a row, or the sentence for none."""
         width = self.size.width
-        if y == 0:
+        shown = self._painted[y] = self._shown(y)
+        if isinstance(shown, _Line):
+            strip, base = self._line(shown)
+        elif y == 0:
             base, lit = self._style("line-table--header"), self._style("line-table--sorted")
             strip = Strip(header_segments(self._layout_of, self.sorted_by, base, lit))
         else:
-            index = self.scroll_offset.y + y - HEADER
-            if index >= len(self.rows):
-                return self._below(y, width)
-            strip, base = self._line(index)
+            return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
         strip = strip.extend_cell_length(fixed + left + width, base)
         return Strip.join([strip.crop(0, fixed), cropped(strip, fixed + left, left + width)])
+
+    def _shown(self, y: int) -> Hashable:
+        """What one line of what is in sight shows in the columns that there are."""
+        index = self.scroll_offset.y + y - HEADER
+        if y == 0:
+            return self.sorted_by
+        if index >= len(self.rows):
+            return self._empty if not self.rows else ""
+        row, columns = self.rows[index], self._layout_of.columns
+        key = self._key(row)
+        return _Line(
+            index == self._cursor,
+            key in self._marked,
+            self.has_focus,
+            self._flash.cells(key, row, columns, self._now),
+            tuple([(column.cell(row, self._now), self._token(row, column.key)) for column in columns]),
+        )
 
     @property
     def _fixed_width(self) -> int:
@@ -340,30 +393,24 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The cell of the whole line that is shown at a cell of the widget."""
         return x if x < self._fixed_width else x + self.scroll_offset.x
 
-    def _line(self, index: int) -> tuple[Strip, Style]:
-        row = self.rows[index]
-        at_cursor = index == self._cursor
-        marked = self._key(row) in self._marked
-        focused = self.has_focus
-        base = self.rich_style
-        if at_cursor:
-            base = self._style("line-table--cursor" if focused else "line-table--cursor-blurred")
-        state = (index, at_cursor, marked, focused)
-        strip = self._strips.get(state)
+    def _line(self, line: _Line) -> tuple[Strip, Style]:
+        """A row's whole line, however much of it is in sight."""
+        base = self._base
+        if line.at_cursor:
+            base = self._style("line-table--cursor" if line.focused else "line-table--cursor-blurred")
+        strip = self._strips.get(line)
         if strip is None:
-            changed = self._flash.cells(self._key(row), row, self._layout_of.columns, self._now)
-            if changed:
-                self._flashing.add(state)
-            look = Look(base, self._token_style, self._style("line-table--changed", partial=True), at_cursor)
-            strip = self._strips[state] = self._made(row, look, marked=marked, changed=changed)
+            look = Look(
+                base, self._token_style, self._style("line-table--changed", partial=True), line.at_cursor
+            )
+            strip = self._strips[line] = self._made(line, look)
         return strip, base
 
-    def _made(self, row: RowT, look: Look, *, marked: bool, changed: frozenset[str]) -> Strip:
-        """A row's whole line, however much of it is in sight."""
-        segments = [Segment((">" if look.at_cursor else " ") + ("*" if marked else " "), look.base)]
-        for column, width in zip(self._layout_of.columns, self._layout_of.widths, strict=True):
-            text, token = column.cell(row, self._now), self._token(row, column.key)
-            segments += cell_segments(text, column, width, token, look, changed=column.key in changed)
+    def _made(self, line: _Line, look: Look) -> Strip:
+        segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
+        layout = self._layout_of
+        for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
+            segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
         return Strip(segments)
 
     def _token_style(self, token: str) -> Style:

@@ -96,7 +96,8 @@ def measured(columns: Sequence[TableColumn[RowT]], rows: Sequence[RowT], now: da
     sample = rows[:: max(1, len(rows) // SAMPLE)]
     widths = []
     for column in columns:
-        longest = max((cell_len(column.cell(row, now)) for row in sample), default=0)
+        texts = {column.cell(row, now) for row in sample}
+        longest = max(map(cell_len, texts), default=0)
         reserved = column.width if column.align is Align.RIGHT else 0
         widths.append(min(max(reserved, cell_len(column.header), longest), WIDEST))
     return widths

@@ -1,0 +1,204 @@
+"""What was applied to clusters, in this run and in earlier ones, and the way to take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.config.journal import JournalFile
+from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.edit.undo import conflicts, undo_edits
+from kubectl_qos.errors import QosError
+from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.columns import Align, ColumnOf
+from kubectl_qos.present.journal import entry_change, entry_object, entry_state, entry_when
+from kubectl_qos.present.landing import change_lines
+from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.change import Subject, pod_of, stub
+from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.landing import SurroundingsRead, read_surroundings
+from kubectl_qos.tui.lists.fitting import most_important
+from kubectl_qos.tui.live import in_background
+from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.landing import End, LandingScreen
+from kubectl_qos.tui.widgets.answers import error_lines, laid_out
+from kubectl_qos.tui.widgets.document import Document, TextLine
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table_layout import Layout
+from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.watching import Foot
+
+_IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
+_SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
+
+
+class Remembered(Message):
+    """The entries of the journal, the newest first."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = entries
+
+
+class UndoScreen(QosScreen):
+    """The writes, the newest first; the whole of the one under the cursor below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.UNDO)
+    CSS_PATH = "landing.tcss"
+    AUTO_FOCUS = "LineTable"
+    rooms = (Room.UNDO,)
+
+    def __init__(self, facts: Facts, source: Source) -> None:
+        super().__init__()
+        self._facts = facts
+        self._source = source
+        self._undone: frozenset[str] = frozenset()
+        self._asked: tuple[Entry, Subject] | None = None
+        self._error: tuple[Entry, QosError] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The table, and the entry."""
+        yield TitleLine()
+        yield Static(Content("what was applied"), id="subject")
+        yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
+        yield Document(laid_out([]), id="entry")
+        yield Foot(show_command_palette=False, compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """Read the journal."""
+        self.qos.show_title()
+        self._read()
+
+    @property
+    def table(self) -> LineTable[Entry]:
+        """The entries."""
+        return self.query_one(LineTable)
+
+    def _read(self) -> None:
+        in_background(self, partial(_remembered, self.qos.writing.journal))
+
+    def on_remembered(self, message: Remembered) -> None:
+        """Show them."""
+        self._undone = frozenset(
+            entry.undoes for entry in message.entries if entry.undoes and entry.state is State.DONE
+        )
+        now = self.qos.source.now()
+        empty = "Nothing was applied yet." + (
+            f" {problem}" if (problem := self.qos.writing.journal.problem) else ""
+        )
+        self.table.load(message.entries, partial(self._fitting, message.entries, now), now, empty=empty)
+        self._show()
+
+    def _fitting(self, entries: Sequence[Entry], now: datetime, available: int) -> Layout[Entry]:
+        contexts = [_column("context", "CONTEXT", lambda entry: escape(entry.context))]
+        columns = [
+            _column("when", "WHEN (UTC)", lambda entry: entry_when(entry, now)),
+            *(contexts if len({entry.context for entry in entries}) > 1 else []),
+            _column("object", "OBJECT", entry_object),
+            _column("change", "CHANGE", entry_change),
+            _column("state", "STATE", self._state),
+        ]
+        return most_important(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
+
+    def _state(self, entry: Entry) -> str:
+        return entry_state(entry, undone=entry.id in self._undone).partition(":")[0]
+
+    @on(LineTable.Highlighted)
+    def _show(self) -> None:
+        entry = self.table.row
+        self.query_one("#entry", Document).show(laid_out(self._lines(entry) if entry is not None else []))
+
+    def _lines(self, entry: Entry) -> list[TextLine]:
+        lines = [TextLine(f"{entry_object(entry)} in {escape(entry.context)}", "answer")]
+        lines += [TextLine(f"  {line}") for line in change_lines(entry.before, entry.after)]
+        lines.append(TextLine(f"  {entry_state(entry, undone=entry.id in self._undone)}"))
+        if self._error is not None and self._error[0].id == entry.id:
+            lines += error_lines("it cannot be taken back", self._error[1])
+        elif self._asked is not None and self._asked[0].id == entry.id:
+            lines.append(TextLine("  asking what is there now …", "muted"))
+        return lines
+
+    @on(LineTable.Selected)
+    def action_open(self) -> None:
+        """Ask what is there now; then the way to take it back."""
+        entry = self.table.row
+        if entry is None or self._asked is not None:
+            return
+        why = self._why_not(entry)
+        if why:
+            self._error = entry, QosError(why)
+        else:
+            subject = Subject(stub(entry.kind, entry.namespace, entry.name), self._facts, self._source)
+            self._asked, self._error = (entry, subject), None
+            in_background(self, partial(read_surroundings, subject))
+        self._show()
+
+    def _why_not(self, entry: Entry) -> str:
+        if entry.state is State.REFUSED:
+            return "the server refused it: nothing was changed"
+        if entry.id in self._undone:
+            return "it was taken back already"
+        if entry.context != self._source.title:
+            return f"it was applied in {entry.context}, this is {self._source.title}: go there first (:ctx)"
+        return ""
+
+    def on_surroundings_read(self, message: SurroundingsRead) -> None:
+        """The way, with what is there now."""
+        if self._asked is None or message.subject is not self._asked[1]:
+            return
+        entry, self._asked = self._asked[0], None
+        try:
+            screen = self._way_back(entry, message.found)
+        except QosError as error:
+            self._error = entry, error
+        else:
+            if self.is_uppermost:
+                self.qos.push_screen(screen, lambda _: self._came_back(screen))
+        self._show()
+
+    def _way_back(self, entry: Entry, found: Surroundings | QosError) -> LandingScreen:
+        """The way of what takes it back. Raises QosError where there is none."""
+        if isinstance(found, QosError):
+            raise found
+        pod = pod_of(entry.kind, found.raw)
+        uid = str((found.raw.get("metadata") or {}).get("uid", ""))
+        return LandingScreen(
+            Subject(pod, self._facts, self._source),
+            undo_edits(entry, pod, uid=uid),
+            found,
+            undoes=entry.id,
+            conflicts=conflicts(entry, pod),
+        )
+
+    def _came_back(self, screen: LandingScreen) -> None:
+        """The journal may have more by now."""
+        self._read()
+        if screen.end is End.LOOK_AGAIN:
+            self.action_open()
+
+
+def _remembered(journal: JournalFile) -> Remembered:
+    """Read the journal; runs in a thread, a home folder may be far away."""
+    return Remembered(tuple(reversed(journal.entries())))
+
+
+def _column(key: str, header: str, read: Callable[[Entry], str]) -> ColumnOf[Entry]:
+    return ColumnOf(key, header, Align.LEFT, 4, lambda entry, _: read(entry), read, read, "")
+
+
+def _token(entry: Entry, key: str) -> str:
+    if key != "state":
+        return ""
+    return {State.DONE: "", State.REFUSED: "muted"}.get(entry.state, "warning")

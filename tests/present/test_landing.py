@@ -1,0 +1,180 @@
+"""The words of landing a change, the same in both shells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, parse_quantity
+from kubectl_qos.edit.forecast import Refused
+from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.edit.landing import Way
+from kubectl_qos.edit.preview import Landing
+from kubectl_qos.edit.progress import Progress, Stage
+from kubectl_qos.edit.request import Request
+from kubectl_qos.edit.undo import Conflict
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.present.journal import entry_change, entry_object, entry_state, entry_when
+from kubectl_qos.present.landing import (
+    change_lines,
+    conflict_lines,
+    forecast_line,
+    landing_lines,
+    progress_line,
+    rehearsal_lines,
+    request_lines,
+)
+
+NASTY = "x\x1b[31m"
+SHOWN = "x\\x1b[31m"
+
+
+def edit(text: str, owner: str = "app") -> Edit:
+    return Edit(owner, Side.REQUESTS, "memory", parse_quantity(text))
+
+
+def request(**other: Any) -> Request:
+    patch = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]}}
+    found = Request("Pod", "shop", "web", "u", "7", "resize", (edit("1Gi"),), (edit(""),), patch)
+    return replace(found, **other)
+
+
+def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
+    through = replace(request(), kind="Deployment", subresource="")
+    ways = [
+        Way(Landing.IN_PLACE, request(), restarts=("app", NASTY)),
+        Way(Landing.TEMPLATE, through, pods=3, note="slowly"),
+        Way(Landing.RECREATE, None),
+        Way(Landing.NEVER, None, f"no {NASTY}"),
+    ]
+    assert landing_lines(ways) == [
+        f"in place                containers app, {SHOWN} restart",
+        "through deployment/web  3 pods roll: new ones replace them; slowly",
+        "as a manifest           save it, delete the pod and create it anew; nothing is sent from here",
+        f"not at all              not possible: no {SHOWN}",
+    ]
+    assert landing_lines([]) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "effect"),
+    [
+        (Way(Landing.IN_PLACE, request()), "no container restarts"),
+        (Way(Landing.IN_PLACE, request(), restarts=("app",)), "container app restarts"),
+        (Way(Landing.TEMPLATE, request(), pods=None), "its pods roll: new ones replace them"),
+        (Way(Landing.TEMPLATE, request(), pods=0, note="it is paused"), "no pod rolls; it is paused"),
+        (Way(Landing.TEMPLATE, request(), pods=1), "1 pod rolls: a new one replaces it"),
+    ],
+)
+def test_what_happens_besides(way: Way, effect: str) -> None:
+    assert landing_lines([way])[0].endswith(effect)
+
+
+def test_the_request_is_shown_as_it_is_sent() -> None:
+    assert request_lines(request()) == [
+        "PATCH /api/v1/namespaces/shop/pods/web/resize?fieldManager=kubectl-qos&fieldValidation=Strict",
+        "Content-Type: application/strategic-merge-patch+json",
+        "",
+        "metadata:",
+        "  uid: u",
+        "  resourceVersion: '7'",
+        "spec:",
+        "  containers:",
+        "  - name: app",
+        "    resources:",
+        "      requests:",
+        "        memory: 1Gi",
+    ]
+    assert "?dryRun=All&" in request_lines(request(), dry_run=True)[0]
+
+
+def test_changes_name_what_was_there() -> None:
+    removed = replace(edit("1Gi", POD_LEVEL), quantity=None)
+    lines = change_lines([edit("512Mi"), edit("1Gi", POD_LEVEL)], [edit("1Gi"), removed])
+    assert lines == ["app requests.memory 512Mi → 1Gi", "spec.resources requests.memory 1Gi → <none>"]
+
+
+def test_what_a_server_would_store_otherwise_is_said_and_an_equal_amount_is_not() -> None:
+    accepted = "dry run: the server accepts it"
+    assert rehearsal_lines(request(), [edit("1024Mi")], []) == [accepted]
+    assert rehearsal_lines(request(), [replace(edit("1Gi"), quantity=None)], [NASTY]) == [
+        accepted,
+        "! app requests.memory would be stored as <none>, not 1Gi",
+        f"! the server warns: {SHOWN}",
+    ]
+
+
+def test_progress_counts_and_quotes() -> None:
+    assert progress_line(Progress(Stage.DONE, settled=True)) == "done"
+    rolling = Progress(Stage.ROLLING, settled=False, message=NASTY, done=0, total=1)
+    assert progress_line(rolling) == f"rolling out: 0 of 1 pod: {SHOWN}"
+
+
+def test_a_conflict_has_three_values() -> None:
+    gib = Quantity.parse("1Gi")
+    found = Conflict("app", Side.LIMITS, "cpu", None, gib, Quantity.parse("2"))
+    assert conflict_lines([found]) == [
+        "                before  ours  theirs",
+        "app limits.cpu  <none>  1Gi   2",
+    ]
+    assert conflict_lines([]) == []
+
+
+def test_a_forecast_quotes_the_server() -> None:
+    line = forecast_line(Refused(403, "Forbidden", NASTY))
+    assert line == f"expected: the server refuses it: {SHOWN} (403 Forbidden)"
+
+
+def entry(**other: Any) -> Entry:
+    found = Entry(
+        id="1",
+        at="2026-11-20T11:58:00Z",
+        context="c",
+        server="s",
+        kind="Deployment",
+        namespace="shop",
+        name=NASTY,
+        uid="u",
+        subresource="",
+        before=(edit("512Mi"),),
+        after=(edit("1Gi"),),
+        state=State.DONE,
+    )
+    return replace(found, **other)
+
+
+def test_an_entry_in_words() -> None:
+    assert entry_object(entry()) == f"shop/deployment/{SHOWN}"
+    assert entry_object(entry(namespace="")) == f"deployment/{SHOWN}"
+    assert entry_change(entry()) == "app requests.memory 512Mi → 1Gi"
+
+
+@pytest.mark.parametrize(
+    ("found", "undone", "words"),
+    [
+        (entry(), False, "done"),
+        (entry(), True, "undone"),
+        (entry(undoes="0"), False, "done (an undo)"),
+        (entry(state=State.SENT), False, "unknown: sent, and no answer was put down"),
+        (entry(state=State.REFUSED, said=NASTY), False, f"refused: {SHOWN}"),
+        (entry(state=State.UNKNOWN), False, "unknown"),
+    ],
+)
+def test_how_an_entry_ended(found: Entry, undone: bool, words: str) -> None:
+    assert entry_state(found, undone=undone) == words
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("2026-11-20T11:58:00Z", "11:58:00"),
+        ("2026-11-20T01:58:00+02:00", "2026-11-19 23:58"),
+        ("2026-11-19T23:59:59Z", "2026-11-19 23:59"),
+        (NASTY, SHOWN),
+    ],
+)
+def test_when_it_was(at: str, words: str) -> None:
+    assert entry_when(entry(at=at), datetime(2026, 11, 20, 12, tzinfo=UTC)) == words
