@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,12 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(constants, name, value)
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pytest_textual_snapshot, "SVGImageExtension", TopLevelSvg)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept() -> Iterator[None]:
+    """A UI never collects what it began with; in a process of many of them that would be kept for ever."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
