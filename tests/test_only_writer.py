@@ -11,6 +11,7 @@ import pytest
 import kubectl_qos
 from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
 from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.exec import CAT, READINGS, SHELL
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
 
@@ -22,6 +23,7 @@ CONNECTION, CHANGING, WRITE, RIGHTS = (
     "cluster/write.py",
     "cluster/rights.py",
 )
+EXEC = "cluster/exec.py"
 OIDC = "cluster/access/oidc.py"
 """Refreshes a login at an identity provider: that is no cluster."""
 POOLS = "cluster/access/pools.py"
@@ -52,7 +54,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_modules_are_there() -> None:
-    assert {CONNECTION, CHANGING, WRITE, RIGHTS, OIDC, POOLS} <= MODULES.keys()
+    assert {CONNECTION, CHANGING, WRITE, RIGHTS, EXEC, OIDC, POOLS} <= MODULES.keys()
     assert len(MODULES) > 100
 
 
@@ -131,6 +133,31 @@ def test_only_the_connection_has_a_pool() -> None:
     }
     assert all(module.startswith("cluster/access/") for module in importers)
     assert where_called("pool") <= {CONNECTION, OIDC}
+
+
+def test_only_one_module_asks_a_server_to_switch() -> None:
+    """A websocket can run commands, so it is not asked for in passing."""
+    assert where_called("switched") == {EXEC}
+    assert where_called("WebSocket") == {EXEC}
+    assert where_called("read_container") == {"cli/verify.py"}
+
+
+def test_only_two_commands_are_run_in_containers() -> None:
+    """None comes from outside: they are constants, and what is run is compared with them first."""
+    tree = MODULES[EXEC]
+    runs = [[ast.unparse(argument) for argument in call.args] for name, call in calls(tree) if name == "_run"]
+    assert runs == [["connection", "namespace", "pod", "container", "command"]]
+    run = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_run")
+    first = run.body[1]
+    assert isinstance(first, ast.If)
+    assert ast.unparse(first.test) == "command not in READINGS"
+    assert isinstance(first.body[0], ast.Raise)
+    assert READINGS == (SHELL, CAT)
+    assert [command[0] for command in READINGS] == ["sh", "cat"]
+    assert all(word.startswith(("/proc/", "/sys/fs/cgroup/")) for word in CAT[1:])
+    # No redirection of output, no further process.
+    line = SHELL[2].replace("==>", "").replace("&& ", "").replace("$((", "")
+    assert not any(sign in line for sign in (">", "`", "$(", " | ", "& "))
 
 
 def test_the_sender_of_reviews_posts_nothing_else() -> None:

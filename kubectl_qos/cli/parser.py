@@ -16,6 +16,12 @@ from kubectl_qos.cli.change_grammar import (
     fill_set,
     fill_undo,
 )
+from kubectl_qos.cli.host_grammar import add_host
+from kubectl_qos.cli.kills_grammar import add_kills
+from kubectl_qos.cli.simulate_grammar import add_simulate
+from kubectl_qos.cli.verify_grammar import DESCRIPTION as VERIFY_DESCRIPTION
+from kubectl_qos.cli.verify_grammar import SUMMARY as VERIFY_SUMMARY
+from kubectl_qos.cli.verify_grammar import fill_verify
 from kubectl_qos.errors import UsageError
 
 OUTPUTS = ("wide", "json", "yaml", "csv", "name")
@@ -32,6 +38,10 @@ examples:
   kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
   kubectl qos set pod/web-0 --limits memory=1Gi  change them, with what that does shown first
   kubectl qos undo                           take the last change back
+  kubectl qos verify pod/web-0               whether the node has what was computed
+  kubectl qos kills -A --since 1h            what was killed, by which mechanism, and how sure that is
+  kubectl qos host                           on a node: its own processes, daemons too, in the kernel's order
+  kubectl qos simulate node/worker-2 --free 4Gi  who dies, in which order, until so much is free
   kubectl qos can-i                          which rights you have, and what more would give
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
@@ -112,6 +122,10 @@ def build() -> argparse.ArgumentParser:
     _add_compare(commands, shared)
     _add_edit(commands, shared)
     _add_changes(commands, shared)
+    fill_verify(_command(commands, shared, "verify", VERIFY_SUMMARY, VERIFY_DESCRIPTION))
+    add_simulate(commands, shared)
+    add_host(commands, shared)
+    add_kills(commands, shared)
     _add_can_i(commands, shared)
     _add_web(commands, shared)
     completion = _command(

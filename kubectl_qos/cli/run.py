@@ -18,7 +18,11 @@ _COMMANDS = {
     "compare": "kubectl_qos.cli.compare",
     "set": "kubectl_qos.cli.set",
     "undo": "kubectl_qos.cli.undo",
+    "verify": "kubectl_qos.cli.verify",
+    "simulate": "kubectl_qos.cli.simulate",
+    "kills": "kubectl_qos.cli.kills",
     "can-i": "kubectl_qos.cli.can_i",
+    "host": "kubectl_qos.cli.host",
     "completion": "kubectl_qos.cli.completion",
     "web": "kubectl_qos.cli.web",
 }

@@ -10,9 +10,9 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kubectl_qos.cli import streams
@@ -26,6 +26,8 @@ from kubectl_qos.present.structured import to_csv, to_json, to_yaml
 from kubectl_qos.present.table import Table, table
 
 REDRAW_SECONDS: Final = 1.0
+READ_SECONDS: Final = 2.0
+"""Between two reads of a whole node, which cost it something."""
 _CLEARED: Final = "\x1b[H\x1b[J"
 
 
@@ -34,13 +36,36 @@ def watch(tabled: Tabled, wanted: Asked, options: argparse.Namespace) -> int:
     if not wanted.source.is_live:
         raise UsageError(f"-w needs a cluster: {wanted.source.title} does not change")
     feed = wanted.source.follow(tabled.scope(wanted))
-    on_terminal = sys.stdout.isatty() and getattr(options, "output", None) in {None, "wide"}
-    screen: _Drawn | _Appended = _Drawn(options) if on_terminal else _Appended(options)
     try:
-        _follow(feed, tabled, wanted, screen)
+        _follow(feed, tabled, wanted, _screen(options))
     finally:
         feed.close()
     return 0
+
+
+def watch_reads(read: Callable[[], Shown[Any]], title: str, options: argparse.Namespace) -> int:
+    """Show what is read anew each time, as nobody tells of its changes, until nobody reads it any more."""
+    screen = _screen(options)
+    while not streams.nobody_reads():
+        shown, now = read(), datetime.now(UTC)
+        screen.show(shown, _Time(now, _live(title, now)))
+        time.sleep(READ_SECONDS)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """When it is, how fresh what is shown is, and what else there is to say of it."""
+
+    now: datetime
+    state: str
+    notice: str = ""
+    is_stale: bool = False
+
+
+def _screen(options: argparse.Namespace) -> _Drawn | _Appended:
+    on_terminal = sys.stdout.isatty() and getattr(options, "output", None) in {None, "wide"}
+    return _Drawn(options) if on_terminal else _Appended(options)
 
 
 def _follow(feed: Feed, tabled: Tabled, wanted: Asked, screen: _Drawn | _Appended) -> None:
@@ -52,7 +77,8 @@ def _follow(feed: Feed, tabled: Tabled, wanted: Asked, screen: _Drawn | _Appende
         shown = tabled.shown(moment.snapshot, moment.scope, wanted.source.now())
         if shown.missing and not shown.rows:
             raise shown.missing[0]
-        screen.show(shown, moment, wanted)
+        is_stale = moment.health.error is not None
+        screen.show(shown, _Time(wanted.source.now(), _state(moment, wanted), moment.notice, is_stale))
         if streams.nobody_reads():
             return
         time.sleep(REDRAW_SECONDS)
@@ -64,15 +90,12 @@ class _Drawn:
     def __init__(self, options: argparse.Namespace) -> None:
         self._headers = not getattr(options, "no_headers", False)
 
-    def show(self, shown: Shown[Any], moment: Moment, wanted: Asked) -> None:
+    def show(self, shown: Shown[Any], at: _Time) -> None:
         width, height = shutil.get_terminal_size()
-        notes = [escape(note) for note in (moment.notice, *shown.ages, *shown.notes) if note][:3]
+        notes = [escape(note) for note in (at.notice, *shown.ages, *shown.notes) if note][:3]
         room = max(height - 3 - len(notes), 1)
         rows = shown.rows[: room - 1] if len(shown.rows) > room else shown.rows
-        lines = [
-            _state(moment, wanted),
-            *table(rows, shown.columns, wanted.source.now(), headers=self._headers),
-        ]
+        lines = [at.state, *table(rows, shown.columns, at.now, headers=self._headers)]
         if len(rows) < len(shown.rows):
             lines.append(f"… {len(shown.rows) - len(rows):,} more")
         if not shown.rows:
@@ -92,23 +115,22 @@ class _Appended:
         self._columns: Sequence[ColumnOf[Any]] = ()
         self._said: set[str] = set()
 
-    def show(self, shown: Shown[Any], moment: Moment, wanted: Asked) -> None:
+    def show(self, shown: Shown[Any], at: _Time) -> None:
         # The columns stay those of the beginning: a reader cannot be told of others.
         self._columns = self._columns or shown.columns
         values = {shown.key(row): [column.value(row) for column in self._columns] for row in shown.rows}
         before = self._before if self._before is not None else {}
         changed = [row for row in shown.rows if values[shown.key(row)] != before.get(shown.key(row))]
-        self._print(
-            replace(shown, rows=changed, columns=self._columns), wanted, is_first=self._before is None
-        )
+        is_first = self._before is None
+        self._print(replace(shown, rows=changed, columns=self._columns), at.now, is_first=is_first)
         self._before = values
-        notes = [note for note in (moment.notice, *shown.notes) if note and note not in self._said]
+        notes = [note for note in (at.notice, *shown.notes) if note and note not in self._said]
         self._said.update(notes)
         streams.notes(notes)
-        if moment.health.error is not None:
-            streams.note(_state(moment, wanted))
+        if at.is_stale:
+            streams.note(at.state)
 
-    def _print(self, changed: Shown[Any], wanted: Asked, *, is_first: bool) -> None:
+    def _print(self, changed: Shown[Any], now: datetime, *, is_first: bool) -> None:
         if self._output in {"json", "yaml"}:
             for row in changed.rows:
                 value = {column.key: column.value(row) for column in changed.columns}
@@ -118,18 +140,22 @@ class _Appended:
             streams.out_text(text if is_first else text.partition("\n")[2])
         elif self._output == "name" or not changed.rows:
             if is_first or changed.rows:
-                print_table(changed, self._options, wanted.source.now())
+                print_table(changed, self._options, now)
         else:
             headers = not getattr(self._options, "no_headers", False)
             self._table = self._table or Table(changed.columns, headers=headers)
-            streams.out(self._table.lines(changed.rows, wanted.source.now()))
+            streams.out(self._table.lines(changed.rows, now))
 
 
 def _state(moment: Moment, wanted: Asked) -> str:
     """Whether what is shown is what is."""
     now, health = wanted.source.now(), moment.health
     if health.error is None:
-        return f"{escape(wanted.source.title)}  live  {now:%H:%M:%S %Z}"
+        return _live(wanted.source.title, now)
     again = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
     since = f"stale since {health.since:%H:%M:%S %Z}, " if health.since is not None else ""
     return f"! {since}next try at {again:%H:%M:%S}: {escape(str(health.error))}"
+
+
+def _live(title: str, now: datetime) -> str:
+    return f"{escape(title)}  live  {now:%H:%M:%S %Z}"

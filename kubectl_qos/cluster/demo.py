@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
@@ -59,6 +59,10 @@ class DemoSource:
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the demo says of a pod and its node."""
         return self._files.events(pod)
+
+    def happenings(self, namespace: str | None) -> Happenings:
+        """What the demo says of all pods and nodes."""
+        return self._files.happenings(namespace)
 
     def surroundings(self, pod: Pod) -> Surroundings:
         """The object as the demo has it, with the owners that the demo has."""

@@ -1,4 +1,4 @@
-"""The events of a live cluster about one pod, and about the memory of its node."""
+"""The events of a live cluster: about one pod and the memory of its node, or all of a namespace or of all."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Final
 from kubectl_qos.cluster.answers import Answers
 from kubectl_qos.cluster.lists import PAGE_SIZE, Lister
 from kubectl_qos.cluster.prefetch import Later
-from kubectl_qos.errors import ApiError
+from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,
     Event,
+    Happenings,
     in_order,
     is_of_node_memory,
     reported_uid,
 )
 from kubectl_qos.k8s.kinds import segment
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Missing
 
 NODE_SECONDS: Final = 2.0
 """So long after the pod's events those of its node are waited for."""
@@ -39,6 +41,30 @@ def events_of(answers: Answers, pod: Pod) -> tuple[Event, ...]:
     # Not for its result: a refusal is nothing to the pod's own events.
     meanwhile.wait(NODE_SECONDS)
     return in_order((*of_pod, *of_node))
+
+
+def happenings_in(answers: Answers, namespace: str | None) -> Happenings:
+    """All events of a namespace, or of all, and those of nodes; what cannot be had is said in the result."""
+    try:
+        found = _asked(answers, namespace, {})
+    except QosError as error:
+        return Happenings(of_nodes=False, missing=_missing("events", error, namespace))
+    if namespace in {None, NODE_EVENTS_NAMESPACE}:
+        return Happenings(in_order(found))
+    try:
+        of_nodes = _asked(answers, NODE_EVENTS_NAMESPACE, {"involvedObject.kind": "Node"})
+    except QosError as error:
+        missing = _missing("the nodes' events", error, NODE_EVENTS_NAMESPACE)
+        return Happenings(in_order(found), of_nodes=False, missing=missing)
+    return Happenings(in_order((*found, *of_nodes)))
+
+
+def _missing(what: str, error: QosError, namespace: str | None) -> Missing:
+    remedy = error.hint
+    if isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN:
+        where = f"in the namespace {namespace}" if namespace is not None else "in all namespaces"
+        remedy = f"grant list on events {where}, as docs/rbac/events.yaml does"
+    return Missing(f"the list of {what}", str(error), remedy)
 
 
 def _of_pod(answers: Answers, pod: Pod) -> list[Event]:
@@ -65,8 +91,9 @@ def _of_node(answers: Answers, name: str) -> list[Event]:
     ]
 
 
-def _asked(answers: Answers, namespace: str, fields: dict[str, str]) -> list[Event]:
-    query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())}
-    path = f"/api/v1/namespaces/{segment(namespace)}/events"
+def _asked(answers: Answers, namespace: str | None, fields: dict[str, str]) -> list[Event]:
+    query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())} if fields else {}
+    place = f"namespaces/{segment(namespace)}/events" if namespace is not None else "events"
+    path = f"/api/v1/{place}"
     # No server keeps events in its watch cache.
     return _events.fetch(answers, path, query, consistent=True, page_size=PAGE_SIZE).items

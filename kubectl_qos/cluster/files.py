@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos.cluster.documents import Found, plain_documents, plain_objects, read_documents
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.events import Event, in_order, is_about, is_of_node_memory
+from kubectl_qos.k8s.events import Event, Happenings, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
@@ -99,6 +99,12 @@ class FileSource:
             for event in self._found.events
             if is_about(event, pod) or is_of_node_memory(event, pod.node_name)
         )
+
+    def happenings(self, namespace: str | None) -> Happenings:
+        """Those of a dump; whether of all of them, it does not say."""
+        del namespace
+        events = self._found.events
+        return Happenings(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def surroundings(self, pod: Pod) -> Surroundings:
         """The object as it is written, and what the same files say of its owners and its namespace."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.events import events_of
+from kubectl_qos.cluster.events import events_of, happenings_in
 from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.cluster.follow import Following
 from kubectl_qos.cluster.kubelets import KubeletConfigurations
@@ -22,7 +22,7 @@ from kubectl_qos.cluster.missing import no_capacity, no_neighbours
 from kubectl_qos.cluster.prefetch import Later
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.errors import ApiError, InputError, QosError
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.kinds import WORKLOADS, path_of, pod_of_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -146,6 +146,10 @@ class LiveSource:
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the cluster's events say now; they are kept for an hour by default."""
         return events_of(self._api.answers, pod)
+
+    def happenings(self, namespace: str | None) -> Happenings:
+        """All events of a namespace, or of all, and those of nodes."""
+        return happenings_in(self._api.answers, namespace)
 
     def surroundings(self, pod: Pod) -> Surroundings:
         """The object as the server has it now, its owners, and what limits its namespace."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from kubectl_qos.cluster.feed import Feed
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
@@ -63,3 +63,11 @@ class Source(Protocol):
 
     def writer(self) -> Writer:
         """Who changes this cluster. Raises QosError where nothing may or can be changed."""
+
+
+@runtime_checkable
+class Chronicle(Protocol):
+    """A source that has the events of many pods, and not only those about one."""
+
+    def happenings(self, namespace: str | None) -> Happenings:
+        """All events of a namespace, or of all, with those of nodes; it says itself what is missing."""

@@ -47,6 +47,7 @@ class _Configuration(msgspec.Struct, rename="camel", frozen=True):
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: dict[str, str] = msgspec.field(default_factory=dict)
     eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def kubelet_of(configz: Mapping[str, Any], release: Release) -> Kubelet:
@@ -79,4 +80,5 @@ def kubelet_of(configz: Mapping[str, Any], release: Release) -> Kubelet:
         enforce_node_allocatable=found.enforce_node_allocatable,
         eviction_hard=found.eviction_hard,
         eviction_soft=found.eviction_soft,
+        eviction_minimum_reclaim=found.eviction_minimum_reclaim,
     )

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from kubectl_qos.k8s.objects import ObjectMeta, Pod
+from kubectl_qos.k8s.snapshot import Missing
 
 NODE_MEMORY_REASONS: Final = frozenset(
     {
@@ -108,6 +110,18 @@ class Event(_Part, frozen=True):
     def is_of_node(self) -> bool:
         """Whether it is about a node rather than a pod."""
         return self.involved_object.kind == "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Happenings:
+    """The events of one namespace or of all, and whether those of nodes are among them.
+
+    `missing` says which could not be had.
+    """
+
+    events: tuple[Event, ...] = ()
+    of_nodes: bool = True
+    missing: Missing | None = None
 
 
 def reported_uid(pod: Pod) -> str:

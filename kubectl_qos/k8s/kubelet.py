@@ -90,6 +90,7 @@ class Kubelet:
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     eviction_hard: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION_HARD)
     eviction_soft: Mapping[str, str] = field(default_factory=dict)
+    eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     @staticmethod

@@ -103,6 +103,7 @@ class ObjectMeta(_Object, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Labels | None = None
@@ -183,13 +184,14 @@ class PodSpec(_Object, frozen=True):
 
 
 class ContainerStateTerminated(_Object, frozen=True):
-    """How a container ended."""
+    """How a container ended; `container_id` is that of the one that ended, whatever runs in its place now."""
 
     exit_code: int = 0
     reason: str = ""
     signal: int = 0
     started_at: str | None = None
     finished_at: str | None = None
+    container_id: str = msgspec.field(name="containerID", default="")
 
 
 class ContainerStateWaiting(_Object, frozen=True):
@@ -231,7 +233,9 @@ class PodStatus(_Object, frozen=True):
 
     phase: str = ""
     reason: str = ""
+    message: str = ""
     qos_class: str = ""
+    observed_generation: int = 0
     resize: str = ""
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None

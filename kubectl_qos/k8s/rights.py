@@ -153,6 +153,16 @@ TIERS: Final = (
         caution="DANGER",
     ),
     Tier(
+        "exec",
+        "verify",
+        (
+            # Websockets begin with a GET; from 1.35 on the server asks for both.
+            Right("get", "pods", subresource="exec"),
+            Right("create", "pods", subresource="exec"),
+        ),
+        caution="DANGER",
+    ),
+    Tier(
         "write",
         "landing edits",
         (

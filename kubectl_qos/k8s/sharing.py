@@ -13,6 +13,7 @@ import msgspec
 from kubectl_qos.k8s.objects import (
     NO_RESOURCES,
     Container,
+    ContainerState,
     ContainerStatus,
     NodeObject,
     Pod,
@@ -106,7 +107,7 @@ class Sharing:
         others = status.ephemeral_container_statuses, status.resources, status.allocated_resources
         if self._ids or any(others):
             return found
-        return self._same((status.reason, status.resize, *map(id, parts)), found)
+        return self._same((status.reason, status.message, status.resize, *map(id, parts)), found)
 
     def _statuses(self, statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
         if not statuses:
@@ -117,7 +118,8 @@ class Sharing:
     def _status(self, status: ContainerStatus) -> ContainerStatus:
         one = self._one
         resources = self._resources(status.resources)
-        parts = one(status.name), one(status.state), one(status.last_state), status.allocated_resources
+        states = self._state(status.state), self._state(status.last_state)
+        parts = one(status.name), *map(one, states), status.allocated_resources
         name, state, last_state, _ = parts
         found = msgspec.structs.replace(
             status,
@@ -130,6 +132,12 @@ class Sharing:
         if self._ids:
             return found
         return self._same((status.restart_count, *map(id, parts), id(resources)), found)
+
+    def _state(self, state: ContainerState | None) -> ContainerState | None:
+        ended = state.terminated if state is not None else None
+        if self._ids or ended is None:
+            return state
+        return ContainerState(terminated=msgspec.structs.replace(ended, container_id=""))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
         """Compared by the identity of their lists: equal quantities may be spelled differently."""

@@ -61,6 +61,11 @@ def rank_memory(
     return _rank(pods, usage, excess)
 
 
+def measured_key(over: int, priority: int, amount: int) -> tuple[int, int, int, int]:
+    """What a pod with stats sorts by, the least first: over its request, then its priority, then how far."""
+    return 1 if over > 0 else 2, priority, 1, -amount
+
+
 def rank_disk(pods: Sequence[Pod], usage: Sequence[PodUsage | None], release: Release) -> list[EvictionRank]:
     """As for memory, with writable layers, logs and local volumes against ephemeral-storage."""
 
@@ -113,7 +118,7 @@ def _rank(
             )
             continue
         over, amount = excess(index, found)
-        key = (1 if over > 0 or not missing_first else 2, priority, 1, -amount)
+        key = (1, priority, 1, -amount) if not missing_first else measured_key(over, priority, amount)
         rows.append((key, EvictionRank(index, 0, over > 0, priority, amount)))
     rows.sort(key=lambda row: row[0])
     ranked: list[EvictionRank] = []

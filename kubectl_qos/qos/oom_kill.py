@@ -104,13 +104,33 @@ def group_of(cgroup: str, domain: Domain, oom_groups: Collection[str]) -> str | 
     return min(above, key=len, default=None)
 
 
-def limit_pages(memory_max_bytes: int, swap_max_bytes: int | None, total_swap_bytes: int, page: int) -> int:
+def limit_pages(
+    memory_max_bytes: int,
+    swap_max_bytes: int | None,
+    total_swap_bytes: int,
+    page: int,
+    *,
+    is_swappy: bool = True,
+) -> int:
     """`mem_cgroup_get_max` on cgroup v2: the limit and what may be swapped, at least one page.
 
-    `swap_max_bytes` None is no limit on swap.
+    `swap_max_bytes` None is no limit on swap; `is_swappy` whether vm.swappiness is above 0, without which
+    swap does not count.
     """
     swap = total_swap_bytes if swap_max_bytes is None else min(swap_max_bytes, total_swap_bytes)
-    return max(memory_max_bytes // page + swap // page, 1)
+    return max(memory_max_bytes // page + (swap // page if is_swappy else 0), 1)
+
+
+def limit_pages_v1(
+    limit_bytes: int, memsw_bytes: int | None, total_swap_bytes: int, page: int, *, is_swappy: bool = True
+) -> int:
+    """The same on cgroup v1, where memory.memsw.limit_in_bytes is for memory and swap together.
+
+    `memsw_bytes` None is a kernel that counts no swap; `is_swappy` whether the cgroup's own memory.swappiness
+    is above 0.
+    """
+    swap = None if memsw_bytes is None else max(memsw_bytes - limit_bytes, 0)
+    return limit_pages(limit_bytes, swap, total_swap_bytes, page, is_swappy=is_swappy)
 
 
 def is_below(path: str, ancestor: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,7 +46,8 @@ class Answer:
 
     With `promised_bytes` larger than the body the connection breaks off in the middle of it. With `chunks`
     the body is sent piece by piece as they come; one that is None breaks the connection off. With `hangs_up`
-    there is no answer at all, with `raw` these bytes are sent in its place.
+    there is no answer at all, with `raw` these bytes are sent in its place. With `talk` the connection is
+    that function's once the headers are sent, and ends with it.
     """
 
     status: int = 200
@@ -57,6 +59,7 @@ class Answer:
     chunks: Iterable[bytes | None] | None = None
     hangs_up: bool = False
     raw: bytes = b""
+    talk: Callable[[BufferedIOBase, ssl.SSLSocket], None] | None = None
 
 
 class HttpsServer:
@@ -189,6 +192,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", answer.content_type)
         for name, value in answer.headers.items():
             self.send_header(name, value)
+        if answer.talk is not None:
+            self.end_headers()
+            self.close_connection = True
+            answer.talk(self.rfile, self.connection)
+            return
         if answer.chunks is not None:
             self._send_chunks(answer.chunks)
             return

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 from kubectl_qos.cluster.access.connection import REVIEWS
+from kubectl_qos.cluster.exec import read_container
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.rights import AT_ONCE, ask
 from kubectl_qos.cluster.usage import UsageChoice
@@ -226,7 +227,10 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
     of_worker = source.pod("shop", "of-worker-0")
     with suppress(QosError):
         writer.rehearse(request_of(source.raw(of_worker), of_worker, (), in_place=True))
+    with suppress(QosError):
+        read_container(connection, "shop", "of-worker-0", "app")
     used = {used_right(request) for request in server.requests if request.path != "/version"}
+    assert "get pods/exec" in used
     assert len(used) > 24
     # Of a Job nobody is granted it: no way (edit/landing.py) leads to its template.
     assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def test_the_values_are_one_truth(run: Run, serve: Serve, tmp_path: Path) -> Non
         "workloads": "no",
         "events": "no",
         "kubelet": "no",
+        "exec": "no",
         "policy": "no",
         "write": "no",
     }
@@ -99,10 +101,11 @@ def test_who_may_do_everything_is_told_nothing_more(run: Run, serve: Serve, tmp_
 
 
 def test_what_is_dangerous_or_writes_is_never_recommended(run: Run, serve: Serve, tmp_path: Path) -> None:
-    rights = [right for right in EVERYTHING if "proxy" not in right and "patch" not in right]
+    rights = [right for right in EVERYTHING if not re.search("proxy|exec|patch", right)]
     done = run("can-i", *flags(serve, tmp_path, Reviewer(rights)))
     assert (done.code, done.err) == (0, "")
     assert "kubelet settings, RSS (DANGER)   get nodes/proxy\n" in done.out
+    assert "verify (DANGER)                  get,create pods/exec\n" in done.out
     assert "landing edits (WRITES)           patch pods/resize, 6 more\n" in done.out
 
 

@@ -85,3 +85,20 @@ def test_a_pod_with_nothing_left_to_default_is_the_same_pod() -> None:
         assert default_pod(stored, RELEASE) is stored
     limited = decoded({"spec": {"containers": [{"resources": {"limits": {"memory": "1Gi"}}}]}})
     assert default_pod(limited, RELEASE) is not limited
+
+
+def test_pods_that_ended_for_different_causes_keep_their_own_message() -> None:
+    sharing = Sharing(ids=False)
+    for message in ("low on resource: memory", "low on resource: ephemeral-storage"):
+        pod = sharing.pod(decoded({"status": {"phase": "Failed", "reason": "Evicted", "message": message}}))
+        assert pod.status.message == message
+
+
+def test_without_ids_those_of_ended_containers_go_too() -> None:
+    ended = {"state": {"terminated": {"exitCode": 137, "containerID": "containerd://a"}}}
+    raw = {"status": {"containerStatuses": [{"name": "c", **ended}]}}
+    for ids, expected in ((True, "containerd://a"), (False, "")):
+        (status,) = Sharing(ids=ids).pod(decoded(raw)).status.container_statuses or ()
+        assert status.state is not None
+        assert status.state.terminated is not None
+        assert (status.state.terminated.container_id, status.state.terminated.exit_code) == (expected, 137)

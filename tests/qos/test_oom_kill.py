@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.qos.oom_kill import Domain, Process, group_of, limit_pages, next_kill
+from kubectl_qos.qos.oom_kill import Domain, Process, group_of, limit_pages, limit_pages_v1, next_kill
 from kubectl_qos.qos.oom_score import Kernel, badness, may_write_adj, restricted
 
 MACHINE = Domain("/", 4 << 20)
@@ -93,6 +93,15 @@ def test_the_scale_of_a_cgroup_is_its_limit_and_its_swap() -> None:
     assert limit_pages(1 << 20, 1 << 20, 1 << 30, 4096) == 512
     assert limit_pages(1 << 20, None, 1 << 21, 4096) == 768
     assert limit_pages(0, 0, 0, 4096) == 1
+    assert limit_pages(1 << 20, None, 1 << 21, 4096, is_swappy=False) == 256
+
+
+def test_on_v1_swap_is_what_its_own_limit_adds() -> None:
+    assert limit_pages_v1(1 << 20, 1 << 20, 1 << 30, 4096) == 256
+    assert limit_pages_v1(1 << 20, 3 << 20, 1 << 30, 4096) == 768
+    assert limit_pages_v1(1 << 20, 3 << 20, 1 << 20, 4096) == 512, "there is no more swap than that"
+    assert limit_pages_v1(1 << 20, 3 << 20, 1 << 30, 4096, is_swappy=False) == 256
+    assert limit_pages_v1(1 << 20, None, 1 << 20, 4096) == 512
 
 
 @given(

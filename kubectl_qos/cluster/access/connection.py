@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
@@ -109,6 +109,22 @@ class Connection:
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
         return self._answered("PATCH", self._url(path, query), headers, body)
+
+    def switched(
+        self,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        headers: Mapping[str, str],
+        *,
+        read_seconds: float,
+    ) -> BaseHTTPResponse:
+        """The server's response to a GET that asks it to switch protocols; called by cluster/exec.py alone.
+
+        A command in a container begins with a GET, yet is no mere question: what it does is up to the
+        command. So it has a method of its own, and who calls it has but commands that read (READINGS there).
+        """
+        url = f"{self._base}{path}?{urlencode(query, quote_via=quote)}"
+        return self._answered("GET", url, headers, None, read_seconds=read_seconds)
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")

@@ -6,6 +6,7 @@ import base64
 import select
 import socket
 import threading
+from contextlib import suppress
 from typing import Any, Self
 
 import pytest
@@ -169,11 +170,12 @@ class SocksProxy:
 
 def pass_on(client: socket.socket, server: socket.socket) -> None:
     """What either says, to the other, until one hangs up."""
-    while ready := select.select([client, server], [], [], 10)[0]:
-        data = ready[0].recv(65536)
-        if not data:
-            return
-        (server if ready[0] is client else client).sendall(data)
+    with suppress(ConnectionError):
+        while ready := select.select([client, server], [], [], 10)[0]:
+            data = ready[0].recv(65536)
+            if not data:
+                return
+            (server if ready[0] is client else client).sendall(data)
 
 
 def through(proxy: str, server: HttpsServer) -> dict[str, str]:

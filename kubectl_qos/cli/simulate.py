@@ -1,0 +1,256 @@
+"""`kubectl qos simulate node/NAME`: who dies, in which order, as the node's memory fills."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kubectl_qos.cli import streams
+from kubectl_qos.cli.simulate_grammar import THE_SAME_FILES
+from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.targets import node_name, parse_targets, reference
+from kubectl_qos.edit.replacement import replaced
+from kubectl_qos.errors import EXIT_ERROR, InputError, QuantityError, UsageError
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.disruption_budget import DisruptionBudget, budgets_among
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.simulation import (
+    reach_lines,
+    sentence,
+    simulation_notes,
+    simulation_values,
+    step_lines,
+    subject,
+    what_if_lines,
+)
+from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.qos.scenario import Growth, Scenario, Simulation
+from kubectl_qos.qos.simulation import simulate
+from kubectl_qos.qos.situation import Care, Situation, situation_of
+
+_MODES = ("free", "grow", "until_oom", "all_at_limit")
+_NODE = "node"
+
+
+class _Wish(NamedTuple):
+    """What the flags ask for, before it is known what there is; growth is what grows, by what amount."""
+
+    free_bytes: int | None
+    growth: tuple[_Grow, ...]
+    scenario: Scenario
+
+
+class _Grow(NamedTuple):
+    """`pod/NAME[:CONTAINER]=SIZE`; no pod is the node itself."""
+
+    pod: str
+    container: str
+    size: int
+    is_more: bool
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what happens; exit code 1 if a document was wanting."""
+    name = _node(options)
+    wish = _wish(options)
+    changes, problems = _changes(options)
+    wanted = asked(options)
+    # All pods of the node: a namespace only says which are asked for where the others may not be listed.
+    snapshot = wanted.source.snapshot(Scope(namespace=wanted.scope.namespace, node=name))
+    pods = _pods_of(name, snapshot, wanted)
+    care = _care(options, wanted)
+    here = _situation(pods, snapshot, name, care)
+    namespace = getattr(options, "namespace", None)
+    now = simulate(here, _scenario(wish, here, namespace))
+    if changes is None:
+        _print(here, now, options)
+    else:
+        new = replaced(pods, changes)
+        if len(new.unused) == len(changes):
+            raise InputError(
+                f"none of {', '.join(map(reference, changes))} is on {name}",
+                hint="what is changed are pods of this node, by their names or those of their workloads",
+            )
+        there = _situation(new.pods, snapshot, name, care)
+        then = simulate(there, _scenario(wish, there, namespace))
+        _print_both((here, now), (there, then), options)
+        problems += tuple(f"{reference(one)} has no pod on {name}" for one in new.unused)
+    if not hasattr(options, "output"):
+        streams.notes((*map(missing_sentence, snapshot.missing), *simulation_notes(here, now)))
+        if wanted.source.is_live:
+            streams.note("PodDisruptionBudgets are not asked for: they count where the files of -f have them")
+    streams.notes((*problems, *(f"error: {problem}" for problem in wanted.problems)))
+    return EXIT_ERROR if wanted.failed else 0
+
+
+def _node(options: argparse.Namespace) -> str:
+    words = getattr(options, "target", [])
+    if not words:
+        raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
+    name = node_name(words)
+    if name is None:
+        parse_targets(words)
+        raise UsageError("what is simulated is a node", hint="write node/worker-1")
+    options.node = name
+    return name
+
+
+def _wish(options: argparse.Namespace) -> _Wish:
+    """What the flags ask for. Raises UsageError."""
+    given = [mode for mode in _MODES if getattr(options, mode, None)]
+    if len(given) > 1:
+        flags = " and ".join(f"--{mode.replace('_', '-')}" for mode in given)
+        raise UsageError(f"{flags} are two questions", hint="ask one at a time")
+    eviction = getattr(options, "eviction", False)
+    if not given and not eviction:
+        raise UsageError(
+            "what happens on the node? one of --free, --grow, --until-oom, --all-at-limit, --eviction",
+            hint="kubectl qos simulate node/worker-1 --free 4Gi",
+        )
+    free = getattr(options, "free", None)
+    scenario = Scenario(
+        until_oom="until_oom" in given,
+        all_at_limit="all_at_limit" in given,
+        eviction=eviction,
+        restarts=getattr(options, "restarts", False),
+    )
+    growth = tuple(_grow(text) for text in getattr(options, "grow", []))
+    return _Wish(_size(free, "--free") if free is not None else None, growth, scenario)
+
+
+def _grow(text: str) -> _Grow:
+    what, equals, size = text.partition("=")
+    kind, _, named = what.partition("/")
+    name, _, container = named.partition(":")
+    of_node = what == _NODE
+    if not equals or not (of_node or (kind in {"pod", "po", "pods"} and name)):
+        raise UsageError(
+            f"--grow {text!r} does not say what grows to which size",
+            hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",
+        )
+    bytes_ = _size(size.removeprefix("+"), "--grow")
+    return _Grow("" if of_node else name, container, bytes_, size.startswith("+"))
+
+
+def _size(text: str, flag: str) -> int:
+    try:
+        size = Quantity.parse(text).value()
+    except QuantityError as error:
+        raise UsageError(f"{flag} {text!r}: {error}", hint="write a size such as 4Gi") from None
+    if size <= 0:
+        raise UsageError(f"{flag} {text!r} must be positive", hint="write a size such as 4Gi")
+    return size
+
+
+def _scenario(wish: _Wish, situation: Situation, namespace: str | None) -> Scenario:
+    """The question as it is put to this situation. Raises InputError where it is about nothing there."""
+    growth = []
+    for one in wish.growth:
+        member = situation.find(one.pod, one.container, namespace) if one.pod else None
+        used = situation.own_bytes if member is None else situation.members[member].used_bytes
+        growth.append(Growth(member, used + one.size if one.is_more else one.size))
+    nothing = not situation.used_bytes
+    if nothing and (wish.free_bytes is not None or wish.scenario.until_oom):
+        raise InputError(
+            "no memory usage is known: nothing can be freed and nothing grows",
+            hint="it comes from the metrics API, or with -f from the PodMetrics in the files;"
+            " --all-at-limit and --grow go without it",
+        )
+    return replace(wish.scenario, free_bytes=wish.free_bytes, growth=tuple(growth))
+
+
+def _changes(options: argparse.Namespace) -> tuple[list[Pod] | None, tuple[str, ...]]:
+    """The manifests of --what-if, None without it, and what is wrong with others.
+
+    They may use up -f, which then names no source.
+    """
+    path = getattr(options, "what_if", None)
+    if path is None:
+        return None, ()
+    files = [path] if path != THE_SAME_FILES else getattr(options, "filename", None)
+    if not files:
+        raise UsageError("--what-if needs changed manifests", hint="--what-if -f change.yaml")
+    from kubectl_qos.cluster.files import FileSource
+
+    found = FileSource(files, recursive=getattr(options, "recursive", False))
+    if path == THE_SAME_FILES:
+        options.filename = None
+    pods = list(found.snapshot(Scope()).pods)
+    if not pods:
+        raise InputError(f"{found.title}: no pods or workloads that could be changed")
+    return pods, tuple(f"error: {problem}" for problem in found.problems)
+
+
+def _care(options: argparse.Namespace, wanted: Asked) -> Care:
+    text = getattr(options, "important", None) or ""
+    return Care(Selector.parse(text) if text else None, text, tuple(_budgets(wanted)))
+
+
+def _budgets(wanted: Asked) -> Iterator[DisruptionBudget]:
+    """Those in the files; a cluster is not asked for its own."""
+    from kubectl_qos.cluster.documents import plain_objects
+    from kubectl_qos.cluster.files import FileSource
+
+    if isinstance(wanted.source, FileSource):
+        for name, content in wanted.source.contents():
+            yield from budgets_among(plain_objects(content, name))
+
+
+def _pods_of(name: str, snapshot: Snapshot, wanted: Asked) -> Sequence[Pod]:
+    pods = snapshot.by_node().get(name, ())
+    if name not in snapshot.nodes and not pods:
+        raise InputError(
+            f'nodes "{name}" not found in {wanted.source.title}',
+            hint="kubectl qos top nodes lists them",
+        )
+    return pods
+
+
+def _situation(pods: Iterable[Pod], snapshot: Snapshot, name: str, care: Care) -> Situation:
+    setup = snapshot.setup(name)
+    return situation_of([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage, care)
+
+
+def _print(here: Situation, now: Simulation, options: argparse.Namespace) -> None:
+    output = getattr(options, "output", None)
+    if output is not None:
+        values = simulation_values(here, now)
+        streams.out_text(to_json(values) if output == "json" else to_yaml(values))
+        return
+    streams.out([subject(here), *_block(step_lines(now)), *_block(reach_lines(now)), "", sentence(now)])
+
+
+def _print_both(
+    before: tuple[Situation, Simulation], after: tuple[Situation, Simulation], options: argparse.Namespace
+) -> None:
+    output = getattr(options, "output", None)
+    (here, now), (_, then) = before, after
+    if output is not None:
+        values = {
+            "kind": "SimulationComparison",
+            "now": simulation_values(*before),
+            "then": simulation_values(*after),
+        }
+        streams.out_text(to_json(values) if output == "json" else to_yaml(values))
+        return
+    streams.out(
+        [
+            subject(here),
+            *_block(what_if_lines(now, then)),
+            "",
+            f"now: {sentence(now)}",
+            f"then: {sentence(then)}",
+        ]
+    )
+
+
+def _block(lines: Iterable[str]) -> list[str]:
+    """Lines after an empty one, nothing without any."""
+    found = list(lines)
+    return ["", *found] if found else []

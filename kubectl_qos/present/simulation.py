@@ -1,0 +1,306 @@
+"""A simulation in words: its steps as a table, what comes of it in a sentence, and what was estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, Final
+
+from kubectl_qos.k8s.kubelet import Origin
+from kubectl_qos.present.amounts import NONE, binary, escape, mebibytes
+from kubectl_qos.present.columns import Align
+from kubectl_qos.present.table import lines
+from kubectl_qos.qos.scenario import Level, Mechanism, Reach, Simulation, Step
+from kubectl_qos.qos.situation import Importance, Reason, Situation
+
+_TITLES: Final = ("STEP", "BY", "VICTIM", "CONTAINER", "QOS", "SCORE", "FREED", "FREE_AFTER", "NOTE")
+_L, _R = Align.LEFT, Align.RIGHT
+_ALIGNS: Final = (_L, _L, _L, _L, _L, _R, _R, _R, _L)
+_REACH_TITLES: Final = ("BY", "MORE", "GROWTH", "VICTIM", "CONTAINER")
+_WHAT_IF_TITLES: Final = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
+_OF_NODE: Final = "a process of the node"
+
+
+def subject(situation: Situation) -> str:
+    """Which node, and how full it is."""
+    setup = situation.setup
+    node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
+    capacity = binary(situation.total_bytes)
+    used = f"its pods use {binary(situation.used_bytes)} of {capacity}"
+    own = f", the node itself {binary(situation.own_bytes)}" if situation.own_bytes else ""
+    return f"{node}, kubelet {setup.release}: {used}{own}"
+
+
+def step_lines(simulation: Simulation) -> Iterator[str]:
+    """The table of the steps, nothing without any."""
+    if simulation.steps:
+        yield from lines(_rows(simulation), _ALIGNS, _TITLES)
+
+
+def reach_lines(simulation: Simulation) -> Iterator[str]:
+    """How far each mechanism is, the nearest first."""
+    if simulation.reaches:
+        cells = [
+            (one.mechanism, mebibytes(one.more_bytes), _percent(one), _name(one.key), escape(one.container))
+            for one in simulation.reaches
+        ]
+        yield from lines(cells, (_L, _R, _R, _L, _L), _REACH_TITLES)
+
+
+def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
+    """Who dies now beside who would; `*` marks the steps that differ."""
+    cells = []
+    for number, (was, would) in enumerate(zip_longest(now.steps, then.steps), start=1):
+        differs = _identity(was) != _identity(would)
+        cells.append(("*" if differs else "", str(number), *_side(was), *_side(would)))
+    if cells:
+        yield from lines(cells, (_L, _L, _L, _L, _R, _L, _L, _R), _WHAT_IF_TITLES)
+
+
+def sentence(simulation: Simulation) -> str:
+    """What comes of it: how much is free after how many steps, and when an important pod is hit."""
+    parts = [_outcome(simulation)]
+    first = simulation.first_important
+    if first is not None:
+        step = simulation.steps[first - 1]
+        verb = "is evicted" if step.mechanism is Mechanism.EVICTION else "dies"
+        parts.append(f"the first important pod, {_name(step.key)}, {verb} at step {first}")
+    elif simulation.steps:
+        parts.append("no important pod is hit")
+    return "; ".join(parts)
+
+
+def simulation_notes(situation: Situation, simulation: Simulation) -> Iterator[str]:
+    """What is estimated, assumed or not known, one sentence each."""
+    steps, scenario = simulation.steps, simulation.scenario
+    yield "a container counts as one process that holds all of its memory; page cache is not counted"
+    if situation.by_working_set:
+        yield "memory is the working set: the kernel counts RSS and swap, which may be less"
+    if situation.without_usage:
+        pods = "1 pod" if situation.without_usage == 1 else f"{situation.without_usage} pods"
+        yield f"{pods} without usage counted as using nothing"
+    if not situation.own_bytes:
+        yield (
+            "what the node's own processes use is not known: the node is full that much earlier, and those"
+            " with oom_score_adj 0 die before Guaranteed pods"
+        )
+    if situation.kubepods_bytes is None:
+        yield "no limit of kubepods is known: pods as a whole are bounded by the node alone"
+    if not situation.whole_containers:
+        yield "memory.oom.group is not set: of a container with several processes the kernel kills one"
+    if scenario.eviction:
+        yield from _eviction_notes(situation, simulation)
+    if scenario.restarts:
+        yield (
+            "a container that restarts has the memory it has now again at once, and is killed once only; the"
+            " kubelet waits longer and longer, up to 5 minutes"
+        )
+    elif any(_restarts(situation, step) for step in steps):
+        yield "killed containers that restart need their memory again: --restarts counts what lasts"
+    if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
+        yield "neither the kernel nor node-pressure eviction asks PodDisruptionBudgets"
+
+
+def simulation_values(situation: Situation, simulation: Simulation) -> dict[str, Any]:
+    """The same as plain values."""
+    scenario = simulation.scenario
+    return {
+        "kind": "Simulation",
+        "node": situation.setup.node.name,
+        "scenario": {
+            "freeBytes": scenario.free_bytes,
+            "grow": [{**_growing(situation, one.member), "toBytes": one.to_bytes} for one in scenario.growth],
+            "untilOom": scenario.until_oom,
+            "allAtLimit": scenario.all_at_limit,
+            "eviction": scenario.eviction,
+            "restarts": scenario.restarts,
+        },
+        "totalBytes": situation.total_bytes,
+        "before": _level(simulation.before),
+        "after": _level(simulation.after),
+        "met": simulation.is_met,
+        "firstImportantStep": simulation.first_important,
+        "steps": [_step(number, step) for number, step in enumerate(simulation.steps, start=1)],
+        "reaches": [_reach(one) for one in simulation.reaches],
+        "refused": ["/".join(key) for key in simulation.refused],
+        "summary": sentence(simulation),
+        "notes": list(simulation_notes(situation, simulation)),
+    }
+
+
+def _rows(simulation: Simulation) -> Iterator[tuple[str, ...]]:
+    evicts = simulation.scenario.eviction
+    first = simulation.first_important
+    for number, step in enumerate(simulation.steps, start=1):
+        yield (
+            str(number),
+            step.mechanism.value,
+            _name(step.key),
+            escape(step.container) or NONE,
+            step.qos.value if step.qos is not None else NONE,
+            str(step.score) if step.score is not None else "-",
+            mebibytes(_amount(step.freed, evicts=evicts)),
+            mebibytes(_amount(step.level, evicts=evicts)),
+            "; ".join(_step_notes(step, is_first=number == first)),
+        )
+
+
+def _amount(level: Level, *, evicts: bool) -> int:
+    """What a person is shown: with eviction the kubelet's count, else the kernel's."""
+    return level.available_bytes if evicts else level.free_bytes
+
+
+def _step_notes(step: Step, *, is_first: bool) -> Iterator[str]:
+    if step.important:
+        mark = "! first important" if is_first else "important"
+        yield f"{mark}: {', '.join(map(_reason, step.important))}"
+    if step.comes_back:
+        yield "restarts"
+    if step.tied:
+        yield f"tied with {step.tied}"
+    if step.qos is None:
+        yield _OF_NODE
+    if step.refused:
+        yield f"{', '.join(map(_name, step.refused))} refused: critical"
+
+
+def _reason(reason: Reason) -> str:
+    what = escape(reason.what)
+    if reason.why is Importance.PRIORITY:
+        return f"priority {what}"
+    if reason.why is Importance.BUDGET:
+        return f"PodDisruptionBudget {what} is overstepped"
+    return f"labels {what}" if reason.why is Importance.LABELS else reason.why.value
+
+
+def _outcome(simulation: Simulation) -> str:
+    scenario, steps = simulation.scenario, simulation.steps
+    if scenario.until_oom:
+        return _first_of_all(simulation)
+    left = _amount(simulation.after, evicts=scenario.eviction)
+    word = "available" if scenario.eviction else "free"
+    amount = f"{binary(left)} {'is' if left < 1 << 20 else 'are'} {word}" if left >= 0 else "the node is full"
+    if not steps:
+        if scenario.free_bytes:
+            return "there is nothing to kill"
+        nothing = "nothing is killed or evicted" if scenario.eviction else "nothing is killed"
+        return f"{nothing}: {amount}" + (" then" if scenario.growth or scenario.all_at_limit else "")
+    after = f"after {_counted(steps)} {amount}"
+    if scenario.free_bytes is not None and not simulation.is_met:
+        return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
+    if scenario.growth and not simulation.is_met:
+        return f"{after}, and not all that was to grow lives to reach its size"
+    return after
+
+
+def _first_of_all(simulation: Simulation) -> str:
+    if not simulation.reaches:
+        return "nothing is killed, however much all containers grow"
+    first = simulation.reaches[0]
+    whom = f"{_name(first.key)}, container {escape(first.container)}" if first.container else _name(first.key)
+    return (
+        f"{binary(first.more_bytes)} more, each container at {_percent(first)}, until the first is hit:"
+        f" {whom}, by {_by(first.mechanism)}"
+    )
+
+
+def _by(mechanism: Mechanism) -> str:
+    return {Mechanism.NODE: "the kernel, as the node is full", Mechanism.EVICTION: "eviction"}.get(
+        mechanism, f"the {mechanism.value}"
+    )
+
+
+def _counted(steps: Iterable[Step]) -> str:
+    evictions = kills = 0
+    for step in steps:
+        evictions += step.mechanism is Mechanism.EVICTION
+        kills += step.mechanism is not Mechanism.EVICTION
+    words = [(evictions, "eviction"), (kills, "kill")]
+    return " and ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in words if number)
+
+
+def _eviction_notes(situation: Situation, simulation: Simulation) -> Iterator[str]:
+    kept_free = situation.thresholds.node_bytes
+    if kept_free is None:
+        yield "the kubelet has no hard threshold of memory.available: it evicts nobody by itself"
+    else:
+        assumed = situation.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+        given = ", which is assumed" if assumed else ""
+        reclaim = situation.thresholds.reclaim_bytes
+        more = f", then until {binary(reclaim)} more is" if reclaim else ""
+        yield f"the kubelet evicts when less than {binary(kept_free)} is available{more}{given}"
+    if simulation.refused:
+        yield f"critical pods are not evicted: {', '.join(map(_name, simulation.refused))}"
+    yield "the kubelet looks every 10 s and evicts one pod at a time: faster growth meets the kernel first"
+
+
+def _restarts(situation: Situation, step: Step) -> bool:
+    return step.mechanism is not Mechanism.EVICTION and any(
+        one.restarts and one.container == step.container and situation.tenants[one.tenant].key == step.key
+        for one in situation.members
+    )
+
+
+def _name(key: tuple[str, str]) -> str:
+    return escape("/".join(filter(None, key)))
+
+
+def _percent(reach: Reach) -> str:
+    return f"{100 * reach.factor:.0f}%"
+
+
+def _identity(step: Step | None) -> object:
+    return step and (step.mechanism, step.key, step.container)
+
+
+def _side(step: Step | None) -> tuple[str, str, str]:
+    if step is None:
+        return "-", "", ""
+    victim = f"{_name(step.key)}:{escape(step.container)}" if step.container else _name(step.key)
+    mark = " !" if step.important else ""
+    return f"{victim}{mark}", step.mechanism.value, mebibytes(step.freed.free_bytes)
+
+
+def _growing(situation: Situation, member: int | None) -> dict[str, Any]:
+    if member is None:
+        return {"namespace": None, "pod": None, "container": None}
+    one = situation.members[member]
+    namespace, name = situation.tenants[one.tenant].key
+    return {"namespace": namespace, "pod": name, "container": one.container}
+
+
+def _level(level: Level) -> dict[str, int]:
+    return {"freeBytes": level.free_bytes, "availableBytes": level.available_bytes}
+
+
+def _step(number: int, step: Step) -> dict[str, Any]:
+    return {
+        "step": number,
+        "by": step.mechanism.value,
+        "namespace": step.key[0],
+        "pod": step.key[1] if step.qos is not None else None,
+        "process": step.key[1] if step.qos is None else None,
+        "container": step.container or None,
+        "qosClass": step.qos.value if step.qos is not None else None,
+        "oomScoreAdj": step.adj,
+        "oomScore": step.score,
+        "points": step.points,
+        "tied": step.tied,
+        "freedBytes": step.freed.free_bytes,
+        "freedWorkingSetBytes": step.freed.available_bytes,
+        "after": _level(step.level),
+        "restarts": step.comes_back,
+        "important": [{"why": reason.why.value, "what": reason.what} for reason in step.important],
+        "refused": ["/".join(key) for key in step.refused],
+    }
+
+
+def _reach(reach: Reach) -> dict[str, Any]:
+    return {
+        "by": reach.mechanism.value,
+        "moreBytes": reach.more_bytes,
+        "factor": round(reach.factor, 4),
+        "namespace": reach.key[0],
+        "pod": reach.key[1],
+        "container": reach.container or None,
+    }

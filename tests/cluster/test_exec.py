@@ -1,0 +1,362 @@
+"""An exec into a container: the handshake, frames in every shape, both protocols, refusals, odd servers."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubectl_qos.cluster import exec as exec_module
+from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+from kubectl_qos.cluster.access.websocket import WebSocket
+from kubectl_qos.cluster.exec import CAT, PROTOCOLS, READINGS, SHELL, Unreadable, read_container
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.qos.measured import of_sections
+from tests.cluster.access.test_proxy import ConnectProxy, SocksProxy, through
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.exec_server import (
+    ERR,
+    OUT,
+    STATUS,
+    SUCCESS,
+    close,
+    ended,
+    exit_code,
+    failure,
+    frame,
+    received,
+    said,
+    switched,
+)
+from tests.cluster.https_server import Answer, Request
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.object_server import status
+from tests.cluster.serving import Serve
+
+TEXT = b"==> $$\n7\n==> /proc/self/cgroup\n0::/\n==> /sys/fs/cgroup/memory.max\n123453440\n"
+READ = {"$$": "7", "/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "123453440"}
+NO_SH = failure('exec: "sh": executable file not found in $PATH: unknown')
+
+Ask = Callable[[Any], dict[str, str]]
+
+
+@pytest.fixture
+def ask(serve: Serve, connect_to: ConnectTo) -> Ask:
+    """Read a container behind a server that says these frames, or answers by this function."""
+
+    def read(answer: Any) -> dict[str, str]:
+        by = answer if callable(answer) else lambda request: switched(request, answer)
+        return read_container(connect_to(serve(by)), "shop", "web-0", "app")
+
+    return read
+
+
+def test_what_is_asked(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(lambda request: switched(request, ended(TEXT)))
+    connection = connect_to(server, user={"token": "admin"})
+    assert read_container(connection, "shop", "web-0", "app") == READ
+    (request,) = server.requests
+    assert (request.method, request.path) == ("GET", "/api/v1/namespaces/shop/pods/web-0/exec")
+    assert request.token == "admin"
+    assert {name: request.query[name] for name in ("container", "stdout", "stderr")} == {
+        "container": "app",
+        "stdout": "true",
+        "stderr": "true",
+    }
+    assert "stdin" not in request.query
+    assert "tty" not in request.query
+    assert request.headers["sec-websocket-version"] == "13"
+    assert request.headers["sec-websocket-protocol"] == ", ".join(PROTOCOLS)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_both_protocols(ask: Ask, protocol: str) -> None:
+    assert ask(lambda request: switched(request, ended(TEXT), speaks=[protocol])) == READ
+
+
+@pytest.mark.parametrize("kind", ["http", "socks"])
+def test_it_goes_through_the_same_proxy(serve: Serve, connect_to: ConnectTo, kind: str) -> None:
+    server = serve(lambda request: switched(request, ended(TEXT)))
+    proxy = ConnectProxy() if kind == "http" else SocksProxy()
+    url = proxy.url if isinstance(proxy, ConnectProxy) else f"socks5://{proxy.address}"
+    connection = connect_to(
+        server, cluster=through(url, server) | {"server": server.url}, user={"token": "t"}
+    )
+    if kind == "socks":
+        connection = connect_to(server, cluster=through(url, server), user={"token": "t"})
+    assert read_container(connection, "shop", "web-0", "app") == READ
+    assert len(proxy.asked) == 1
+    assert server.requests[0].token == "t"
+
+
+def test_credentials_are_renewed_as_for_a_list(serve: Serve, connect_to: ConnectTo) -> None:
+    """A 401 comes before any switch."""
+    server = serve(lambda _: status(401, "Unauthorized", "Unauthorized"))
+    with pytest.raises(ApiError, match="You must be logged in"):
+        read_container(connect_to(server, user={"token": "old"}), "shop", "web-0", "app")
+    assert {request.token for request in server.requests} == {"old"}
+
+
+def test_a_name_is_one_segment_of_the_path(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(lambda request: switched(request, ended(TEXT)))
+    read_container(connect_to(server), "shop", "../secrets/x", "app&command=rm")
+    (request,) = server.requests
+    assert request.path == "/api/v1/namespaces/shop/pods/..%2Fsecrets%2Fx/exec"
+    assert request.query["container"] == "app&command=rm"
+    assert request.query["command"] == SHELL[-1]
+
+
+def test_a_message_in_many_frames_with_pings_between(ask: Ask) -> None:
+    message = bytes((OUT,)) + TEXT
+    cut = [message[place : place + 9] for place in range(0, len(message), 9)]
+    frames = [
+        frame(part, 0 if number else 2, last=number == len(cut) - 1) + frame(b"are you there", 9)
+        for number, part in enumerate(cut)
+    ]
+    assert ask([*frames, said(STATUS, SUCCESS), close()]) == READ
+
+
+def test_output_in_many_messages_and_all_at_once(ask: Ask) -> None:
+    assert ask([said(OUT, bytes((byte,))) for byte in TEXT] + ended()) == READ
+    assert ask([b"".join(ended(TEXT))]) == READ
+
+
+def test_empty_messages_come_first(ask: Ask) -> None:
+    """API servers open each channel with an empty message."""
+    assert ask([said(OUT, b""), said(ERR, b""), said(STATUS, b""), *ended(TEXT)]) == READ
+
+
+def test_a_ping_is_answered_with_its_own_words(ask: Ask) -> None:
+    heard: list[tuple[int, bytes]] = []
+    done = threading.Event()
+
+    def talk(stream: BufferedIOBase, connection: ssl.SSLSocket) -> None:
+        connection.sendall(frame(b"7x", 9))
+        heard.append(received(stream))
+        connection.sendall(b"".join(ended(TEXT)[:-1]))
+        heard.append(received(stream))
+        done.set()
+
+    assert ask(lambda request: switched(request, talk)) == READ
+    assert done.wait(10)
+    assert heard == [(10, b"7x"), (8, (1000).to_bytes(2, "big"))]
+
+
+@pytest.mark.parametrize("size", [125, 126, 65535, 65536, 300_000])
+def test_sizes_at_which_the_header_grows(ask: Ask, size: int) -> None:
+    text = TEXT + b"==> /x\n" + b"y" * (size - len(TEXT) - 8)
+    assert len(text) == size - 1
+    assert len(ask(ended(text))["/x"]) == size - len(TEXT) - 8
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        (status(403, "Forbidden", 'pods "web-0" is forbidden'), ApiError, r"\(Forbidden\): pods"),
+        (status(404, "NotFound", 'pods "web-0" not found'), ApiError, r"\(NotFound\): pods"),
+        (status(400, "BadRequest", "container app is not valid"), ApiError, "container app is not valid"),
+        (status(500, "InternalError", "container not found"), ApiError, "container not found"),
+        (Answer(403, b"<html>", "text/html"), ApiError, "Forbidden"),
+        (Answer(200, b"hello"), ServerUnreachable, "it answered 200 in place of a websocket"),
+        (Answer(hangs_up=True), ServerUnreachable, "EOF"),
+        (Answer(101, headers={"Upgrade": "tcp"}), ServerUnreachable, "something else than a websocket"),
+    ],
+    ids=["403", "404", "400", "500", "html", "200", "nothing", "no websocket"],
+)
+def test_a_server_that_does_not_switch(
+    serve: Serve, connect_to: ConnectTo, answer: Answer, kind: type[QosError], message: str
+) -> None:
+    server = serve(lambda _: answer)
+    with pytest.raises(kind, match=message):
+        read_container(connect_to(server), "shop", "web-0", "app")
+    assert len(server.requests) == 1
+
+
+def test_a_key_that_was_not_ours_and_a_protocol_that_nobody_speaks(ask: Ask) -> None:
+    with pytest.raises(ServerUnreachable, match="Sec-WebSocket-Accept"):
+        ask(lambda request: switched(request, ended(TEXT), accept="bm8="))
+    with pytest.raises(ServerUnreachable, match="speaks none of v5"):
+        ask(lambda request: switched(request, ended(TEXT), speaks=["v9.channel.k8s.io"]))
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        ([said(OUT, TEXT)], "broke off"),
+        ([said(OUT, TEXT), close()], "without saying how"),
+        ([said(OUT, TEXT), close(1011, b"kubelet\x1b is\ngone")], "close 1011"),
+        ([frame(b"\x01half", last=False)], "broke off"),
+        ([frame(b"\x01half", last=False), *ended(TEXT)], "out of order"),
+        ([frame(b"\x01half", 0), *ended(TEXT)], "out of order"),
+        ([frame(b"", 3), *ended(TEXT)], "out of order"),
+        ([b"\xc2\x00", *ended(TEXT)], "extensions or a mask"),
+        ([b"\x82\x80", *ended(TEXT)], "extensions or a mask"),
+        ([frame(b"x", 9, last=False), *ended(TEXT)], "a control frame that is none"),
+        ([frame(b"x" * 126, 9), *ended(TEXT)], "a control frame that is none"),
+        ([frame(b"", size=1 << 40)], "said more than"),
+        ([said(OUT, b"x" * 70_000)] * 20, "said more than"),
+    ],
+)
+def test_servers_that_break_the_rules(ask: Ask, frames: list[bytes], message: str) -> None:
+    with pytest.raises(ServerUnreachable, match=message):
+        ask(frames)
+
+
+def test_a_server_that_hangs_is_left(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_module, "SECONDS", 0.3)
+    done = threading.Event()
+    started = time.monotonic()
+    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+        ask(lambda request: switched(request, lambda *_: done.wait(20)))
+    assert time.monotonic() - started < 5
+    done.set()
+
+
+def test_a_server_that_trickles_is_left(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_module, "SECONDS", 0.5)
+
+    def talk(_: BufferedIOBase, connection: ssl.SSLSocket) -> None:
+        for byte in said(OUT, b"x" * 1000):
+            connection.sendall(bytes((byte,)))
+            time.sleep(0.05)
+
+    started = time.monotonic()
+    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+        ask(lambda request: switched(request, talk))
+    assert time.monotonic() - started < 5
+
+
+def test_the_request_timeout_counts(serve: Serve, tmp_path: Path) -> None:
+    done = threading.Event()
+    server = serve(lambda request: switched(request, lambda *_: done.wait(20)))
+    config = write(tmp_path / "kubeconfig", kubeconfig(server))
+    connection = connect(ConnectionOptions(kubeconfig=str(config), request_timeout="500ms"))
+    started = time.monotonic()
+    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+        read_container(connection, "shop", "web-0", "app")
+    assert time.monotonic() - started < 5
+    done.set()
+
+
+def by_command(sh: list[bytes], cat: list[bytes]) -> Callable[[Request], Answer]:
+    """What sh says, and what cat says; of repeated parameters the last one is kept."""
+    return lambda request: switched(request, sh if request.query["command"] == SHELL[-1] else cat)
+
+
+def cat_of(files: dict[str, str]) -> list[bytes]:
+    """What cat would say in a container with these files."""
+    out = "".join(f"{files[name]}\n" for name in CAT[1:] if name in files)
+    err = "".join(
+        f"cat: {name}: No such file or directory\n"
+        if number % 2
+        else f"cat: can't open '{name}': No such file\n"
+        for number, name in enumerate(CAT[1:])
+        if name not in files
+    )
+    return ended(out.encode(), err.encode(), exit_code(1))
+
+
+def test_without_a_shell_cat_reads(ask: Ask) -> None:
+    files = {
+        "/proc/1/oom_score_adj": "938",
+        "/sys/fs/cgroup/cpu.weight": "29",
+        "/sys/fs/cgroup/cpuset.cpus": "",
+        "/proc/1/cgroup": "0::/",
+        "/proc/self/cgroup": "0::/",
+    }
+    assert ask(by_command(ended(status=NO_SH), cat_of(files))) == files
+
+
+@pytest.mark.parametrize(
+    "cat",
+    [
+        ended(status=failure('exec: "cat": executable file not found in $PATH')),
+        ended(b"938\n", b"", exit_code(1)),
+        ended(os.urandom(5000), os.urandom(5000)),
+        ended(),
+    ],
+    ids=["none", "too few lines", "garbage", "nothing"],
+)
+def test_with_neither_it_is_said_and_what_would_help(ask: Ask, cat: list[bytes]) -> None:
+    with pytest.raises(Unreadable, match="neither sh nor cat") as raised:
+        ask(by_command(ended(status=NO_SH), cat))
+    assert 'exec: "sh": executable file not found' in str(raised.value)
+    assert "kubectl debug -n shop web-0" in raised.value.hint
+    assert "--local" in raised.value.hint
+
+
+def test_an_exit_code_does_not_take_away_what_was_said(ask: Ask) -> None:
+    assert ask(ended(TEXT, b"sh: trouble", exit_code(3))) == READ
+
+
+def test_a_status_that_is_none_is_no_success(ask: Ask) -> None:
+    with pytest.raises(Unreadable, match="no json here"):
+        ask(ended(b"", b"", b"no json here"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=400), st.integers(1, 40))
+def test_any_bytes_end_in_an_error_or_in_messages(garbage: bytes, step: int) -> None:
+    left = [garbage[place : place + step] for place in range(0, len(garbage), step)]
+
+    class Wire:
+        def read1(self, size: int, /) -> bytes:
+            if not left:
+                return b""
+            part, left[0] = left[0][:size], left[0][size:]
+            if not left[0]:
+                left.pop(0)
+            return part
+
+    class Sock:
+        def settimeout(self, value: float | None, /) -> None:
+            assert value is not None
+
+        def sendall(self, data: bytes, /) -> None:
+            assert data
+
+    found = WebSocket(Wire(), Sock(), PROTOCOLS[0], deadline=time.monotonic() + 60, most_bytes=1 << 20)
+    try:
+        total = sum(map(len, found.messages()))
+    except ServerUnreachable:
+        return
+    assert total <= len(garbage)
+
+
+def test_nothing_else_is_ever_run(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(lambda request: switched(request, ended(TEXT)))
+    with pytest.raises(QosError, match="is not run"):
+        exec_module._run(connect_to(server), "shop", "web-0", "app", ("rm", "-rf", "/"))
+    assert server.requests == []
+    assert READINGS == (SHELL, CAT)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
+    done = subprocess.run([shell, *SHELL[1:]], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0
+    found = exec_module._sections(exec_module.Ran(done.stdout, done.stderr))
+    own = Path("/proc/self/oom_score_adj").read_text().strip()
+    assert found["/proc/self/oom_score_adj"] == own
+    assert found["/proc/self/comm"] == shell
+    container, _ = of_sections(found)
+    assert container.beside == int(own)
+    reader = int(found["$$"])
+    assert reader not in {process.pid for process in container.processes}
+
+
+def test_the_line_starts_nothing_and_writes_nothing() -> None:
+    line = SHELL[2]
+    assert ">" not in line.replace("==>", "")
+    for word in ("$(", "`", " | ", "& ", "exec ", "eval "):
+        assert word not in line.replace("&& ", "").replace("$((", "")

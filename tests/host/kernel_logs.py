@@ -1,0 +1,109 @@
+"""The recorded kernel logs, and the forms in which other programs would have written them down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+RECORDED: Final = Path(__file__).parents[1] / "recordings" / "node-1.36"
+RUNS: Final = ("global-A", "kubepods-C", "memcg-cgroupfs", "memcg-oomgroup", "memcg-singleprocess")
+BOOTED: Final = datetime(2026, 11, 20, 20, 58, 10, tzinfo=UTC)
+_UPTIME = re.compile(r"\[ *(\d+\.\d+)\] (.*)")
+
+Form = Callable[[float, str], str]
+
+
+@cache
+def recorded_log(run: str) -> tuple[str, ...]:
+    """Its lines as dmesg printed them."""
+    return tuple((RECORDED / f"oom-{run}.dmesg.txt").read_text().splitlines())
+
+
+@cache
+def recorded_run(run: str) -> Any:
+    """All that was recorded of it."""
+    return json.loads((RECORDED / f"oom-{run}.json").read_bytes())
+
+
+def rewritten(lines: Iterable[str], form: Form) -> list[str]:
+    """The same log by another program; continuations, which dmesg indents, stay as they are."""
+    found = []
+    for line in lines:
+        record = _UPTIME.fullmatch(line)
+        found += form(float(record[1]), record[2]).split("\n") if record is not None else [line]
+    return found
+
+
+def _at(uptime: float) -> datetime:
+    return BOOTED + timedelta(seconds=uptime)
+
+
+def _journal(uptime: float, message: str) -> str:
+    moment = str(int(_at(uptime).timestamp() * 1e6))
+    entry = {"__CURSOR": "s=1", "__REALTIME_TIMESTAMP": moment, "_TRANSPORT": "kernel", "_HOSTNAME": "node1"}
+    return json.dumps(
+        entry
+        | {"SYSLOG_IDENTIFIER": "kernel", "MESSAGE": message}
+        | {"_SOURCE_MONOTONIC_TIMESTAMP": str(int(uptime * 1e6))}
+    )
+
+
+def _export(uptime: float, message: str) -> str:
+    moment = int(_at(uptime).timestamp() * 1e6)
+    fields = ["__CURSOR=s=1;i=2", f"__REALTIME_TIMESTAMP={moment}", f"MESSAGE={message}"]
+    return "\n".join([*fields, "_HOSTNAME=node1", "_TRANSPORT=kernel", "PRIORITY=4", ""])
+
+
+def _talos_json(uptime: float, message: str) -> str:
+    return json.dumps(
+        {"facility": "kern", "msg": message, "talos-level": "warn", "talos-time": _at(uptime).isoformat()}
+    )
+
+
+FORMS: Final[dict[str, Form]] = {
+    "dmesg": lambda up, text: f"[{up:12.6f}] {text}",
+    "dmesg -T": lambda up, text: f"[{_at(up):%a %b %e %H:%M:%S %Y}] {text}",
+    "dmesg -T in Japanese": lambda up, text: f"[金 11月 20 {_at(up):%H:%M:%S %Y}] {text}",
+    "dmesg --time-format iso": lambda up, text: f"{_at(up):%Y-%m-%dT%H:%M:%S,%f}+00:00 {text}",
+    "dmesg -r": lambda up, text: f"<4>[{up:12.6f}] {text}",
+    "dmesg -x": lambda up, text: f"kern  :warn  : [{up:12.6f}] {text}",
+    "dmesg -xT": lambda up, text: f"kern  :info  : [{_at(up):%a %b %e %H:%M:%S %Y}] {text}",
+    "dmesg in colour": lambda up, text: f"\x1b[32m[{up:12.6f}] \x1b[0m{text}",
+    "a caller": lambda up, text: f"[{up:12.6f}] [ T1234] {text}",
+    "/dev/kmsg": lambda up, text: f"4,77,{int(up * 1e6)},-;{text}",
+    "/dev/kmsg with a caller": lambda up, text: f"6,77,{int(up * 1e6)},-,caller=T1234;{text}",
+    "journalctl": lambda up, text: f"{_at(up):%b %e %H:%M:%S} node1 kernel: {text}",
+    "journalctl -o short-precise": lambda up, text: f"{_at(up):%b %e %H:%M:%S.%f} node1 kernel: {text}",
+    "journalctl -o short-iso": lambda up, text: f"{_at(up):%Y-%m-%dT%H:%M:%S}+0000 node1 kernel: {text}",
+    "journalctl -o short-iso-precise": lambda up, text: (
+        f"{_at(up):%Y-%m-%dT%H:%M:%S.%f}+00:00 ip-10-0-1-7.ec2.internal kernel: {text}"
+    ),
+    "journalctl -o short-full": lambda up, text: f"{_at(up):%a %Y-%m-%d %H:%M:%S} UTC node1 kernel: {text}",
+    "journalctl -o short-monotonic": lambda up, text: f"[{up:12.6f}] node1 kernel: {text}",
+    "journalctl -o short-unix": lambda up, text: f"{_at(up).timestamp():.6f} node1 kernel: {text}",
+    "journalctl -o cat": lambda _, text: text,
+    "journalctl -o json": _journal,
+    "journalctl -o json-seq": lambda up, text: f"\x1e{_journal(up, text)}",
+    "journalctl -o json-sse": lambda up, text: f"data: {_journal(up, text)}\n",
+    "journalctl -o export": _export,
+    "syslog": lambda up, text: f"{_at(up):%b %e %H:%M:%S} node1 kernel: [{up:12.6f}] {text}",
+    "syslog without a host": lambda up, text: f"{_at(up):%b %e %H:%M:%S} kernel: {text}",
+    "syslog with a facility": lambda up, text: f"{_at(up):%b %e %H:%M:%S} node1 kern.warn kernel: {text}",
+    "rsyslog": lambda up, text: f"{_at(up):%Y-%m-%dT%H:%M:%S.%f}+00:00 node1 kernel: [{up:12.6f}] {text}",
+    "RFC 5424": lambda up, text: f"<4>1 {_at(up):%Y-%m-%dT%H:%M:%S.%f}Z node1 kernel - - - {text}",
+    "Talos": lambda up, text: f"kern: warning: [{_at(up):%Y-%m-%dT%H:%M:%S.%f}123Z]: {text}",
+    "Talos, aligned": lambda up, text: f" kern:    info: [{_at(up):%Y-%m-%dT%H:%M:%S.%f}123Z]: {text}   ",
+    "Talos, many nodes": lambda up, text: (
+        f"10.200.70.91: kern: warning: [{_at(up):%Y-%m-%dT%H:%M:%S.%f}123Z]: {text}"
+    ),
+    "Talos, JSON": _talos_json,
+    "kubectl logs --prefix": lambda up, text: f"[pod/npd-x/npd] [{up:12.6f}] {text}",
+    "a name before it": lambda up, text: f"node1 | [{up:12.6f}] {text}",
+    "Windows": lambda up, text: f"[{up:12.6f}] {text}\r",
+}
+"""How programs write a message of the kernel down, by seconds since boot."""

@@ -1,0 +1,382 @@
+"""What is read of a node: of recorded ones, of odd ones, and of the one that this runs on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubectl_qos.cli.host import names_of
+from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.host.cgroupfs import above, hierarchy
+from kubectl_qos.host.node_view import HostView, from_json, read_host
+from kubectl_qos.host.process import HostProcess, memory_path
+from kubectl_qos.k8s.objects import Pod, decoder_of
+from kubectl_qos.present.host import host_columns, host_notes, rows_of
+from kubectl_qos.present.table import table
+from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.process_order import RankedProcess, Spared, formula_in_use, process_order
+from tests.host.fake_node import VARIANTS, FakeNode, recorded_node, write
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> FakeNode:
+    found = FakeNode(tmp_path)
+    found.machine()
+    return found
+
+
+def read(node: FakeNode) -> HostView:
+    return read_host(node.proc, node.cgroup)
+
+
+def order(view: HostView) -> tuple[RankedProcess[HostProcess], ...]:
+    kernel = formula_in_use(view.processes, view.kernel_release, view.total_pages, view.page_size)
+    return process_order(view.processes, view.total_pages, view.page_size, kernel, is_whole=view.is_whole)
+
+
+def of(node: FakeNode, pid: int) -> HostProcess:
+    return next(one for one in read(node).processes if one.pid == pid)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_recorded_node_has_the_recorded_order_and_scores(tmp_path: Path, variant: str) -> None:
+    node, recorded, _ = recorded_node(tmp_path, variant)
+    view = read(node)
+    assert {one.pid for one in view.processes} == set(recorded)
+    found = order(view)
+    ranked = [row for row in found if row.rank is not None]
+    assert len(ranked) >= 25
+    assert [row for row in ranked if row.differs] == []
+    scores = [recorded[row.process.pid]["oom_score"] for row in ranked]
+    for before, after in pairwise(scores):
+        assert after <= before + 2, "the kernel's own numbers fall as RANK rises, but for its approximation"
+    spared = {row.spared for row in found if row.rank is None}
+    assert spared <= {Spared.ADJ, Spared.INIT}
+    assert all(row.process.score == 0 for row in found if row.spared)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_recorded_node_tells_pods_and_containers(tmp_path: Path, variant: str) -> None:
+    node, _, pods = recorded_node(tmp_path, variant)
+    view = read(node)
+    names = names_of(decoder_of(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values())
+    groups = {path for path, files in view.cgroups.items() if files.get("memory.oom.group") == "1"}
+    rows = {row.process.pid: row for row in rows_of(order(view), names, groups)}
+    compared = 0
+    for uid, one in pods.items():
+        for container in one["containers"]:
+            for process in container["processes"]:
+                row = rows[process["pid"]]
+                if row.process.comm != process["comm"]:
+                    continue  # its id was another's when the daemons were recorded
+                compared += 1
+                assert row.named is not None
+                is_pause = container["name"] == "POD"
+                expected = container["id"] if is_pause else container["name"]
+                assert (row.named.name, row.container) == (one["pod"]["metadata"]["name"], expected)
+                assert row.pod is not None
+                assert row.pod.qos.value == one["pod"]["status"]["qosClass"], uid
+                dying = len(container["processes"]) if container["cgroup"]["memory.oom.group"] == "1" else 1
+                assert row.dying == (dying if row.ranked.rank else 0)
+    assert compared >= 13
+    daemons = [row for row in rows.values() if row.process.cgroup.startswith("0::/system") or row.pod is None]
+    assert len(daemons) >= 15
+
+
+def test_only_what_has_memory_is_a_process(node: FakeNode) -> None:
+    node.process(1, "init", ppid=0)
+    node.kernel_thread(77, "kworker/0:1-events")
+    node.process(80, "dead", status={"State": "Z (zombie)", "VmRSS": ""})
+    view = read(node)
+    assert [one.pid for one in view.processes] == [1]
+    assert view.is_whole
+
+
+def test_a_first_thread_that_has_ended_leaves_the_memory_to_the_others(node: FakeNode) -> None:
+    node.process(80, "app", status={"State": "Z (zombie)", "VmRSS": "", "Threads": "3"})
+    write(node.proc / "80/task/80/status", "State:\tZ (zombie)\n")
+    write(node.proc / "80/task/81/status", "State:\tS\nVmRSS:\t 4096 kB\nVmPTE:\t 8 kB\n")
+    found = of(node, 80)
+    assert (found.rss_kb, found.pte_kb) == (4096, 8)
+
+
+@pytest.mark.parametrize(
+    "comm", ["a b", "(sd-pam)", "a) S 1 (b", "tab\there", "new\nline", "ends in \n", "ünï", "", "  "]
+)
+def test_a_name_may_hold_anything(node: FakeNode, comm: str) -> None:
+    node.process(9, comm)
+    assert of(node, 9).comm == comm
+
+
+def test_what_is_no_text_is_spelled_out(node: FakeNode) -> None:
+    node.process(9)
+    (node.proc / "9/comm").write_bytes(b"\xff\x1b\n")
+    (node.proc / "9/cmdline").write_bytes(b"/bin/a\0--b\0\xfe\0")
+    found = of(node, 9)
+    assert found.comm == "\\xff\x1b"
+    assert found.cmdline == "/bin/a --b \\xfe"
+
+
+def test_a_child_of_vfork_is_not_looked_at(node: FakeNode) -> None:
+    alike: dict[str, Any] = {"VmPeak": 9000, "VmSize": 9000, "VmRSS": 800_000, "VmData": 5, "VmPTE": 64}
+    node.process(20, "waits", status={"State": "D (disk sleep)"}, score=700, **alike)
+    node.process(21, "runs", ppid=20, score=0, **alike)
+    node.process(30, "idle", status={"State": "S (sleeping)"}, **alike)
+    node.process(31, "forked", ppid=30, **alike)
+    assert {one.pid for one in read(node).processes if one.borrows} == {21}
+    spared = {row.process.pid: row.spared for row in order(read(node))}
+    assert spared == {20: None, 21: Spared.VFORK, 30: None, 31: None}
+
+
+def test_all_of_its_memory_counts(node: FakeNode) -> None:
+    node.process(9, VmRSS=100, RssAnon=60, VmSwap=40, VmPTE=8, VmPMD=4)
+    found = of(node, 9)
+    assert (found.rss_kb, found.anon_kb, found.swap_kb, found.pte_kb) == (100, 60, 40, 12)
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        ("0::/kubepods.slice/x.scope", "/kubepods.slice/x.scope"),
+        ("11:cpu,cpuacct:/a\n4:memory:/kubepods/pod1/c\n1:name=systemd:/b", "/kubepods/pod1/c"),
+        ("4:memory:/v1\n1:name=systemd:/b\n0::/unified", "/v1"),
+        ("2:hugetlb,memory:/both\n0::/", "/both"),
+        ("9:name=systemd:/a\n0::/docker:x:y", "/docker:x:y"),
+        ("0::/with space\x0b\u2028", "/with space\x0b\u2028"),
+        ("9:name=memory:/no\n0::/yes", "/yes"),
+        ("0::/../../init.scope", "/../../init.scope"),
+        ("", ""),
+        ("garbage\n::\n0:", ""),
+    ],
+)
+def test_which_cgroup_counts_its_memory(lines: str, path: str) -> None:
+    assert memory_path(lines) == path
+
+
+def test_the_cgroups_of_either_version(node: FakeNode) -> None:
+    node.process(9, cgroup="0::/pods/one")
+    write(node.cgroup / "pods/memory.max", "max\n")
+    write(node.cgroup / "pods/one/memory.oom.group", "1\n")
+    assert read(node).cgroups == {"/pods": {"memory.max": "max"}, "/pods/one": {"memory.oom.group": "1"}}
+    assert read(node).cgroup_version == 2
+    write(node.cgroup / "memory/cgroup.procs", "")
+    write(node.cgroup / "memory/pods/one/memory.limit_in_bytes", "4096\n")
+    (node.cgroup / "cgroup.controllers").rename(node.cgroup / "unified")
+    assert read(node).cgroups == {"/pods/one": {"memory.limit_in_bytes": "4096"}}
+    assert read(node).cgroup_version == 1
+    assert hierarchy(node.cgroup / "nothing") is None
+
+
+def test_nothing_outside_of_the_hierarchy_is_read() -> None:
+    assert above("/a/b") == ["/a", "/a/b"]
+    assert above("/../x") == above("/a/../../etc") == above("") == above("a") == []
+
+
+def test_processes_vanish_while_they_are_read(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ["status", "oom_score_adj", "comm", "cmdline", "oom_score", "cgroup"]
+    for pid, _ in enumerate(files, 100):
+        node.process(pid)
+    really = Path.open
+
+    def vanishing(path: Path, *rest: Any, **more: Any) -> Any:
+        if path.parent.name.isdecimal() and int(path.parent.name) >= 100:
+            gone = files[int(path.parent.name) - 100]
+            if files.index(path.name) >= files.index(gone):
+                raise ProcessLookupError if path.name == gone else FileNotFoundError
+        return really(path, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", vanishing)
+    view = read(node)
+    assert view.denied == 0
+    assert [one.pid for one in view.processes] == [102, 103, 104, 105], (
+        "without status or adj nothing is known"
+    )
+    assert [one.comm for one in view.processes] == ["app"] * 4
+    assert [one.score for one in view.processes] == [None, None, None, 666]
+
+
+def test_what_may_not_be_read_is_counted(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.process(100)
+    node.process(101)
+    node.process(102)
+    really = Path.open
+
+    def denying(path: Path, *rest: Any, **more: Any) -> Any:
+        if path.parent.name == "101" or (path.parent.name, path.name) == ("102", "cmdline"):
+            raise PermissionError
+        return really(path, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", denying)
+    view = read(node)
+    assert view.denied == 1
+    assert [one.pid for one in view.processes] == [100, 102], "a command line is not needed"
+
+
+@pytest.mark.parametrize(
+    ("options", "uid", "is_hidden"),
+    [
+        ("rw,hidepid=2,gid=4", 1000, True),
+        ("rw,hidepid=invisible", 1000, True),
+        ("rw,hidepid=0", 1000, False),
+        ("rw,nosuid", 1000, False),
+        ("rw,hidepid=2", 0, False),
+    ],
+)
+def test_hidden_processes_are_said(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch, options: str, uid: int, *, is_hidden: bool
+) -> None:
+    node.process(100)
+    write(node.proc / "self/mounts", f"tmpfs /tmp tmpfs rw,hidepid=2 0 0\nproc /proc proc {options} 0 0\n")
+    monkeypatch.setattr("os.geteuid", lambda: uid, raising=False)
+    view = read(node)
+    assert view.is_hidden is is_hidden
+    said = any("hidepid" in note for note in host_notes(view, [], Kernel.SIGNED, all_shown=False))
+    assert said is is_hidden
+
+
+def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
+    inside = FakeNode(tmp_path)
+    inside.machine()
+    inside.end(2)
+    inside.process(1, "app", score=666)
+    view = read(inside)
+    assert not view.is_whole
+    assert [row.rank for row in order(view)] == [1]
+    assert any("PID namespace" in note for note in host_notes(view, [], Kernel.SIGNED, all_shown=False))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("vm/panic_on_oom", 1, "vm.panic_on_oom is 1: when the node runs out it stops"),
+        ("vm/panic_on_oom", 2, "vm.panic_on_oom is 2: where memory runs out, even in one cgroup"),
+        ("vm/oom_kill_allocating_task", 1, "whoever asks for memory is killed"),
+        ("vm/overcommit_memory", 2, "memory is refused before it runs out"),
+        ("vm/overcommit_memory", 1, None),
+        ("vm/panic_on_oom", 0, None),
+    ],
+)
+def test_settings_that_change_who_dies_are_said(
+    node: FakeNode, name: str, value: int, words: str | None
+) -> None:
+    node.process(100)
+    before = host_notes(read(node), [], Kernel.SIGNED, all_shown=False)
+    node.sysctl(name, value)
+    notes = host_notes(read(node), [], Kernel.SIGNED, all_shown=False)
+    added = [note for note in notes if note not in before]
+    assert len(added) == (words is not None)
+    assert words is None or words in added[0]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (lambda node: (node.proc / "meminfo").unlink(), "does not say how much memory there is"),
+        (lambda node: write(node.proc / "meminfo", "MemTotal: 0 kB\n"), "does not say how much memory"),
+        (lambda node: [node.end(int(one.name)) for one in node.proc.glob("[0-9]*")], "holds no processes"),
+        (lambda node: node.proc.rename(node.root / "other"), "there is no "),
+    ],
+)
+def test_what_is_no_proc_is_said_in_a_sentence(
+    node: FakeNode, break_it: Callable[[FakeNode], object], words: str
+) -> None:
+    break_it(node)
+    with pytest.raises(InputError, match=words) as found:
+        read(node)
+    assert found.value.hint
+
+
+_SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+FILES = ["status", "comm", "cmdline", "oom_score", "oom_score_adj", "cgroup"]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@given(
+    st.sampled_from(
+        [*[f"9/{name}" for name in FILES], "meminfo", "self/mounts", "sys/kernel/osrelease", "version"]
+    ),
+    st.one_of(
+        st.binary(max_size=300),
+        st.text("0123456789-: \n\tkBVmRSSPTE/.,=xZ", max_size=200).map(str.encode),
+        st.sampled_from(
+            [
+                b"VmRSS:9223372036854775808",
+                b"9" * 400,
+                b"-" + b"9" * 18,
+                b"VmRSS: 99999999999999999999999 kB",
+                b"memory:::::\n0::",
+            ]
+        ),
+    ),
+)
+def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: bytes) -> None:
+    node = FakeNode(tmp_path)
+    node.machine()
+    node.process(1, "init", ppid=0)
+    node.process(9, ppid=1, cgroup="0::/a")
+    path = node.proc / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(garbage)
+    try:
+        view = read(node)
+    except InputError:
+        assert name == "meminfo"
+        return
+    rows = rows_of(order(view), {}, set())
+    text = "\n".join(table(rows, host_columns(every=True), NOW))
+    assert text.replace("\n", "").isprintable()
+    host_notes(view, rows, Kernel.SIGNED, all_shown=True)
+    assert from_json(view.to_json(), "it") == view
+
+
+@given(
+    st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode(errors="replace")))
+)
+def test_garbage_is_no_dump(garbage: bytes) -> None:
+    with pytest.raises(QosError, match="is no dump of a node"):
+        from_json(garbage, "it")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"page_size": 0},
+        {"meminfo": {}},
+        {"meminfo": {"MemTotal": -5}},
+        {"kind": "List"},
+        {"processes": [{"pid": 1, "ppid": 0, "comm": "x", "adj": -1001, "rss_kb": 1}]},
+        {"processes": [{"pid": 1, "ppid": 0, "comm": "x", "adj": 0, "rss_kb": -1}]},
+        {"processes": [{"pid": "1"}]},
+    ],
+)
+def test_a_dump_with_impossible_values_is_refused(node: FakeNode, change: dict[str, Any]) -> None:
+    node.process(9)
+    values = msgspec.to_builtins(read(node)) | change
+    with pytest.raises(InputError, match="is no dump of a node"):
+        from_json(msgspec.json.encode(values), "it")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a /proc")
+def test_this_machine_while_processes_come_and_go() -> None:
+    with subprocess.Popen(["sh", "-c", "while :; do true & sleep 0.001; done"]) as storm:
+        try:
+            views = [read_host() for _ in range(20)]
+        finally:
+            storm.kill()
+    for view in views:
+        assert {storm.pid} <= {one.pid for one in view.processes}
+        assert view.total_pages > 0
+        off = [row for row in order(view) if row.differs]
+        assert len(off) <= len(view.processes) / 10, "the scores of this kernel are not those of the formula"

@@ -1,0 +1,388 @@
+"""The predicted order of victims against the one that the running kernel takes, in a tree of our own.
+
+What a process uses is read from /proc/PID/status. Since 6.2 the kernel itself goes by counters that each CPU
+adds to in batches (include/linux/mm.h get_mm_counter; lib/percpu_counter.c: a batch is twice the number of
+CPUs, at least 32), so a counter may lack up to one batch for each CPU that the process ran on, where status
+has had the exact sum since 6.16 (fs/proc/task_mmu.c task_mem, get_mm_counter_sum). All processes here are
+kept on one CPU, which leaves one batch for each of the three counters (file, anonymous, shared). Before 6.2
+both read the same counter.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kubectl_qos.host.kernel_log import reports_in
+from kubectl_qos.host.process import HostProcess, read_process
+from kubectl_qos.host.procfs import PROC, memory
+from kubectl_qos.qos.oom_kill import NEVER, Domain, Kill, Process, limit_pages, next_kill
+from kubectl_qos.qos.oom_report import Constraint
+from kubectl_qos.qos.oom_score import badness, kernel_of, proc_oom_score
+from kubectl_qos.qos.process_order import pages_of
+from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
+
+MIXES: Final = 56
+PROTECTED_MIXES: Final = 24
+PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+BATCH: Final = max(32, 2 * (os.cpu_count() or 1))
+SLACK_PAGES: Final = 2 * 3 * BATCH
+"""Three counters of each of two processes that are compared."""
+SCORE_SLACK: Final = 2
+SHARP: Final = "right, and the only one with its points"
+WRONG: Final = "wrong"
+ROOT: Final = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A process of a mix."""
+
+    adj: int
+    kibibytes: int
+    kind: str = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kill: who lived, who was predicted, who died."""
+
+    seed: int
+    domain: Domain
+    living: tuple[Process, ...]
+    predicted: Kill
+    died: str
+    scores: Mapping[str, tuple[int, int]]
+    """What /proc said, and what was computed."""
+    is_logged: bool
+    """Whether the kernel's log said the same of who died, and when."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the prediction was right, and how sharply it could be."""
+        kill = self.predicted
+        if self.died == kill.victim.key and not kill.tied:
+            return SHARP
+        if self.died in {one.key for one in (kill.victim, *kill.tied)}:
+            return "right, tied"
+        victim = next(one for one in self.living if one.key == self.died)
+        if kill.points - points(victim, self.domain) <= SLACK_PAGES:
+            return "within the kernel's approximation"
+        return WRONG
+
+
+def points(process: Process, domain: Domain) -> int:
+    return badness(process.pages, process.adj, domain.total_pages, kernel_of(os.uname().release))
+
+
+def drawn(seed: int, adjustments: Callable[[random.Random], int]) -> tuple[list[Wanted], int]:
+    """A mix, and the limit of its domain in bytes: at times tight, so that memory decides, at times wide."""
+    chance = random.Random(seed)
+    wanted = [
+        Wanted(adjustments(chance), chance.randrange(1024, 10 << 10), chance.choice(["anonymous", "shared"]))
+        for _ in range(chance.randrange(3, 6))
+    ]
+    if chance.random() < 0.3:
+        wanted[1] = wanted[0]
+    needed = sum(one.kibibytes for one in wanted) << 10
+    return wanted, needed + chance.randrange(10 << 20, 40 << 20)
+
+
+def up_to_the_worst(chance: random.Random) -> int:
+    """Values that anyone may write: a few that pods have, or close to each other, where memory decides."""
+    return chance.choice(
+        [chance.randrange(0, 1001), chance.randrange(0, 120), chance.choice([0, 3, 500, 984, 999, 1000])]
+    )
+
+
+def from_the_best(chance: random.Random) -> int:
+    """Those of Guaranteed and critical pods and of daemons too."""
+    return chance.choice(
+        [
+            chance.randrange(-999, 1001),
+            chance.randrange(-120, 120),
+            chance.choice([-999, -998, -997, 2, 1000]),
+        ]
+    )
+
+
+def measured(pid: int, cgroup: str) -> Process:
+    found = read_process(PROC, pid)
+    assert isinstance(found, HostProcess), f"process {pid} is gone"
+    return Process(str(pid), cgroup, found.adj, pages_of(found, PAGE))
+
+
+def shown(process: Process) -> int:
+    return int(Path(f"/proc/{process.key}/oom_score").read_text())
+
+
+def computed(process: Process) -> int:
+    kernel, machine = kernel_of(os.uname().release), machine_pages()
+    return proc_oom_score(badness(process.pages, process.adj, machine, kernel), machine, kernel)
+
+
+def machine_pages() -> int:
+    found = memory(PROC)
+    return (found["MemTotal"] + found["SwapTotal"]) * 1024 // PAGE
+
+
+class KernelLog:
+    """The kernel's log from now on, where it may be read."""
+
+    def __init__(self) -> None:
+        try:
+            self._log: int | None = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+            os.lseek(self._log, 0, os.SEEK_END)
+        except OSError:
+            self._log = None
+        self.text = ""
+
+    def killed(self) -> list[int]:
+        """The processes that it has killed in cgroups since it was asked last, in order."""
+        text = b""
+        while self._log is not None:
+            try:
+                text += os.read(self._log, 8192)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:  # records that were overwritten before they were read
+                continue
+        self.text += text.decode(errors="replace")
+        found = re.findall(rb"Memory cgroup out of memory: Killed process (\d+) ", text)
+        return [int(pid) for pid in found]
+
+    def close(self) -> None:
+        if self._log is not None:
+            os.close(self._log)
+
+
+class Mix:
+    """One mix that runs out of memory until its last process is dead; each kill with its prediction."""
+
+    def __init__(
+        self,
+        tree: MemoryTree,
+        log: KernelLog,
+        seed: int,
+        adjustments: Callable[[random.Random], int],
+        grower_adj: int,
+    ) -> None:
+        wanted, limit = drawn(seed, adjustments)
+        self._tree, self._log, self._seed = tree, log, seed
+        self._path = tree.domain(f"mix{seed}", limit)
+        limit = int((self._path / tree.kind.limit).read_text())
+        self._domain = Domain(f"/{self._path.name}", limit_pages(limit, 0, 0, PAGE))
+        self._outsider = tree.process(tree.top / f"outside{seed}", 1000, 2048)
+        self._living = {
+            tree.process(self._path / f"leaf{index}", one.adj, one.kibibytes, one.kind): f"leaf{index}"
+            for index, one in enumerate(wanted)
+        }
+        self._grower = tree.grower(self._path / "grower", grower_adj)
+        self._living[self._grower] = "grower"
+        self._is_protected = grower_adj == NEVER
+
+    def steps(self) -> Iterator[Step]:
+        """Each kill in its order."""
+        try:
+            while len(self._living) > 1:
+                yield from self._kill()
+        finally:
+            self._tree.end([*self._living, self._outsider], self._path)
+
+    def _kill(self) -> Iterator[Step]:
+        kernel = kernel_of(os.uname().release)
+        now = [measured(pid, f"{self._domain.path}/{leaf}") for pid, leaf in self._living.items()]
+        outsider = measured(self._outsider, f"/outside{self._seed}")
+        scores = {one.key: (shown(one), computed(one)) for one in (*now, outsider) if one.adj != NEVER}
+        died = self._tree.next_victims(self._path)
+        assert died, "the process that fills the memory is gone"
+        if self._is_protected and self._grower in died:
+            died.remove(self._grower)  # refused memory when nobody was left to be killed for it
+        logged = [pid for pid in self._log.killed() if pid in died]
+        if sorted(logged) == sorted(died):
+            died = logged
+        for pid in died:
+            predicted = next_kill((*now, outsider), self._domain, kernel)
+            assert predicted is not None
+            if len(died) > 1 and not logged and int(predicted.victim.key) in died:
+                pid = int(predicted.victim.key)  # noqa: PLW2901 - which of them was first is not known
+            yield Step(self._seed, self._domain, tuple(now), predicted, str(pid), scores, logged == died)
+            now = [one for one in now if one.key != str(pid)]
+            del self._living[pid]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """All kills, and what the kernel wrote meanwhile."""
+
+    steps: list[Step]
+    log: str
+
+
+def run_mixes(
+    kind: Kind, seeds: Sequence[int], adjustments: Callable[[random.Random], int], grower_adj: int
+) -> Ran:
+    log = KernelLog()
+    try:
+        with memory_tree(kind) as tree:
+            mixes = (Mix(tree, log, seed, adjustments, grower_adj) for seed in seeds)
+            return Ran([step for mix in mixes for step in mix.steps()], log.text)
+    finally:
+        log.close()
+
+
+@pytest.fixture(scope="module")
+def kind() -> Kind:
+    return kind_of_this_machine()
+
+
+@pytest.fixture(scope="module")
+def ran(kind: Kind) -> Ran:
+    return run_mixes(kind, range(MIXES), up_to_the_worst, 0)
+
+
+@pytest.fixture(scope="module")
+def allowed(ran: Ran) -> list[Step]:
+    return ran.steps
+
+
+def judge(steps: Sequence[Step], mixes: int) -> None:
+    found = Counter(step.verdict for step in steps)
+    wrong = [step for step in steps if step.verdict == WRONG]
+    assert not wrong, wrong[0]
+    assert len({step.seed for step in steps}) == mixes
+    assert len(steps) >= 3 * mixes, "each mix is followed to its last process"
+    sharp = found[SHARP]
+    assert sharp >= 0.8 * len(steps), f"too few of these mixes could have shown a mistake: {found}"
+
+
+def test_every_order_is_the_kernels(allowed: list[Step]) -> None:
+    judge(allowed, MIXES)
+
+
+def test_every_score_is_the_kernels(allowed: list[Step]) -> None:
+    compared = [pair for step in allowed for pair in step.scores.values()]
+    assert len(compared) >= 5 * MIXES
+    assert [pair for pair in compared if abs(pair[0] - pair[1]) > SCORE_SLACK] == []
+
+
+def test_memory_decides_as_often_as_the_adjustment(allowed: list[Step]) -> None:
+    """Otherwise these mixes would say nothing of how one is weighed against the other."""
+    lower = [step for step in allowed if step.predicted.victim.adj < max(one.adj for one in step.living)]
+    assert len(lower) >= MIXES / 4
+
+
+def test_the_kernels_log_names_the_same(allowed: list[Step]) -> None:
+    logged = [step for step in allowed if step.is_logged]
+    if not logged:
+        pytest.skip("the kernel's log cannot be read here")
+    assert [step for step in allowed if not step.is_logged] == []
+
+
+def test_its_reports_hold_what_was_measured(ran: Ran) -> None:
+    """Of about ten reports in five seconds; of the others the kernel writes but who was killed."""
+    ours = f"/{NAME}{os.getpid()}/"
+    reports = [one for one in reports_in(ran.log.splitlines()) if ours in one.oom_memcg and one.has_table]
+    if not reports:
+        pytest.skip("the kernel's log cannot be read here")
+    steps = {int(step.died): step for step in ran.steps}
+    for report in reports:
+        step = steps[report.victims[0].pid]
+        assert report.constraint is Constraint.MEMCG
+        assert report.oom_memcg.endswith(step.domain.path)
+        assert report.memory.limit_kb == step.domain.total_pages * PAGE // 1024
+        living = {int(one.key): one for one in step.living}
+        assert {task.pid for task in report.tasks} == set(living)
+        for task in report.tasks:
+            tables = (task.pgtables_bytes or 0) // PAGE
+            assert abs(task.rss + task.swapents + tables - living[task.pid].pages) <= SLACK_PAGES // 2
+            assert task.adj == living[task.pid].adj
+
+
+def test_protected_processes_too(kind: Kind) -> None:
+    if not may_protect():
+        pytest.skip("an oom_score_adj below zero may not be written here: CAP_SYS_RESOURCE is missing")
+    steps = run_mixes(kind, range(1000, 1000 + PROTECTED_MIXES), from_the_best, NEVER).steps
+    judge(steps, PROTECTED_MIXES)
+    assert [
+        pair for step in steps for pair in step.scores.values() if abs(pair[0] - pair[1]) > SCORE_SLACK
+    ] == []
+
+
+def test_a_group_dies_as_a_whole(kind: Kind) -> None:
+    if kind.version == 1:
+        pytest.skip("memory.oom.group is of cgroup v2, and memory is with v1 here")
+    with memory_tree(kind) as tree:
+        path = tree.domain("group", 96 << 20)
+        group = {tree.process(path / "all", 500, size): "/group/all" for size in (2048, 4096, 6144)}
+        (path / "all" / "memory.oom.group").write_text("1")
+        alone = tree.process(path / "alone", 400, 2048)
+        grower = tree.grower(path / "grower", 0)
+        living = [measured(pid, cgroup) for pid, cgroup in {**group, alone: "/group/alone"}.items()]
+        predicted = next_kill(
+            living, Domain("/group", limit_pages(96 << 20, 0, 0, PAGE)), oom_groups={"/group/all"}
+        )
+        assert predicted is not None
+        died = tree.next_victims(path)
+        deadline = time.monotonic() + 5
+        while len(died) < len(group) and time.monotonic() < deadline:
+            died += tree._ask("dead 0")
+        tree.end([alone, grower], path)
+        assert sorted(map(str, died)) == sorted(one.key for one in predicted.dying)
+
+
+FAILING = """
+import os, sys, time
+from pathlib import Path
+from kubectl_qos.qos.process_order import pages_of
+from tests.kernel.memory_tree import kind_of_this_machine, memory_tree
+with memory_tree(kind_of_this_machine()) as tree:
+    domain = tree.domain("short", 32 << 20)
+    print(tree.top, tree.process(domain / "leaf", 0, 2048), tree.grower(domain / "grower", 0), flush=True)
+    if sys.argv[1] == "raise":
+        raise ValueError
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["raise", "interrupt", "kill"])
+def test_nothing_is_left_behind(kind: Kind, how: str) -> None:
+    words = [sys.executable, "-c", FAILING, how]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        assert run.stdout is not None
+        top, *pids = run.stdout.readline().split()
+        if how != "raise":
+            run.send_signal(signal.SIGINT if how == "interrupt" else signal.SIGKILL)
+        assert run.wait(10) != 0
+    assert until(lambda: not any(Path(f"/proc/{int(pid)}").exists() for pid in pids)), "its processes live on"
+    if how == "kill":
+        with memory_tree(kind):
+            """The next one sweeps up."""
+    assert not Path(top.decode()).exists()
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 5
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(kind: Kind) -> Iterator[None]:
+    yield
+    assert not (kind.parent / f"{NAME}{os.getpid()}").exists()

@@ -1,0 +1,610 @@
+"""What killed a container: recorded deaths with and without the kernel's log, then what decides each kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.cgroup_path import Level, level_of, pod_cgroup
+from kubectl_qos.qos.kill_facts import By, Fact, Kill, Need, Sure
+from kubectl_qos.qos.kills import kills_of
+from kubectl_qos.qos.oom_report import KernelLog
+from tests.host.kernel_logs import FORMS, RECORDED, RUNS, recorded_log, recorded_run, rewritten
+
+LIMIT_OF_RUN = {"global-A": By.NODE, "kubepods-C": By.PODS_LIMIT}
+"""What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
+NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
+
+
+@cache
+def recorded(run: str) -> tuple[Snapshot, Happenings]:
+    """Pods and node as they were afterwards, and the events."""
+    said = json.loads((RECORDED / f"oom-{run}.json").read_bytes())
+    node = convert(said["node_after"], NodeObject)
+    pods = tuple(convert(pod, Pod) for pod in said["pods_after"].values())
+    events = tuple(convert(event, Event) for event in said["events"])
+    return Snapshot(pods=pods, nodes={node.name: node}), Happenings(events)
+
+
+def log_of(run: str, form: str = "dmesg") -> KernelLog:
+    return replace(read_log(rewritten(recorded_log(run), FORMS[form])), title="dmesg")
+
+
+def facts(kill: Kill) -> set[Fact]:
+    return {one.fact for one in kill.verdict.evidence}
+
+
+def by_container(kills: Iterable[Kill]) -> dict[tuple[str, str, str], Kill]:
+    return {(kill.pod, kill.container, kill.time): kill for kill in kills}
+
+
+# --- recorded
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
+    snapshot, happenings = recorded(run)
+    kills = kills_of(snapshot, happenings, [log_of(run)])
+    assert len(kills) == len(log_of(run).reports), "each report is about one death, and none is left out"
+    for kill in kills:
+        assert kill.verdict.by is LIMIT_OF_RUN.get(run, By.POD_LIMIT)
+        assert kill.container
+        assert kill.report is not None
+        assert kill.report.task_memcg.find(kill.container_id) > 0
+        assert kill.node == "node1"
+        assert kill.time
+        # One process of several was killed, and the log has no times of day: the container may have ended
+        # for another reason later.
+        doubtful = run == "memcg-singleprocess" and kill.pod == "m-pl"
+        assert kill.verdict.sure is (Sure.LIKELY if doubtful else Sure.CERTAIN)
+        assert kill.verdict.needs is (Need.WALL_CLOCK if doubtful else None)
+
+
+def test_times_of_day_make_the_doubtful_one_certain() -> None:
+    snapshot, happenings = recorded("memcg-singleprocess")
+    without = log_of("memcg-singleprocess")
+    kills = kills_of(snapshot, happenings, [without])
+    reported = next(kill.report for kill in kills if kill.pod == "m-pl" and kill.report is not None)
+    assert reported.uptime is not None
+    death = next(kill.time for kill in kills if kill.pod == "m-pl")
+    pod = next(pod for pod in snapshot.pods if pod.name == "m-pl")
+    assert pod.status.every_container[0].state is not None
+    boot = datetime.fromisoformat(death).timestamp() - reported.uptime - 1
+    certain = kills_of(snapshot, happenings, [without.booted(boot)])
+    assert {kill.verdict.sure for kill in certain} == {Sure.CERTAIN}
+    an_hour_off = kills_of(snapshot, happenings, [without.booted(boot - 3600)])
+    assert {kill.pod for kill in an_hour_off if kill.verdict.sure is Sure.LIKELY} == {"m-pl"}
+
+
+@pytest.mark.parametrize("run", [*RUNS, "eviction"])
+def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> None:
+    snapshot, happenings = recorded(run)
+    kills = kills_of(snapshot, happenings)
+    assert len(kills) == (
+        6
+        if run == "eviction"
+        else len(kills_of(snapshot, happenings, [log_of(run)]))
+        - {
+            # Restarts of long ago, and processes of containers that went on, are in no status.
+            "memcg-cgroupfs": 1,
+            "memcg-oomgroup": 2,
+            "memcg-singleprocess": 3,
+        }.get(run, 0)
+    )
+    for kill in kills:
+        if run == "eviction":
+            assert (kill.verdict.by, kill.verdict.sure) == (By.EVICTION, Sure.CERTAIN)
+            assert kill.exit_code == 0
+            continue
+        assert kill.verdict.sure is not Sure.CERTAIN
+        assert kill.verdict.by is LIMIT_OF_RUN.get(run, By.POD_LIMIT)
+        assert kill.verdict.needs is Need.KERNEL_LOG
+        # Neither the reason nor the exit code decides: `Error` with 137 is likely here and possible there.
+        is_told = kill.reason == "OOMKilled" or run == "global-A"
+        assert kill.verdict.sure is (Sure.LIKELY if is_told else Sure.POSSIBLE)
+
+
+def test_without_events_much_less_is_said() -> None:
+    for run in ("global-A", "kubepods-C"):
+        snapshot, _ = recorded(run)
+        for kill in kills_of(snapshot, Happenings(of_nodes=False)):
+            assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+            assert Fact.NO_EVENTS in facts(kill)
+
+
+def test_the_newest_first_and_estimated_times() -> None:
+    snapshot, happenings = recorded("memcg-oomgroup")
+    kills = kills_of(snapshot, happenings, [log_of("memcg-oomgroup")])
+    times = [kill.time for kill in kills]
+    assert times == sorted(times, reverse=True)
+    assert [kill.pod for kill in kills if kill.time_is_estimated] == ["m-restart", "m-restart"]
+    assert {kill.time for kill in kills if kill.time_is_estimated} == {
+        "2026-11-20T21:37:21Z",
+        "2026-11-20T21:37:24Z",
+    }
+
+
+def test_scores_and_what_was_freed() -> None:
+    snapshot, happenings = recorded("global-A")
+    found = {kill.pod: kill for kill in kills_of(snapshot, happenings, [log_of("global-A")])}
+    assert {name: kill.score for name, kill in found.items()} == {
+        "oa-bu-over": 1390,
+        "oa-be-200": 1367,
+        "oa-be-100": 1350,
+        "oa-bu-small": 1333,
+        "oa-bu-under": 1209,
+    }
+    assert found["oa-bu-over"].freed_bytes == 409600 * 1024
+
+
+def test_pods_that_are_gone_and_processes_outside_pods() -> None:
+    log = log_of("kubepods-C")
+    kills = kills_of(Snapshot(), Happenings(), [log])
+    assert [kill.verdict.by for kill in kills] == [By.PODS_LIMIT] * 5
+    assert {(kill.pod, kill.container) for kill in kills} == {("", "")}
+    assert all(kill.pod_uid and kill.container_id for kill in kills)
+    assert kills_of(Snapshot(), Happenings(), [log], outside_pods=False) == []
+    service = "/system.slice/a.service"
+    line = f"oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={service},task_memcg={service},task=a,pid=7,uid=0"
+    outside = read_log([line])
+    (kill,) = kills_of(Snapshot(), Happenings(), [outside])
+    assert (kill.verdict.by, kill.pod_uid, kill.cgroup) == (By.CGROUP_LIMIT, "", "/system.slice/a.service")
+
+
+def test_only_the_wanted_pods() -> None:
+    snapshot, happenings = recorded("global-A")
+    kills = kills_of(
+        snapshot,
+        happenings,
+        [log_of("global-A")],
+        wanted=lambda pod: pod.name == "oa-be-100",
+        outside_pods=False,
+    )
+    assert [kill.pod for kill in kills] == ["oa-be-100"]
+
+
+# --- what decides
+
+
+UID = "af389229-5fc5-4617-ae95-9160d576eb49"
+DIED = "2026-11-20T12:00:00Z"
+
+
+def pod(
+    *,
+    reason: str = "Error",
+    exit_code: int = 137,
+    limits: dict[str, str] | None = None,
+    state: str = "state",
+    kind: str = "containerStatuses",
+    status: dict[str, Any] | None = None,
+    **metadata: Any,
+) -> Pod:
+    """A pod with the containers a and b, of which a has ended."""
+    container = {"name": "a", "resources": {"limits": {"memory": "64Mi"} if limits is None else limits}}
+    spec: dict[str, Any] = {"nodeName": "node1", "containers": [container, {"name": "b"}]}
+    if kind == "initContainerStatuses":
+        spec |= {"containers": [{"name": "b"}], "initContainers": [container]}
+    if kind == "ephemeralContainerStatuses":
+        spec |= {"containers": [{"name": "b"}], "ephemeralContainers": [container]}
+    end = {
+        "exitCode": exit_code,
+        "reason": reason,
+        "finishedAt": DIED,
+        "containerID": "containerd://aa11bb22cc33",
+    }
+    ended = {"name": "a", state: {"terminated": end}}
+    return convert(
+        {
+            "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "shop", "uid": UID, **metadata},
+            "spec": spec,
+            "status": {kind: [ended], "phase": "Running", **(status or {})},
+        },
+        Pod,
+    )
+
+
+def event(
+    reason: str, message: str = "", time: str = DIED, *, container: str = "", node: bool = False
+) -> Event:
+    involved = (
+        {"kind": "Node", "name": "node1"}
+        if node
+        else {
+            "kind": "Pod",
+            "namespace": "shop",
+            "name": "web",
+            "uid": UID,
+            "fieldPath": f"spec.containers{{{container}}}" if container else "",
+        }
+    )
+    return convert(
+        {"involvedObject": involved, "reason": reason, "message": message, "lastTimestamp": time}, Event
+    )
+
+
+OLD = event("Scheduled", time="2026-11-20T11:00:00Z")
+
+
+def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: bool = True) -> Kill:
+    (kill,) = kills_of(Snapshot(pods=(found,)), Happenings(events, of_nodes=of_nodes), list(logs))
+    return kill
+
+
+@pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"])
+@pytest.mark.parametrize("state", ["state", "lastState"])
+def test_containers_of_every_kind(kind: str, state: str) -> None:
+    kill = only(pod(reason="OOMKilled", kind=kind, state=state), OLD)
+    assert (kill.container, kill.exit_code, kill.time) == ("a", 137, DIED)
+    assert kill.verdict.sure is Sure.LIKELY
+
+
+def test_its_own_limit_among_several_containers() -> None:
+    kill = only(pod(reason="OOMKilled"), OLD)
+    assert kill.verdict.by is By.CONTAINER_LIMIT
+    assert Fact.SAME_LIMIT not in facts(kill)
+
+
+def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
+    for code in (0, 1, 139, 143):
+        assert kills_of(Snapshot(pods=(pod(exit_code=code),)), Happenings()) == []
+    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).verdict.sure is Sure.LIKELY
+
+
+@pytest.mark.parametrize(
+    ("found", "by", "sure"),
+    [
+        (pod(), By.SIGKILL, Sure.LIKELY),
+        (pod(reason="OOMKilled"), By.CONTAINER_LIMIT, Sure.LIKELY),
+        (pod(limits={}), By.SIGKILL, Sure.LIKELY),
+    ],
+)
+def test_a_kubelet_that_stopped_it(found: Pod, by: By, sure: Sure) -> None:
+    stopped = event("Killing", "Container a failed liveness probe, will be restarted", container="a")
+    kill = only(found, OLD, replace_time(stopped, "2026-11-20T11:59:30Z"))
+    assert (kill.verdict.by, kill.verdict.sure) == (by, sure)
+    assert Fact.EVENT in facts(kill)
+
+
+def replace_time(found: Event, time: str) -> Event:
+    return msgspec.structs.replace(found, last_timestamp=time)
+
+
+@pytest.mark.parametrize(
+    ("container", "time"),
+    [("b", "2026-11-20T11:59:59Z"), ("a", "2026-11-20T11:00:00Z"), ("a", "2026-11-20T12:00:20Z")],
+)
+def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
+    kill = only(pod(), OLD, event("Killing", "Stopping", time, container=container))
+    assert (kill.verdict.by, kill.verdict.sure) == (By.CONTAINER_LIMIT, Sure.POSSIBLE)
+
+
+def test_a_pod_that_is_being_deleted() -> None:
+    kill = only(pod(deletionTimestamp=DIED), OLD)
+    assert (kill.verdict.by, facts(kill) >= {Fact.BEING_DELETED}) == (By.SIGKILL, True)
+    assert only(pod(deletionTimestamp=DIED, state="lastState"), OLD).verdict.by is By.CONTAINER_LIMIT
+
+
+def test_a_status_that_the_kubelet_made_up() -> None:
+    kill = only(pod(reason="ContainerStatusUnknown"), event("SystemOOM", NODE_RAN_OUT, node=True))
+    assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+
+
+@pytest.mark.parametrize(
+    ("time", "by"),
+    [
+        ("2026-11-20T12:00:10Z", By.NODE),
+        ("2026-11-20T11:59:50Z", By.NODE),
+        ("2026-11-20T12:05:00Z", By.PODS_LIMIT),
+        ("2026-11-20T11:55:00Z", By.PODS_LIMIT),
+    ],
+)
+def test_a_node_that_ran_out_at_that_time(time: str, by: By) -> None:
+    kill = only(pod(reason="OOMKilled", limits={}), OLD, event("SystemOOM", NODE_RAN_OUT, time, node=True))
+    assert (kill.verdict.by, kill.verdict.sure) == (by, Sure.LIKELY)
+
+
+def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
+    kill = only(pod(reason="OOMKilled"), OLD, event("SystemOOM", NODE_RAN_OUT, node=True))
+    assert (kill.verdict.by, kill.verdict.sure) == (By.NODE, Sure.POSSIBLE)
+
+
+def test_node_problem_detector_tells_a_cgroup_from_the_node() -> None:
+    told = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
+    kill = only(pod(), OLD, told)
+    assert (kill.verdict.by, kill.verdict.sure) == (By.CONTAINER_LIMIT, Sure.LIKELY)
+    told = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
+    assert only(pod(limits={}), OLD, told).verdict.by is By.NODE
+
+
+def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
+    late = event("Scheduled", time="2026-11-20T12:30:00Z")
+    kill = only(pod(reason="OOMKilled", limits={}), late)
+    assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+    kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
+    assert kill.verdict.by is By.UNKNOWN
+    assert only(pod(reason="OOMKilled", limits={}), OLD).verdict.by is By.PODS_LIMIT
+
+
+EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+PREEMPTED = "Preempted in order to admit critical pod"
+DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
+TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+
+
+@pytest.mark.parametrize(
+    ("status", "events", "by", "sure"),
+    [
+        ({"reason": "Evicted", "message": EVICTED}, (), By.EVICTION, Sure.LIKELY),
+        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), By.EVICTION, Sure.LIKELY),
+        ({}, (event("Evicted", EVICTED),), By.EVICTION, Sure.CERTAIN),
+        ({"reason": "Evicted"}, (), By.EVICTION, Sure.POSSIBLE),
+        ({"reason": "Preempting", "message": PREEMPTED}, (), By.PREEMPTION, Sure.LIKELY),
+        ({}, (event("Preempting", PREEMPTED),), By.PREEMPTION, Sure.CERTAIN),
+    ],
+)
+def test_what_the_kubelet_ended(
+    status: dict[str, Any], events: tuple[Event, ...], by: By, sure: Sure
+) -> None:
+    kill = only(pod(exit_code=143, status=status), *events)
+    assert (kill.verdict.by, kill.verdict.sure) == (by, sure)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"reason": "Evicted", "message": DISK},
+        {"conditions": [{**TARGET, "message": "Pod was terminated in response to imminent node shutdown."}]},
+        {"conditions": [{**TARGET, "reason": "EvictionByEvictionAPI", "message": EVICTED}]},
+        {"conditions": [{**TARGET, "status": "False", "message": EVICTED}]},
+    ],
+)
+def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
+    assert kills_of(Snapshot(pods=(pod(exit_code=143, status=status),)), Happenings()) == []
+    assert only(pod(status=status), OLD).verdict.by is By.CONTAINER_LIMIT
+
+
+def test_a_volume_in_memory_that_was_too_full() -> None:
+    message = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
+    raw = pod(exit_code=143, status={"reason": "Evicted", "message": message})
+
+    def of_medium(medium: str) -> Pod:
+        volumes = (Volume(name="cache", empty_dir=EmptyDir(medium=medium)),)
+        return msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
+
+    assert only(of_medium("Memory")).verdict.by is By.EVICTION
+    assert kills_of(Snapshot(pods=(of_medium(""),)), Happenings()) == []
+
+
+def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
+    kill = only(pod(exit_code=137), event("Evicted", EVICTED))
+    assert (kill.verdict.by, kill.verdict.sure, kill.verdict.needs) == (
+        By.EVICTION,
+        Sure.LIKELY,
+        Need.KERNEL_LOG,
+    )
+
+
+def test_a_death_before_the_eviction_is_another() -> None:
+    kills = kills_of(
+        Snapshot(pods=(pod(reason="OOMKilled"),)),
+        Happenings((OLD, event("Evicted", EVICTED, "2026-11-20T12:10:00Z"))),
+    )
+    assert [(kill.container, kill.verdict.by) for kill in kills] == [
+        ("", By.EVICTION),
+        ("a", By.CONTAINER_LIMIT),
+    ]
+
+
+def test_an_end_before_the_last_start_is_not_the_evictions() -> None:
+    status = {"reason": "Evicted", "message": EVICTED}
+    kill = only(pod(exit_code=143, state="lastState", status=status))
+    assert (kill.container, kill.verdict.by) == ("", By.EVICTION)
+
+
+def test_containers_that_went_on() -> None:
+    snapshot, happenings = recorded("memcg-singleprocess")
+    kills = kills_of(snapshot, happenings, [log_of("memcg-singleprocess")])
+    assert {kill.pod for kill in kills if Fact.WENT_ON in facts(kill)} == {"m-group", "m-tmpfs"}
+
+
+def test_an_init_container_that_was_done_did_not_die() -> None:
+    status = {"reason": "Evicted", "message": EVICTED}
+    (kill,) = kills_of(
+        Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), Happenings()
+    )
+    assert (kill.container, kill.verdict.by) == ("", By.EVICTION)
+
+
+CGROUP = f"/kubepods/burstable/pod{UID}"
+
+
+def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent: bool = False) -> KernelLog:
+    """A log of two hours with one report about the container."""
+    path = f"{CGROUP}/aa11bb22cc33"
+    victim = f"task_memcg={path},task=x,pid=7,uid=0"
+    sizes = "total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB"
+    lines = [
+        "2026-11-20T11:00:00Z node1 kernel: eth0: up",
+        f"{time} node1 kernel: x invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=5",
+        f"{time} node1 kernel: CPU: 1 PID: 7 Comm: x Not tainted 6.1.0 #1",
+        f"{time} node1 kernel: memory: usage 65536kB, limit 65536kB, failcnt 9",
+        f"{time} node1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={memcg},{victim}",
+        f"{time} node1 kernel: Memory cgroup out of memory: Killed process 7 (x) {sizes}",
+        f"{time} node1 kernel: Tasks in {path} are going to be killed due to memory.oom.group set",
+        "2026-11-20T13:00:00Z node1 kernel: eth0: down",
+    ]
+    lines = lines if group else [*lines[:-2], lines[-1]]
+    return replace(read_log([lines[0], lines[-1]] if silent else lines), node=node)
+
+
+@pytest.mark.parametrize(
+    ("memcg", "by"),
+    [
+        (f"{CGROUP}/aa11bb22cc33", By.CONTAINER_LIMIT),
+        (f"{CGROUP}/aa11bb22cc33/own", By.CONTAINER_LIMIT),
+        (CGROUP, By.POD_LIMIT),
+        ("/kubepods/burstable", By.PODS_LIMIT),
+        ("/kubepods", By.PODS_LIMIT),
+        ("/", By.NODE),
+    ],
+)
+def test_the_kernel_says_whose_limit(memcg: str, by: By) -> None:
+    kill = only(pod(), logs=[kernel(memcg, DIED)])
+    assert (kill.verdict.by, kill.verdict.sure, kill.verdict.needs) == (by, Sure.CERTAIN, None)
+
+
+@pytest.mark.parametrize(
+    ("time", "sure"),
+    [
+        ("2026-11-20T11:59:58Z", Sure.CERTAIN),
+        ("2026-11-20T11:59:58", Sure.LIKELY),
+        ("2026-11-20T11:30:00Z", Sure.LIKELY),
+    ],
+)
+def test_one_process_of_several_needs_the_time(time: str, sure: Sure) -> None:
+    kill = only(pod(), logs=[kernel(CGROUP, time, group=False)])
+    assert (kill.verdict.by, kill.verdict.sure) == (By.POD_LIMIT, sure)
+    assert (kill.verdict.needs is Need.WALL_CLOCK) == (sure is Sure.LIKELY)
+
+
+def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
+    kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED, group=False)])
+    assert (kill.verdict.by, kill.verdict.sure, kill.exit_code) == (By.POD_LIMIT, Sure.CERTAIN, None)
+    kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED)])
+    assert kill.exit_code == 1
+
+
+def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
+    silent = kernel(CGROUP, DIED, node="node1", silent=True)
+    kill = only(pod(), logs=[silent])
+    assert (kill.verdict.by, kill.verdict.sure) == (By.SIGKILL, Sure.LIKELY)
+    assert Fact.KERNEL_SILENT in facts(kill)
+    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).verdict.by is By.CONTAINER_LIMIT
+    for other in (
+        replace(silent, node="node2"),
+        replace(silent, first="2026-11-20T12:30:00Z"),
+        replace(silent, last="2026-11-20T11:30:00Z"),
+        replace(silent, first="2026-11-20T11:00:00"),
+        replace(silent, left_out=1),
+    ):
+        kill = only(pod(), OLD, logs=[other])
+        assert kill.verdict.by is By.CONTAINER_LIMIT
+        wanted = Need.KERNEL_LOG if other.node == "node2" else Need.LOG_OF_THAT_TIME
+        assert kill.verdict.needs is wanted
+
+
+def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
+    quiet = kernel(CGROUP, DIED, node="node1", silent=True)
+    nameless = "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB"
+    for time, by in (("2026-11-20T11:59:57Z", By.CONTAINER_LIMIT), ("2026-11-20T11:30:00Z", By.SIGKILL)):
+        (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports
+        kills = kills_of(Snapshot(pods=(pod(),)), Happenings(), [replace(quiet, reports=(report,))])
+        assert {kill.pod: kill.verdict.by for kill in kills} == {"web": by, "": By.UNKNOWN}
+
+
+def test_a_status_without_the_id_is_found_by_the_time() -> None:
+    raw = pod(reason="OOMKilled")
+    without = msgspec.convert(
+        json.loads(
+            msgspec.json.encode(msgspec.to_builtins(raw.status)).replace(b"containerd://aa11bb22cc33", b"")
+        ),
+        type(raw.status),
+    )
+    found = msgspec.structs.replace(raw, status=without)
+    assert only(found, logs=[kernel(CGROUP, DIED)]).verdict.sure is Sure.CERTAIN
+
+
+def test_a_static_pod_is_known_by_the_hash_of_its_file() -> None:
+    digest = "e1f2" * 8
+    annotations = {"kubernetes.io/config.mirror": digest, "kubernetes.io/config.hash": digest}
+    found = pod(annotations=annotations, exit_code=0)
+    path = f"/kubepods.slice/kubepods-pod{digest}.slice/cri-containerd-{'dd' * 32}.scope"
+    log = read_log([f"oom-kill:constraint=CONSTRAINT_NONE,task_memcg={path},task=x,pid=7,uid=0"])
+    kill = only(found, logs=[log])
+    assert (kill.pod, kill.container) == ("web", "")
+
+
+# --- paths
+
+
+@pytest.mark.parametrize(
+    ("path", "uid", "container"),
+    [
+        (
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/crio-{}.scope",
+            "1-2",
+            True,
+        ),
+        ("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{}.scope/own/deep", "1-2", True),
+        ("/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1_2.slice", "1-2", False),
+        ("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1_2.slice/docker-{}.scope", "1-2", True),
+        ("/docker/{}/kubelet/kubepods/burstable/pod1-2/{}", "1-2", True),
+        ("/lxc.payload.a-lxc/kubepods/besteffort/pod1-2/crio-{}", "1-2", True),
+        ("/kubepods/pod1-2/{}", "1-2", True),
+        ("/kubepods/pod1-2", "1-2", False),
+        ("/system.slice/a.service", "", False),
+        ("/kubepods.slice", "", False),
+        ("", "", False),
+    ],
+)
+def test_paths_of_every_driver_and_runtime(path: str, uid: str, *, container: bool) -> None:
+    digest = "0123456789abcdef" * 4
+    found = pod_cgroup(path.replace("{}", digest))
+    if not uid:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.pod_uid, found.container_id) == (uid, digest if container else "")
+    qos = next((one for one in ("burstable", "besteffort") if one in path), "guaranteed")
+    assert found.qos.value.lower() == qos
+
+
+@pytest.mark.parametrize(
+    ("path", "level"),
+    [
+        ("/", Level.ABOVE),
+        ("/docker/abc", Level.ABOVE),
+        ("/docker/abc/kubelet/kubepods", Level.PODS),
+        ("/kubelet.slice/kubelet-kubepods.slice", Level.PODS),
+        ("/kubepods.slice/kubepods-burstable.slice", Level.QOS_CLASS),
+        ("/docker/abc/kubelet/kubepods/besteffort", Level.QOS_CLASS),
+        ("/system.slice", Level.OTHER),
+    ],
+)
+def test_levels(path: str, level: Level) -> None:
+    assert level_of(path, "/docker/abc/kubelet/kubepods/besteffort/pod1/0123456789ab") is level
+
+
+@given(st.text(max_size=80))
+def test_any_path(path: str) -> None:
+    pod_cgroup(path)
+    level_of(path, path)
+
+
+def test_recorded_paths_are_those_that_are_predicted() -> None:
+    for run in RUNS:
+        snapshots = recorded_run(run)["before"].get("snapshots") or [recorded_run(run)["before"]["pods"]]
+        for snapshot in snapshots:
+            for found in snapshot.values():
+                for container in found["containers"]:
+                    for process in container["processes"]:
+                        cgroup = pod_cgroup(process["cgroup"].removeprefix("0::"))
+                        assert cgroup is not None
+                        assert cgroup.pod_uid == found["pod"]["metadata"]["uid"]
+                        assert cgroup.container_id in process["cgroup"]
+                        assert cgroup.level is Level.CONTAINER
