@@ -35,7 +35,7 @@ imports: $(VENV)/.installed
 # Two for each core: half the time of a test of the UI is waiting for the screen to come to rest.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 tests: $(VENV)/.installed
-	$(BIN)/pytest -n $(WORKERS) -q $(LESS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(LESS)
 
 # The other supported interpreters, where they are installed; the matrix of the workflows has them all. What each
 # key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one.

@@ -32,6 +32,8 @@ SHOTS = (
     ("edit", (120, 36), ("e", "tab", "1", "G", "i")),
     ("make-guaranteed", (120, 36), ("e", "ctrl+g")),
     ("landing", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+    ("simulation", (110, 30), ("o", "shift+right", "shift+right", "shift+right")),
+    ("kills", (110, 26), ("K",)),
     ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s", "m")),
 )
 
@@ -46,7 +48,7 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
         await pilot.press(*keys)
         while isinstance(app.screen, MainScreen) and app.screen.is_working_out:
             await pilot.pause(0.01)
-        while "reading " in screen_text(app.screen):
+        while any(word in screen_text(app.screen) for word in ("reading ", "Reading …", "Working it out …")):
             await pilot.pause(0.01)
         await pilot.pause()
         for line in app.screen.query(Input):

@@ -18,7 +18,7 @@ from kubectl_qos.k8s.events import Happenings
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.owners import workload_of
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
-from kubectl_qos.present.kills import columns, detail_lines, list_values
+from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.structured import to_json, to_yaml
 from kubectl_qos.present.table import table
@@ -218,9 +218,7 @@ def _print(
         streams.out_text(to_json(values) if output == "json" else to_yaml(values))
         return
     if not kills:
-        namespace = known.scope.namespace
-        where = f" in {namespace} namespace." if namespace else ""
-        streams.note(f"No deaths found that memory may explain{where}")
+        streams.note(nothing_sentence(known.scope.namespace))
         return
     in_detail = _in_detail(options)
     if output is not None or not in_detail:

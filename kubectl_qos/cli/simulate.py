@@ -21,11 +21,13 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.simulation import (
-    reach_lines,
+    BUDGETS_NOT_ASKED,
+    NO_USAGE,
+    NO_USAGE_HINT,
     sentence,
+    simulation_lines,
     simulation_notes,
     simulation_values,
-    step_lines,
     subject,
     what_if_lines,
 )
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if not hasattr(options, "output"):
         streams.notes((*map(missing_sentence, snapshot.missing), *simulation_notes(here, now)))
         if wanted.source.is_live:
-            streams.note("PodDisruptionBudgets are not asked for: they count where the files of -f have them")
+            streams.note(BUDGETS_NOT_ASKED)
     streams.notes((*problems, *(f"error: {problem}" for problem in wanted.problems)))
     return EXIT_ERROR if wanted.failed else 0
 
@@ -158,9 +160,8 @@ def _scenario(wish: _Wish, situation: Situation, namespace: str | None) -> Scena
     nothing = not situation.used_bytes
     if nothing and (wish.free_bytes is not None or wish.scenario.until_oom):
         raise InputError(
-            "no memory usage is known: nothing can be freed and nothing grows",
-            hint="it comes from the metrics API, or with -f from the PodMetrics in the files;"
-            " --all-at-limit and --grow go without it",
+            NO_USAGE,
+            hint=NO_USAGE_HINT,
         )
     return replace(wish.scenario, free_bytes=wish.free_bytes, growth=tuple(growth))
 
@@ -223,7 +224,7 @@ def _print(here: Situation, now: Simulation, options: argparse.Namespace) -> Non
         values = simulation_values(here, now)
         streams.out_text(to_json(values) if output == "json" else to_yaml(values))
         return
-    streams.out([subject(here), *_block(step_lines(now)), *_block(reach_lines(now)), "", sentence(now)])
+    streams.out(simulation_lines(here, now))
 
 
 def _print_both(

@@ -23,6 +23,11 @@ KillColumn = ColumnOf[Kill]
 """A column of deaths."""
 
 _WIDTH: Final = 110
+_NARROWEST: Final = 20
+LATER: Final = (
+    "What is killed from now on shows here: containers that ended as OOMKilled or by SIGKILL, pods that were"
+    " evicted or preempted. Kernel logs tell of processes too: kubectl qos kills --kernel-log NODE=FILE"
+)
 _L, _R = Align.LEFT, Align.RIGHT
 
 
@@ -31,19 +36,28 @@ def columns(*, wide: bool) -> tuple[KillColumn, ...]:
     return tuple(column for column in _COLUMNS if wide or column.key in _NARROW)
 
 
-def detail_lines(kill: Kill) -> Iterator[str]:
-    """Everything about one kill: the verdict, what speaks for it, and why this process."""
+def nothing_sentence(namespace: str | None) -> str:
+    """That there are none."""
+    where = f" in {escape(namespace)} namespace." if namespace else ""
+    return f"No deaths found that memory may explain{where}"
+
+
+def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
+    """Everything about one kill: the verdict, what speaks for it, and why this process.
+
+    Sentences are broken at `width`; its subject, the verdict and tables are not.
+    """
     yield subject(kill)
     yield ""
     yield f"{verdict_sentence(kill.verdict)}, {_when(kill)}"
-    yield from _bullets(evidence_sentence(one) for one in kill.verdict.evidence)
+    yield from _bullets((evidence_sentence(one) for one in kill.verdict.evidence), width)
     if kill.verdict.needs is not None:
         yield ""
-        yield from _wrapped(f"to be certain: {need_sentence(kill.verdict.needs, kill.node)}")
+        yield from _wrapped(f"to be certain: {need_sentence(kill.verdict.needs, kill.node)}", width)
     if kill.report is not None:
         yield ""
         yield "why this one"
-        yield from _bullets(victim_sentence(kill))
+        yield from _bullets(victim_sentence(kill), width)
         yield from choice_lines(kill)
 
 
@@ -156,15 +170,15 @@ def _scored_values(one: Scored) -> dict[str, Any]:
     }
 
 
-def _bullets(sentences: Iterator[str]) -> Iterator[str]:
+def _bullets(sentences: Iterator[str], width: int) -> Iterator[str]:
     for text in sentences:
-        yield from _wrapped(text)
+        yield from _wrapped(text, width)
 
 
-def _wrapped(text: str) -> Iterator[str]:
+def _wrapped(text: str, width: int) -> Iterator[str]:
     yield from textwrap.wrap(
         text,
-        _WIDTH,
+        max(width, _NARROWEST),
         initial_indent="  ",
         subsequent_indent="    ",
         break_on_hyphens=False,

@@ -10,15 +10,25 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.amounts import NONE, binary, escape, mebibytes
 from kubectl_qos.present.columns import Align
 from kubectl_qos.present.table import lines
-from kubectl_qos.qos.scenario import Level, Mechanism, Reach, Simulation, Step
+from kubectl_qos.qos.scenario import Growth, Level, Mechanism, Reach, Scenario, Simulation, Step
 from kubectl_qos.qos.situation import Importance, Reason, Situation
 
-_TITLES: Final = ("STEP", "BY", "VICTIM", "CONTAINER", "QOS", "SCORE", "FREED", "FREE_AFTER", "NOTE")
+STEP_TITLES: Final = ("STEP", "BY", "VICTIM", "CONTAINER", "QOS", "SCORE", "FREED", "FREE_AFTER", "NOTE")
 _L, _R = Align.LEFT, Align.RIGHT
-_ALIGNS: Final = (_L, _L, _L, _L, _L, _R, _R, _R, _L)
-_REACH_TITLES: Final = ("BY", "MORE", "GROWTH", "VICTIM", "CONTAINER")
+STEP_ALIGNS: Final = (_L, _L, _L, _L, _L, _R, _R, _R, _L)
+REACH_TITLES: Final = ("BY", "MORE", "GROWTH", "VICTIM", "CONTAINER")
+REACH_ALIGNS: Final = (_L, _R, _R, _L, _L)
 _WHAT_IF_TITLES: Final = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
 _OF_NODE: Final = "a process of the node"
+
+NO_USAGE: Final = "no memory usage is known: nothing can be freed and nothing grows"
+NO_USAGE_HINT: Final = (
+    "it comes from the metrics API, or with -f from the PodMetrics in the files;"
+    " --all-at-limit and --grow go without it"
+)
+BUDGETS_NOT_ASKED: Final = (
+    "PodDisruptionBudgets are not asked for: they count where the files of -f have them"
+)
 
 
 def subject(situation: Situation) -> str:
@@ -31,20 +41,41 @@ def subject(situation: Situation) -> str:
     return f"{node}, kubelet {setup.release}: {used}{own}"
 
 
+def question(situation: Situation, scenario: Scenario) -> str:
+    """What is asked, as a sentence says it."""
+    if scenario.free_bytes is not None:
+        return f"free {binary(scenario.free_bytes)}"
+    if scenario.growth:
+        return "; ".join(_growth(situation, one) for one in scenario.growth)
+    if scenario.all_at_limit:
+        return "each container that has a limit grows to it"
+    if scenario.until_oom:
+        return "all containers grow alike, each by the same part of what it uses"
+    return "nothing grows"
+
+
+def simulation_lines(situation: Situation, simulation: Simulation) -> Iterator[str]:
+    """The node, what happens there and what comes of it."""
+    yield subject(situation)
+    for table in (step_lines(simulation), reach_lines(simulation)):
+        for number, line in enumerate(table):
+            if not number:
+                yield ""
+            yield line
+    yield ""
+    yield sentence(simulation)
+
+
 def step_lines(simulation: Simulation) -> Iterator[str]:
     """The table of the steps, nothing without any."""
     if simulation.steps:
-        yield from lines(_rows(simulation), _ALIGNS, _TITLES)
+        yield from lines(step_cells(simulation), STEP_ALIGNS, STEP_TITLES)
 
 
 def reach_lines(simulation: Simulation) -> Iterator[str]:
     """How far each mechanism is, the nearest first."""
     if simulation.reaches:
-        cells = [
-            (one.mechanism, mebibytes(one.more_bytes), _percent(one), _name(one.key), escape(one.container))
-            for one in simulation.reaches
-        ]
-        yield from lines(cells, (_L, _R, _R, _L, _L), _REACH_TITLES)
+        yield from lines(reach_cells(simulation), REACH_ALIGNS, REACH_TITLES)
 
 
 def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
@@ -128,7 +159,8 @@ def simulation_values(situation: Situation, simulation: Simulation) -> dict[str,
     }
 
 
-def _rows(simulation: Simulation) -> Iterator[tuple[str, ...]]:
+def step_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
+    """What the table says of each step."""
     evicts = simulation.scenario.eviction
     first = simulation.first_important
     for number, step in enumerate(simulation.steps, start=1):
@@ -143,6 +175,23 @@ def _rows(simulation: Simulation) -> Iterator[tuple[str, ...]]:
             mebibytes(_amount(step.level, evicts=evicts)),
             "; ".join(_step_notes(step, is_first=number == first)),
         )
+
+
+def reach_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
+    """What the table says of each mechanism that may act first."""
+    for one in simulation.reaches:
+        whom = _name(one.key), escape(one.container)
+        yield one.mechanism.value, mebibytes(one.more_bytes), _percent(one), *whom
+
+
+def _growth(situation: Situation, growth: Growth) -> str:
+    if growth.member is None:
+        who, used = "the node itself", situation.own_bytes
+    else:
+        one = situation.members[growth.member]
+        who = f"{_name(situation.tenants[one.tenant].key)}, container {escape(one.container)},"
+        used = one.used_bytes
+    return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
 
 def _amount(level: Level, *, evicts: bool) -> int:

@@ -30,6 +30,8 @@ class Room(StrEnum):
     PROGRESS = "After a change was sent"
     PATCH = "Patch and manifest"
     UNDO = "What was applied"
+    SIMULATION = "Who dies as memory fills"
+    KILLS = "What was killed"
     APP = "Everywhere"
     TEXT = "In a text"
     SAVE = "While a file is named"
@@ -75,6 +77,14 @@ ACTIONS: Final = (
     Action(Room.MAIN, "compare", ("u",), "what if", "what an upgrade or another setting would change"),
     Action(
         Room.MAIN,
+        "simulate",
+        ("o",),
+        "simulate",
+        "who dies next on the node, and after that, as its memory fills",
+    ),
+    Action(Room.MAIN, "kills", ("K",), "kills", "what was killed, by which mechanism, and how sure that is"),
+    Action(
+        Room.MAIN,
         "filter",
         ("slash",),
         "filter",
@@ -86,7 +96,7 @@ ACTIONS: Final = (
         "go_to",
         ("colon",),
         "go to",
-        "nodes, node NAME, ns, workloads, pods NAMESPACE, ctx and so on",
+        "nodes, node NAME, ns, workloads, pods NAMESPACE, sim, kills, ctx and so on",
         footer=True,
     ),
     Action(Room.MAIN, "list_nodes", ("1",), "cluster", "the nodes with their memory and next victims"),
@@ -230,6 +240,66 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(Room.UNDO, "back", ("escape",), "back", "back to where you were", footer=True, palette=False),
+    Action(Room.SIMULATION, "less", ("left", "h"), "less", "less memory", footer=True, priority=True),
+    Action(Room.SIMULATION, "more", ("right", "l"), "more", "more memory", footer=True, priority=True),
+    Action(
+        Room.SIMULATION, "far_less", ("shift+left", "H"), "far less", "less, in larger steps", priority=True
+    ),
+    Action(
+        Room.SIMULATION, "far_more", ("shift+right", "L"), "far more", "more, in larger steps", priority=True
+    ),
+    Action(Room.SIMULATION, "least", ("home",), "nothing", "no memory", priority=True),
+    Action(Room.SIMULATION, "most", ("end",), "all of it", "as much memory as there is", priority=True),
+    Action(
+        Room.SIMULATION,
+        "mode",
+        ("tab",),
+        "mode",
+        "memory is freed, a pod grows, all grow to their limits, all grow until the first is hit",
+        footer=True,
+        priority=True,
+    ),
+    Action(Room.SIMULATION, "mode_before", ("shift+tab",), "mode before", "the other way", priority=True),
+    Action(Room.SIMULATION, "who", ("f",), "who grows", "choose the pod that grows"),
+    Action(
+        Room.SIMULATION,
+        "eviction",
+        ("E",),
+        "eviction",
+        "the kubelet evicts before the kernel kills, or not",
+        footer=True,
+    ),
+    Action(
+        Room.SIMULATION,
+        "restarts",
+        ("R",),
+        "restarts",
+        "killed containers come back and need their memory again, or not",
+        footer=True,
+    ),
+    Action(
+        Room.SIMULATION,
+        "explain",
+        ("d",),
+        "explain",
+        "why the victim stands there; enter does the same",
+        footer=True,
+    ),
+    Action(Room.SIMULATION, "notes", ("n",), "notes", "what is estimated, missing or assumed"),
+    Action(Room.SIMULATION, "copy", ("c",), "copy", "copy it as text"),
+    Action(Room.SIMULATION, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
+    Action(
+        Room.KILLS,
+        "explain",
+        ("d",),
+        "explain",
+        "why the pod stands where it stands now; enter does the same",
+        footer=True,
+    ),
+    Action(Room.KILLS, "other", ("tab", "shift+tab"), "evidence", "the evidence, or the list", footer=True),
+    Action(Room.KILLS, "copy", ("c",), "copy", "copy all deaths with their evidence", footer=True),
+    Action(Room.KILLS, "notes", ("n",), "notes", "what could not be read"),
+    Action(Room.KILLS, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
     Action(Room.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
     Action(Room.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
     Action(Room.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
@@ -310,10 +380,13 @@ ACTIONS: Final = (
 
 
 TOGETHER: Final = (
-    *((room, Room.TABLE, Room.APP) for room in (Room.MAIN, Room.COLUMNS, Room.UNDO)),
+    *(
+        (room, Room.TABLE, Room.APP)
+        for room in (Room.MAIN, Room.COLUMNS, Room.UNDO, Room.SIMULATION, Room.KILLS)
+    ),
     *(
         (room, Room.TEXT, Room.APP)
-        for room in (Room.EXPLAIN, Room.TREE, Room.LANDING, Room.PROGRESS, Room.PATCH)
+        for room in (Room.EXPLAIN, Room.TREE, Room.LANDING, Room.PROGRESS, Room.PATCH, Room.KILLS)
     ),
     (Room.EXPLAIN, Room.FOLD, Room.TEXT, Room.APP),
 )

@@ -18,13 +18,15 @@ class Goal(Enum):
     LIST = auto()
     CONTEXT = auto()
     UNDO = auto()
+    KILLS = auto()
+    SIMULATION = auto()
     HELP = auto()
     QUIT = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to go; `view` is what a list shows, `name` a context, None to choose among them."""
+    """Where to go; `view` is what a list shows, `name` a context (None: choose) or node (None: the row's)."""
 
     goal: Goal
     view: View | None = None
@@ -48,9 +50,17 @@ _LISTS: Final = {
     "co": Kind.CONTAINERS,
 }
 _CONTEXT: Final = frozenset({"ctx", "context", "contexts"})
-_OTHERS: Final = {"undo": Goal.UNDO, "help": Goal.HELP, "q": Goal.QUIT, "quit": Goal.QUIT}
+_SIMULATION: Final = frozenset({"sim", "simulate"})
+_OTHERS: Final = {
+    "undo": Goal.UNDO,
+    "kills": Goal.KILLS,
+    "help": Goal.HELP,
+    "q": Goal.QUIT,
+    "quit": Goal.QUIT,
+}
 _SHOWN: Final = (
-    "nodes, node NAME, ns NAME, workloads NAMESPACE, pods NAMESPACE, containers NAMESPACE, ctx, undo, help, q"
+    "nodes, node NAME, ns NAME, workloads NAMESPACE, pods NAMESPACE, containers NAMESPACE, sim NODE, kills,"
+    " ctx, undo, help, q"
 )
 
 
@@ -60,6 +70,10 @@ def place_of(text: str, facts: Facts | None) -> Place:
     word, name = word.lower(), name.strip()
     if word in _CONTEXT:
         return Place(Goal.CONTEXT, name=name or None)
+    if word in _SIMULATION:
+        if name and name not in _nodes(facts):
+            raise InputError(f"there is no node {name!r}")
+        return Place(Goal.SIMULATION, name=name or None)
     if word in _OTHERS:
         return Place(_OTHERS[word])
     if word not in _LISTS:
@@ -90,11 +104,14 @@ def _places(facts: Facts | None) -> Iterator[str]:
         "containers",
         "ctx",
         "undo",
+        "kills",
+        "sim",
         "help",
         "quit",
         "pods all",
     )
-    yield from (f"node {name}" for name in _nodes(facts))
+    for word in ("node", "sim"):
+        yield from (f"{word} {name}" for name in _nodes(facts))
     if facts is not None:
         for word in ("pods", "ns", "workloads", "containers"):
             yield from (f"{word} {name}" for name in facts.namespaces if name)

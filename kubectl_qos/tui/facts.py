@@ -14,6 +14,7 @@ import msgspec
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.amounts import parse_time
 from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.present.rows import PodRow, Rows, rows_of
@@ -87,6 +88,12 @@ def newest(facts: Facts, pod: Pod) -> Pod | None:
             if _identity(one) == wanted:
                 return one
     return None
+
+
+def pod_named(facts: Facts, key: PodKey, node: str | None = None) -> Pod | None:
+    """The pod of that namespace and name, on one node where one is named; None if it is not there."""
+    pods = facts.snapshot.pods if node is None else facts.snapshot.by_node().get(node, ())
+    return next((one for one in pods if (one.metadata.namespace, one.metadata.name) == key), None)
 
 
 def facts_of(

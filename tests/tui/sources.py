@@ -15,7 +15,7 @@ from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.edit.surroundings import Surroundings
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
@@ -47,6 +47,10 @@ class ScriptedSource:
         self.told_about: list[Pod] = []
         self.hold_events = threading.Event()
         self.hold_events.set()
+        self.happened: Happenings | QosError = Happenings()
+        self.asked_what_happened: list[str | None] = []
+        self.hold_happenings = threading.Event()
+        self.hold_happenings.set()
         self.around: QosError | Callable[[Pod], Surroundings] = around
         self.looked_around: list[Pod] = []
         self.hold_around = threading.Event()
@@ -86,6 +90,15 @@ class ScriptedSource:
         if isinstance(told, QosError):
             raise told
         return told
+
+    def happenings(self, namespace: str | None) -> Happenings:
+        """What the test says; with `hold_happenings` cleared, not before it is set."""
+        self.asked_what_happened.append(namespace)
+        happened = self.happened
+        assert self.hold_happenings.wait(10)
+        if isinstance(happened, QosError):
+            raise happened
+        return happened
 
     def surroundings(self, pod: Pod) -> Surroundings:
         """What the test says; with `hold_around` cleared, not before it is set."""

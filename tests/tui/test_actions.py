@@ -18,11 +18,13 @@ from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
+from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.landing import LandingScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.palette import Palette
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
+from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.document import TextScroll
@@ -45,6 +47,8 @@ CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
     Room.LANDING: (LandingScreen,),
     Room.PROGRESS: (ProgressScreen,),
     Room.UNDO: (UndoScreen,),
+    Room.SIMULATION: (SimulationScreen,),
+    Room.KILLS: (KillsScreen,),
     Room.CONFIRM: (Confirm, ConfirmWrite),
     Room.ASK: (AskNumber,),
     Room.SAVE: (SaveAs,),

@@ -43,12 +43,16 @@ def test_other_places(facts: Facts) -> None:
     assert place_of("help", facts) == Place(Goal.HELP)
     assert place_of("q", facts) == Place(Goal.QUIT)
     assert place_of("undo", facts) == Place(Goal.UNDO)
+    assert place_of("kills", facts) == Place(Goal.KILLS)
+    assert place_of("sim", facts) == Place(Goal.SIMULATION)
+    assert place_of("simulate worker-2", facts) == Place(Goal.SIMULATION, name="worker-2")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("kills", "there is no place 'kills'"),
+        ("kill", "there is no place 'kill'"),
+        ("sim nope", "there is no node 'nope'"),
         ("node nope", "there is no node 'nope'"),
         ("pods nope", "there are no pods in namespace 'nope'"),
     ],
@@ -70,6 +74,9 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> No
         ("pods s", "pods sandboxed"),
         ("pods sh", "pods shop"),
         ("und", "undo"),
+        ("k", "kills"),
+        ("si", "sim"),
+        ("sim w", "sim worker-2"),
         ("zz", None),
     ],
 )

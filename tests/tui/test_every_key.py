@@ -409,6 +409,28 @@ async def applied(pilot: Run) -> None:
     await until(pilot, lambda: bool(table(pilot).rows))
 
 
+async def simulated(pilot: Run) -> None:
+    """Who dies on the node of the first pod."""
+    await press(pilot, "o")
+    await until(pilot, lambda: asks(pilot) == "free 1Gi")
+
+
+async def killed(pilot: Run) -> None:
+    """The list of deaths."""
+    await press(pilot, "K")
+    await until(pilot, lambda: bool(table(pilot).rows))
+
+
+def told(pilot: Run) -> list[str]:
+    """What is said in passing."""
+    return [one.message for one in pilot.app._notifications]
+
+
+def asks(pilot: Run) -> str:
+    """What is simulated."""
+    return " ".join(str(one.render()) for one in pilot.app.screen.query("#question").results(Static))
+
+
 async def patched(pilot: Run) -> None:
     """The patch of the change, and the manifest behind it."""
     await landing(pilot)
@@ -482,6 +504,9 @@ LAST = len(ALL) - 1
 CONTAINERS_OF_FIRST = View(Kind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
 ON_WORKER_2 = View(node="worker-2")
 THEME_NAMES = [theme.name for theme in THEMES]
+EVICTED = ["[x] eviction", "after 1 eviction"]
+NOTED = ["Notes (esc"]
+READ = "everything could be read, other than kernel logs"
 shown = together(screen, focus)
 
 CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
@@ -652,6 +677,47 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "progress.back": leads(sending, screen, "ProgressScreen", "MainScreen"),
     "undo.open": leads(applied, screen, "UndoScreen", "LandingScreen"),
     "undo.back": leads(applied, screen, "UndoScreen", "MainScreen"),
+    "main.simulate": (opens("SimulationScreen", "node worker-2"),),
+    "main.kills": leads(nothing, screen, "MainScreen", "KillsScreen"),
+    "simulation.less": leads(simulated, asks, "free 1Gi", "free 896Mi"),
+    "simulation.more": leads(simulated, asks, "free 1Gi", "free 1.1Gi"),
+    "simulation.far_less": leads(simulated, asks, "free 1Gi", "free 0 B"),
+    "simulation.far_more": leads(simulated, asks, "free 1Gi", "free 2Gi"),
+    "simulation.least": leads(simulated, asks, "free 1Gi", "free 0 B"),
+    "simulation.most": leads(simulated, asks, "free 1Gi", "free 14.8Gi"),
+    "simulation.mode": (
+        Claim(simulated, said("> free memory", "> pod grows"), ["> free memory"], ["> pod grows"]),
+        Claim(
+            both(simulated, keys("tab", "tab", "tab")),
+            said("> free memory", "> until OOM"),
+            ["> until OOM"],
+            ["> free memory"],
+        ),
+    ),
+    "simulation.mode_before": leads(
+        simulated, said("> free memory", "> until OOM"), ["> free memory"], ["> until OOM"]
+    ),
+    "simulation.who": leads(simulated, shown, ("SimulationScreen", "VictimTable"), ("Finder", "Input")),
+    "simulation.eviction": leads(simulated, said("[x] eviction", "after 1 eviction"), [], EVICTED),
+    "simulation.restarts": leads(simulated, said("[x] restarts"), [], ["[x] restarts"]),
+    "simulation.explain": leads(
+        simulated, together(screen, subject), ("SimulationScreen", "node worker-2"), ("ExplainScreen", API)
+    ),
+    "simulation.notes": leads(
+        simulated, together(screen, said("Notes (esc")), ("SimulationScreen", []), ("TextScreen", NOTED)
+    ),
+    "simulation.copy": leads(simulated, begins("node worker-2, kubelet 1.36: its pods use"), False, True),
+    "simulation.back": leads(simulated, screen, "SimulationScreen", "MainScreen"),
+    "kills.explain": leads(
+        killed, together(screen, subject), ("KillsScreen", ""), ("ExplainScreen", SECOND_POD)
+    ),
+    "kills.other": (
+        Claim(killed, focus, "LineTable", "TextScroll"),
+        Claim(both(killed, keys("tab")), focus, "TextScroll", "LineTable"),
+    ),
+    "kills.copy": leads(killed, begins("pod batch/crunch-x2k9f, container c on worker-2"), False, True),
+    "kills.notes": leads(killed, told, [], [READ]),
+    "kills.back": leads(killed, screen, "KillsScreen", "MainScreen"),
     "ask.leave": leads(
         keys("e", "ctrl+n"), together(screen, fields), ("AskNumber", STORED), ("EditScreen", STORED)
     ),
@@ -926,6 +992,8 @@ REBOUND: Final = (
     "landing.copy",
     "progress.back",
     "undo.back",
+    "simulation.restarts",
+    "kills.copy",
     "ask.leave",
     "patch.other",
     "app.theme",

@@ -19,7 +19,7 @@ from kubectl_qos.edit.progress import Progress, Stage
 from kubectl_qos.edit.request import Request
 from kubectl_qos.edit.undo import Conflict
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.objects import ObjectMeta, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.resource_quota import ResourceQuota, ResourceQuotaStatus
@@ -799,3 +799,71 @@ def test_explain_of_a_pod_that_is_gone(snap_compare: Compare) -> None:
         await until(pilot, lambda: told(pilot) and "gone since" in screen_text(pilot))
 
     assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=steps)
+
+
+SIMULATED: Final = {
+    "free": ("o", *["shift+right"] * 3),
+    "important": ("o", "end", "G"),
+    "grow": ("j", "o", "tab", "shift+right"),
+    "until-oom": ("o", "shift+tab", "E"),
+}
+
+
+def worked_out(*pressed: str, until_gone: str) -> Steps:
+    """The keys, each after what the one before has begun in a thread."""
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await settled(pilot)
+        for key in pressed:
+            await press(pilot, key)
+            await until(pilot, lambda: until_gone not in words(pilot))
+
+    return steps
+
+
+@BOTH
+@pytest.mark.parametrize("pressed", SIMULATED.values(), ids=list(SIMULATED))
+def test_simulation(snap_compare: Compare, pressed: tuple[str, ...], size: Size) -> None:
+    steps = worked_out(*pressed, until_gone="Working it out")
+    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+
+
+def test_simulation_without_usage(snap_compare: Compare) -> None:
+    app = QosApp(ScriptedSource(replace(demo(), usage={})), Scope())
+    steps = worked_out("o", until_gone="Working it out")
+    assert snap_compare(app, terminal_size=(80, 24), run_before=steps)
+
+
+@BOTH
+def test_kills(snap_compare: Compare, size: Size) -> None:
+    steps = worked_out("K", until_gone="Reading …")
+    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+
+
+@BOTH
+def test_kills_of_none(snap_compare: Compare, size: Size) -> None:
+    steps = worked_out("2", "G", "enter", "K", until_gone="Reading …")
+    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+
+
+def test_kills_while_they_are_read(snap_compare: Compare) -> None:
+    source = ScriptedSource(demo())
+    source.hold_happenings.clear()
+    app = QosApp(source, Scope())
+    assert snap_compare(app, terminal_size=(80, 24), run_before=keys("K"))
+    source.hold_happenings.set()
+
+
+def test_kills_without_the_right_to_see_events(snap_compare: Compare) -> None:
+    source = ScriptedSource(demo())
+    missing = Missing("the list of events", forbidden("events"), "grant list on events in all namespaces")
+    source.happened = Happenings(of_nodes=False, missing=missing)
+    steps = worked_out("K", until_gone="Reading …")
+    assert snap_compare(QosApp(source, Scope()), terminal_size=(80, 24), run_before=steps)
+
+
+def test_kills_that_could_not_be_read(snap_compare: Compare) -> None:
+    source = ScriptedSource(demo())
+    source.happened = ServerUnreachable("cannot reach https://10.0.0.1:6443: refused", hint="is it up?")
+    steps = worked_out("K", until_gone="Reading …")
+    assert snap_compare(QosApp(source, Scope()), terminal_size=(80, 24), run_before=steps)

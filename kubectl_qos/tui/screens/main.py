@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -33,6 +33,7 @@ from kubectl_qos.tui.lists.table import ListTable
 from kubectl_qos.tui.live import defect
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.columns import ColumnsScreen
+from kubectl_qos.tui.screens.details import kills_screen, simulation_screen
 from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.trends import Trends
 from kubectl_qos.tui.view import EVERYTHING, Kind, View, count, crumbs, empty_sentence
@@ -418,6 +419,28 @@ class MainScreen(QosScreen):
         """What another release or setting would change for it."""
         self._with_pod(Detail.COMPARE)
 
+    def action_simulate(self) -> None:
+        """Who dies as memory fills, on the node of the line."""
+        self._simulate(None)
+
+    def _simulate(self, node: str | None) -> None:
+        facts, row = self.qos.facts, self.table.row
+        node = node or self.view.node or (self.listing.node_of(row) if row is not None else "")
+        pod = None
+        if facts is not None and row is not None and self.view.kind in _BESIDE_SIDE:
+            pod = self.listing.pod_of(row, facts)
+        self._survey(partial(simulation_screen, facts, node, pod))
+
+    def action_kills(self) -> None:
+        """What was killed there."""
+        self._survey(partial(kills_screen, self.qos.facts, self.view))
+
+    def _survey(self, screen: Callable[[], QosScreen]) -> None:
+        try:
+            self.qos.push_screen(screen())
+        except InputError as error:
+            self.qos.tell(str(error), wrong=True)
+
     def _with_pod(self, detail: Detail) -> None:
         facts, row = self.qos.facts, self._pod_row()
         if facts is not None and row is not None:
@@ -487,6 +510,10 @@ class MainScreen(QosScreen):
             self.qos.action_help()
         elif place.goal is Goal.UNDO:
             self.qos.action_undo()
+        elif place.goal is Goal.KILLS:
+            self.action_kills()
+        elif place.goal is Goal.SIMULATION:
+            self._simulate(place.name)
         elif place.goal is Goal.CONTEXT:
             self.qos.go_to_context(place.name)
         elif place.view is not None:

@@ -1,0 +1,447 @@
+"""Who dies as memory fills: what is asked, what comes of it, and how it follows keys, mouse and facts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.present.simulation import sentence
+from kubectl_qos.present.simulation_rows import REACH_COLUMNS, STEP_COLUMNS, reach_rows, victim_rows
+from kubectl_qos.qos.scenario import Scenario
+from kubectl_qos.qos.simulation import simulate
+from kubectl_qos.qos.situation import Situation, situation_of
+from kubectl_qos.tui import situations
+from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.asking import Mode, first_wish, step_bytes
+from kubectl_qos.tui.screens.explain import ExplainScreen
+from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.simulation import SimulationScreen
+from kubectl_qos.tui.widgets.choices import Choices
+from kubectl_qos.tui.widgets.document import Document
+from kubectl_qos.tui.widgets.line_table import HEADER
+from kubectl_qos.tui.widgets.slider import Slider
+from tests.tui.sources import (
+    ScriptedSource,
+    demo,
+    press,
+    renamed,
+    screen_text,
+    settled,
+    type_text,
+    until,
+    with_usage,
+    without,
+    words,
+)
+
+Run = Pilot[Any]
+GI = 1 << 30
+API = "shop/api-7d9c5b6f8-x2mzq"
+CRUNCH = "batch/crunch-x2k9f"
+
+
+@asynccontextmanager
+async def running(
+    *pressed: str, source: Any = None, size: tuple[int, int] = (120, 40), ready: bool = True
+) -> AsyncIterator[Run]:
+    """The screen, opened by these keys."""
+    async with QosApp(source or DemoSource(), Scope()).run_test(size=size) as pilot:
+        await settled(pilot)
+        await press(pilot, *(pressed or ("o",)))
+        if ready:
+            await until(pilot, lambda: screen(pilot)._situation is not None)
+        yield pilot
+
+
+def screen(pilot: Run) -> SimulationScreen:
+    found = pilot.app.screen
+    assert isinstance(found, SimulationScreen)
+    return found
+
+
+def asked(pilot: Run) -> str:
+    return str(screen(pilot).query_one("#question", Static).render())
+
+
+def outcome(pilot: Run) -> str:
+    return str(screen(pilot).query_one("#outcome", Static).render())
+
+
+def victims(pilot: Run) -> list[str]:
+    return ["/".join(row.key) for row in screen(pilot).table.rows]
+
+
+def worker_2(snapshot: Snapshot | None = None) -> Situation:
+    snapshot = snapshot or demo()
+    setup = snapshot.setup("worker-2")
+    pods = [default_pod(pod, setup.release) for pod in snapshot.by_node()["worker-2"]]
+    return situation_of(pods, setup, snapshot.usage)
+
+
+def killed(**asked_for: Any) -> list[str]:
+    simulation = simulate(worker_2(), Scenario(**asked_for))
+    return ["/".join(step.key) for step in simulation.steps]
+
+
+async def told(pilot: Run, text: str) -> None:
+    await until(pilot, lambda: any(text in one.message for one in pilot.app._notifications))
+
+
+def whole_notes(pilot: Run) -> str:
+    document = pilot.app.screen.query_one(Document)
+    return " ".join(line.text.strip() for line in document.text_lines(60))
+
+
+async def test_the_next_victim_is_first_and_all_are_those_of_the_command() -> None:
+    async with running() as pilot:
+        await press(pilot, *["shift+right"] * 3)
+        assert asked(pilot) == "free 4Gi"
+        assert victims(pilot) == killed(free_bytes=4 * GI)
+        assert outcome(pilot) == "after 3 kills 5.3Gi are free; no important pod is hit"
+        row = screen(pilot).table.rows[0]
+        assert "/".join(row.key) == API
+        assert screen(pilot).table._token(row, "victim") == "victim"
+        assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in words(pilot)
+        assert "page cache is not counted" in words(pilot)
+
+
+async def test_the_first_important_one_is_marked() -> None:
+    async with running() as pilot:
+        await press(pilot, "end", "G")
+        table = screen(pilot).table
+        marked = [row for row in table.rows if table._token(row, "victim") == "warning"]
+        assert [row.key[1] for row in marked] == ["cni-agent-bx9td"]
+        assert "! first important: priority system-node-critical" in words(pilot)
+
+
+async def test_the_modes_ask_what_the_command_asks() -> None:
+    async with running("j", "o") as pilot:
+        await press(pilot, "tab")
+        assert asked(pilot) == f"{CRUNCH}, container c, grows by 1Gi to 2.2Gi"
+        await press(pilot, "tab")
+        assert asked(pilot) == "each container that has a limit grows to it"
+        assert victims(pilot) == killed(all_at_limit=True)
+        assert not screen(pilot).query_one(Slider).display
+        await press(pilot, "tab")
+        assert asked(pilot) == "all containers grow alike, each by the same part of what it uses"
+        now = simulate(worker_2(), Scenario(until_oom=True))
+        assert outcome(pilot) == sentence(now)
+        assert [row.cells["BY"] for row in screen(pilot).table.rows] == [
+            one.mechanism.value for one in now.reaches
+        ]
+        await press(pilot, "E")
+        assert "eviction" in [row.cells["BY"] for row in screen(pilot).table.rows]
+        await press(pilot, "tab")
+        assert asked(pilot) == "free 1Gi"
+        assert victims(pilot) == killed(free_bytes=GI, eviction=True)
+        await press(pilot, "E", "R")
+        assert victims(pilot) == killed(free_bytes=GI, restarts=True)
+
+
+async def test_each_mode_has_a_slider_of_its_own_that_stays_within_its_ends() -> None:
+    async with running() as pilot:
+        await press(pilot, "home", "left", "shift+left")
+        assert asked(pilot) == "free 0 B"
+        assert not victims(pilot)
+        assert outcome(pilot).startswith("nothing is killed: ")
+        await press(pilot, "tab", "end", "right", "l", "L")
+        assert asked(pilot).startswith(f"{API}, container c, grows by 16Gi")
+        await press(pilot, "h")
+        assert "grows by 15.9Gi" in asked(pilot)
+        await press(pilot, "shift+tab")
+        assert asked(pilot) == "free 0 B"
+        await press(pilot, "end")
+        assert len(victims(pilot)) == len(worker_2().members)
+        assert "cannot be freed" not in outcome(pilot)
+        await press(pilot, "left", "left")
+        assert asked(pilot) == "free 14.6Gi"
+
+
+async def test_another_pod_can_be_chosen_to_grow() -> None:
+    async with running() as pilot:
+        await press(pilot, "f")
+        await type_text(pilot, "search")
+        await press(pilot, "enter")
+        assert asked(pilot).startswith("shop/search-0, container c, grows by 1Gi to 3.8Gi")
+        await press(pilot, "f", "escape")
+        assert "search-0" in asked(pilot)
+
+
+async def test_the_mouse_slides_chooses_and_opens() -> None:
+    async with running() as pilot:
+        slider = screen(pilot).query_one(Slider)
+        await pilot.mouse_down(slider, offset=(60, 0))
+        await pilot.pause()
+        half = screen(pilot)._wish
+        assert half is not None
+        assert 6 * GI < half.free_bytes < 9 * GI
+        assert half.free_bytes % step_bytes(worker_2()) == 0
+        await pilot.hover(slider, offset=(118, 0))
+        await pilot.pause()
+        assert asked(pilot) == "free 14.8Gi"
+        await pilot.mouse_up(slider, offset=(118, 0))
+        await pilot.hover(slider, offset=(30, 0))
+        await pilot.pause()
+        assert asked(pilot) == "free 14.8Gi"
+        await pilot.click(slider, offset=(1, 0))
+        await pilot.pause()
+        assert asked(pilot) == "free 0 B"
+        await pilot.click(Choices, offset=place_of(pilot, "at limits"))
+        await pilot.pause()
+        assert asked(pilot) == "each container that has a limit grows to it"
+        for name in ("eviction", "restarts"):
+            await pilot.click(Choices, offset=place_of(pilot, name))
+            await pilot.pause()
+            assert f"[x] {name}" in words(pilot)
+        await pilot.click(screen(pilot).table, offset=(9, 1 + HEADER), times=2)
+        await until(pilot, lambda: isinstance(pilot.app.screen, ExplainScreen))
+
+
+def place_of(pilot: Run, name: str) -> tuple[int, int]:
+    line = next(one for one in screen_text(pilot).splitlines() if name in one)
+    return line.index(name), 0
+
+
+async def test_leaving_with_the_slider_in_hand_lets_the_mouse_go() -> None:
+    async with running() as pilot:
+        await pilot.mouse_down(screen(pilot).query_one(Slider), offset=(60, 0))
+        await press(pilot, "escape")
+        assert pilot.app.mouse_captured is None
+
+
+async def test_a_victim_is_explained_and_back_leads_here() -> None:
+    async with running() as pilot:
+        await press(pilot, "shift+right", "down", "enter")
+        assert isinstance(pilot.app.screen, ExplainScreen)
+        assert f"pod {CRUNCH}" in words(pilot)
+        await press(pilot, "escape")
+        assert asked(pilot) == "free 2Gi"
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+
+async def test_the_list_of_nodes_simulates_its_node_and_a_place_any() -> None:
+    async with running("1", "j", "o") as pilot:
+        assert "node worker-1" in words(pilot)
+        await press(pilot, "escape", "colon")
+        await type_text(pilot, "sim worker-3")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "node worker-3" in words(pilot))
+        await press(pilot, "escape", "2", "colon")
+        await type_text(pilot, "sim")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "node worker-2" in words(pilot))
+
+
+async def test_a_node_named_beside_a_pod_of_another_one_has_its_own_victim_grow() -> None:
+    async with running("colon", *"sim", "space", *"worker", "minus", "3", "enter", "tab") as pilot:
+        await until(pilot, lambda: "grows" in asked(pilot))
+        assert not asked(pilot).startswith(API)
+
+
+async def test_new_facts_are_followed_and_the_slider_stays() -> None:
+    more = with_usage(demo(), "crunch-", 3 * GI)
+    source = ScriptedSource(demo(), more, without(more, "crunch-"))
+    async with running(source=source) as pilot:
+        await press(pilot, "shift+right", "down")
+        assert victims(pilot)[:2] == [API, CRUNCH]
+        await press(pilot, "r")
+        await until(pilot, lambda: victims(pilot)[:1] == [CRUNCH])
+        assert asked(pilot) == "free 2Gi"
+        assert "/".join(screen(pilot).table.row.key) == CRUNCH  # type: ignore[union-attr]
+        await press(pilot, "r")
+        await until(pilot, lambda: CRUNCH not in victims(pilot))
+        assert asked(pilot) == "free 2Gi"
+
+
+async def test_who_grows_stays_the_same_and_says_so_when_it_is_gone() -> None:
+    source = ScriptedSource(demo(), with_usage(demo(), "api-", 20), without(demo(), "api-7d9c5b6f8-x2mzq"))
+    async with running("o", source=source) as pilot:
+        await press(pilot, "tab", "r")
+        await until(pilot, lambda: "grows by 1Gi to 1Gi" in asked(pilot))
+        assert asked(pilot).startswith(API)
+        await press(pilot, "r")
+        await until(pilot, lambda: "c of pod api-7d9c5b6f8-x2mzq has no processes" in outcome(pilot))
+        assert not victims(pilot)
+        await press(pilot, "tab")
+        assert victims(pilot)
+
+
+async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
+    def only_others(snapshot: Snapshot) -> Snapshot:
+        nodes = {name: node for name, node in snapshot.nodes.items() if name != "worker-2"}
+        pods = tuple(pod for pod in snapshot.pods if pod.node_name != "worker-2")
+        return replace(snapshot, nodes=nodes, pods=pods)
+
+    source = ScriptedSource(demo(), only_others(demo()), demo())
+    async with running(source=source) as pilot:
+        before = victims(pilot)
+        await press(pilot, "r")
+        await until(pilot, lambda: ", gone since 12:00:00 UTC; as it was last" in words(pilot))
+        assert victims(pilot) == before
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SimulationScreen)
+        await press(pilot, "r")
+        await until(pilot, lambda: "gone since" not in words(pilot))
+
+
+async def test_without_usage_it_says_what_can_be_asked_all_the_same() -> None:
+    async with running(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
+        assert outcome(pilot).startswith("! no memory usage is known: nothing can be freed and nothing grows")
+        assert "--all-at-limit and --grow go without it" in words(pilot)
+        assert not screen(pilot).query_one(Slider).display
+        await press(pilot, "tab", "tab")
+        assert asked(pilot) == "each container that has a limit grows to it"
+
+
+async def test_without_the_capacity_of_the_node_it_says_so() -> None:
+    nodes = {
+        name: msgspec.structs.replace(
+            node, status=msgspec.structs.replace(node.status, capacity={}, allocatable={})
+        )
+        for name, node in demo().nodes.items()
+    }
+    source = ScriptedSource(replace(demo(), nodes=nodes), demo())
+    async with running(source=source, ready=False) as pilot:
+        await until(pilot, lambda: "! the memory capacity of worker-1 is unknown" in words(pilot))
+        keys = ("left", "right", "home", "end", "tab", "E", "R", "f", "d", "n", "c", "G", "enter")
+        await press(pilot, *keys)
+        assert isinstance(pilot.app.screen, SimulationScreen)
+        await press(pilot, "r")
+        await until(pilot, lambda: asked(pilot) == "free 1Gi")
+
+
+async def test_what_could_not_be_read_is_a_note() -> None:
+    missing = Missing("the list of pods of other namespaces", "it is [forbidden]\x1b", "ask for it")
+    source = ScriptedSource(replace(demo(), missing=(missing,)))
+    async with running(source=source, size=(80, 24)) as pilot:
+        assert "the list of pods of other namespaces is missing" in words(pilot)
+        await press(pilot, "n")
+        assert "it is [forbidden]\\x1b (ask for it)" in whole_notes(pilot)
+        assert "PodDisruptionBudgets are not asked for" in whole_notes(pilot)
+
+
+async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = threading.Event()
+    made = situation_of
+
+    def slowly(*arguments: Any) -> Situation:
+        assert hold.wait(10)
+        return made(*arguments)
+
+    monkeypatch.setattr(situations, "situation_of", slowly)
+    async with running(ready=False) as pilot:
+        assert "Working it out …" in words(pilot)
+        await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
+        assert isinstance(pilot.app.screen, SimulationScreen)
+        await press(pilot, "escape")
+        hold.set()
+        await pilot.pause(0.1)
+        assert isinstance(pilot.app.screen, MainScreen)
+        await press(pilot, "o")
+        await until(pilot, lambda: asked(pilot) == "free 1Gi")
+
+
+async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Situation:
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setattr(situations, "situation_of", broken)
+    async with running(ready=False) as pilot:
+        await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
+
+
+async def test_before_the_first_answer_there_is_no_node() -> None:
+    source = ScriptedSource(demo())
+    source.hold.clear()
+    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
+        for key, sentence_ in (("o", "before the cluster has answered"), ("K", "before the cluster")):
+            await press(pilot, key)
+            await told(pilot, sentence_)
+            assert isinstance(pilot.app.screen, MainScreen)
+        source.hold.set()
+
+
+async def test_a_cluster_without_nodes_opens_nothing() -> None:
+    async with QosApp(ScriptedSource(Snapshot()), Scope()).run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "o")
+        await told(pilot, "there is no node whose memory could fill")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+
+async def test_names_are_only_text() -> None:
+    nasty = renamed(demo(), "api-7d9c5b6f8-x2mzq", "[b]x\x1b[31m")
+    source = ScriptedSource(with_usage(nasty, "[b]x", 5 * GI))
+    async with running(source=source) as pilot:
+        await press(pilot, "tab")
+        assert "shop/[b]x\\x1b[31m, container c, grows" in words(pilot)
+        await press(pilot, "shift+tab")
+        assert "shop/[b]x\\x1b[31m" in words(pilot)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (300, 20)])
+async def test_nothing_that_matters_is_cut(size: tuple[int, int]) -> None:
+    async with running(size=size) as pilot:
+        text = screen_text(pilot)
+        assert "free 1Gi" in text
+        assert "VICTIM" in text
+        assert "[ ] eviction" in text
+        assert "[ ] restarts" in text
+
+
+async def test_more_lines_have_room_for_all_notes() -> None:
+    async with running(size=(120, 24)) as pilot:
+        assert "(n: 4 notes)" in words(pilot)
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause()
+        assert "(n: 4 notes)" not in words(pilot)
+        assert "--restarts counts what lasts" in words(pilot)
+
+
+async def test_copy_has_all_of_it() -> None:
+    async with running() as pilot:
+        await press(pilot, "shift+right", "c")
+        lines = pilot.app.clipboard.splitlines()
+        assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
+        assert lines[3].split()[2:4] == [API, "c"]
+        assert lines[-1].startswith("killed containers that restart")
+
+
+def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
+    simulation = simulate(worker_2(), Scenario(free_bytes=4 * GI))
+    rows = victim_rows(simulation)
+    assert [row.cells["VICTIM"] for row in rows] == ["/".join(step.key) for step in simulation.steps]
+    freed = next(column for column in STEP_COLUMNS if column.key == "freed")
+    assert [row.cells["FREED"] for row in sorted(rows, key=freed.sort_key)] == ["1930Mi", "1240Mi", "1105Mi"]
+    step = STEP_COLUMNS[0]
+    assert sorted(rows, key=step.sort_key) == rows
+    reaches = reach_rows(simulate(worker_2(), Scenario(until_oom=True)))
+    growth = next(column for column in REACH_COLUMNS if column.key == "growth")
+    assert min(reaches, key=growth.sort_key).cells["GROWTH"] == "108%"
+    assert [row.is_next for row in reaches] == [True, *[False] * (len(reaches) - 1)]
+
+
+def test_the_slider_never_ends_below_where_it_stands() -> None:
+    situation = worker_2()
+    wish = first_wish(situation, None).moved(40 * GI)
+    assert wish.mode is Mode.FREE
+    assert wish.top(situation) == 40 * GI
+    assert wish.turned(2).moved(5) == wish.turned(2)
+    assert wish.moved(-5).free_bytes == 0
+    assert wish.turned(1).moved(-5).more_bytes == 0
+
+
+def test_the_moment_of_the_demo_is_the_one_that_the_tests_name() -> None:
+    assert f"{DEMO_TIME:%H:%M:%S}" == "12:00:00"
