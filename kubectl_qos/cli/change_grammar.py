@@ -96,6 +96,17 @@ def fill_set(parser: argparse.ArgumentParser) -> None:
         help="the least memory requests, in Mi, with which it is the N-th of its node to be killed, or a"
         " later one; 1 is the next victim",
     )
+    _printed(parser)
+    landing = _landing(parser)
+    landing.add_argument(
+        "--by",
+        choices=("in-place", "template"),
+        metavar="in-place|template",
+        help="how it lands: a pod is changed in place if not said, a workload through its template",
+    )
+
+
+def _printed(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("what is printed")
     result.add_argument(
         "-o",
@@ -114,13 +125,6 @@ def fill_set(parser: argparse.ArgumentParser) -> None:
         "--write",
         action="store_true",
         help="change the file of -f that holds the object: only its values, comments and layout stay",
-    )
-    landing = _landing(parser)
-    landing.add_argument(
-        "--by",
-        choices=("in-place", "template"),
-        metavar="in-place|template",
-        help="how it lands: a pod is changed in place if not said, a workload through its template",
     )
 
 

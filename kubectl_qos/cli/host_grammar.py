@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
+SUMMARY: Final = "on a node: its processes in the order in which the kernel kills them"
 DESCRIPTION: Final = (
     "All processes of the node that this runs on, those of pods and the others, in the order in which the"
     " kernel kills them when the node runs out of memory. No cluster is asked unless --names is given."
@@ -19,18 +20,10 @@ examples:
 """
 
 
-def add_host(commands: argparse._SubParsersAction[Any], shared: argparse.ArgumentParser) -> None:
-    """The command and its flags."""
-    host = commands.add_parser(
-        "host",
-        help="on a node: its processes in the order in which the kernel kills them",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
+def fill_host(host: argparse.ArgumentParser) -> None:
+    """The flags of `host`."""
+    host.epilog = EXAMPLES
+    host.formatter_class = argparse.RawDescriptionHelpFormatter
     host.add_argument(
         "--all", dest="everything", action="store_true", help="those too that are never killed (adj -1000)"
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any, Final
+from typing import Final
 
-_DESCRIPTION: Final = (
+SUMMARY: Final = "what was killed, by which mechanism, and why it was chosen"
+DESCRIPTION: Final = (
     "Every death of a container that memory may explain, the newest first: by which mechanism, how sure that"
     " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
     " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
@@ -33,20 +34,10 @@ _DURATION: Final = re.compile(r"(?:\d{1,9}[dhms])+", re.ASCII)
 _PART: Final = re.compile(r"(\d+)([dhms])", re.ASCII)
 
 
-def add_kills(
-    commands: argparse._SubParsersAction[Any], shared: argparse.ArgumentParser
-) -> argparse.ArgumentParser:
-    """The command with its flags."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "kills",
-        help="what was killed, by which mechanism, and why it was chosen",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
+def fill_kills(parser: argparse.ArgumentParser) -> None:
+    """The flags of `kills`."""
+    parser.epilog = _EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "target",
         nargs="*",
@@ -77,7 +68,6 @@ def add_kills(
         help="output format; wide has more columns, and the evidence of each death below",
     )
     parser.add_argument("--no-headers", action="store_true", help="no header line")
-    return parser
 
 
 def _seconds(text: str) -> int:

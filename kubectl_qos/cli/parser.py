@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from kubectl_qos.cli import host_grammar, kills_grammar, simulate_grammar, verify_grammar
 from kubectl_qos.cli.change_grammar import (
     SET_DESCRIPTION,
     UNDO_DESCRIPTION,
@@ -16,12 +17,6 @@ from kubectl_qos.cli.change_grammar import (
     fill_set,
     fill_undo,
 )
-from kubectl_qos.cli.host_grammar import add_host
-from kubectl_qos.cli.kills_grammar import add_kills
-from kubectl_qos.cli.simulate_grammar import add_simulate
-from kubectl_qos.cli.verify_grammar import DESCRIPTION as VERIFY_DESCRIPTION
-from kubectl_qos.cli.verify_grammar import SUMMARY as VERIFY_SUMMARY
-from kubectl_qos.cli.verify_grammar import fill_verify
 from kubectl_qos.errors import UsageError
 
 OUTPUTS = ("wide", "json", "yaml", "csv", "name")
@@ -122,10 +117,8 @@ def build() -> argparse.ArgumentParser:
     _add_compare(commands, shared)
     _add_edit(commands, shared)
     _add_changes(commands, shared)
-    fill_verify(_command(commands, shared, "verify", VERIFY_SUMMARY, VERIFY_DESCRIPTION))
-    add_simulate(commands, shared)
-    add_host(commands, shared)
-    add_kills(commands, shared)
+    for name, grammar, fill in _OF_THEIR_OWN:
+        fill(_command(commands, shared, name, grammar.SUMMARY, grammar.DESCRIPTION))
     _add_can_i(commands, shared)
     _add_web(commands, shared)
     completion = _command(
@@ -141,6 +134,15 @@ def build() -> argparse.ArgumentParser:
     )
     version.add_argument("--client", action="store_true", help="ignored: no server is asked")
     return parser
+
+
+_OF_THEIR_OWN: Final = (
+    ("kills", kills_grammar, kills_grammar.fill_kills),
+    ("simulate", simulate_grammar, simulate_grammar.fill_simulate),
+    ("verify", verify_grammar, verify_grammar.fill_verify),
+    ("host", host_grammar, host_grammar.fill_host),
+)
+"""Commands whose grammar has a module to itself."""
 
 
 def _command(

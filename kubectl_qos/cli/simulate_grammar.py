@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
 THE_SAME_FILES: Final = ""
 """What --what-if says where the files are those of -f."""
+SUMMARY: Final = "who dies, in which order, as a node's memory fills"
+DESCRIPTION: Final = (
+    "Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what that frees, and"
+    " when an important pod is among them. Nothing is changed anywhere."
+)
 _EXAMPLES: Final = """\
 examples:
   kubectl qos simulate node/worker-2 --free 4Gi          kill after kill until so much is free
@@ -21,19 +26,8 @@ examples:
 """
 
 
-def add_simulate(
-    commands: argparse._SubParsersAction[Any], shared: argparse.ArgumentParser
-) -> argparse.ArgumentParser:
-    """The command with its flags."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "simulate",
-        help="who dies, in which order, as a node's memory fills",
-        description="Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what"
-        " that frees, and when an important pod is among them. Nothing is changed anywhere.",
-        parents=[shared],
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
+def fill_simulate(parser: argparse.ArgumentParser) -> None:
+    """The flags of `simulate`."""
     parser.epilog = _EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("target", nargs="*", metavar="node/NAME", default=[], help="the node")
@@ -63,7 +57,6 @@ def add_simulate(
         " those of -f, and the node is that of the cluster or --demo",
     )
     parser.add_argument("-o", "--output", choices=("json", "yaml"), metavar="json|yaml", help="output format")
-    return parser
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:

@@ -173,3 +173,9 @@ def test_a_pod_made_anew_is_scheduled_anew() -> None:
     assert "nodeName" not in manifest_of(raw, convert(raw, Pod), [])["spec"]
     del raw["metadata"]["uid"]  # type: ignore[attr-defined]
     assert manifest_of(raw, convert(raw, Pod), [])["spec"]["nodeName"] == "n1", "somebody wrote it"
+
+
+def test_removing_what_the_whole_pod_does_not_have_leaves_it_as_it_is() -> None:
+    """Empty spec.resources are not the same as none: up to 1.36 they decide the class."""
+    pod = pod_from_yaml("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n")
+    assert apply(pod, [Edit(POD_LEVEL, Side.LIMITS, "memory", None)]) == pod

@@ -124,6 +124,13 @@ async def confirmed(pilot: Run) -> None:
 # -- the ways and their requests ------------------------------------------------------------------
 
 
+def slow_to_rehearse() -> ScriptedSource:
+    """A server that answers a dry run only once it is let go."""
+    source = ScriptedSource(demo())
+    source.scripted.hold_rehearsal.clear()
+    return source
+
+
 async def test_the_ways_and_the_exact_request_are_shown() -> None:
     async with landing() as pilot:
         text = words(pilot)
@@ -241,8 +248,7 @@ async def test_what_a_server_says_is_only_text() -> None:
 
 
 async def test_an_answer_to_another_way_is_dropped() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_rehearsal.clear()
+    source = slow_to_rehearse()
     async with landing(source) as pilot:
         await press(pilot, "a")
         assert "dry run: asking scripted …, then comes the question" in words(pilot)
@@ -254,8 +260,7 @@ async def test_an_answer_to_another_way_is_dropped() -> None:
 
 
 async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_rehearsal.clear()
+    source = slow_to_rehearse()
     async with landing(source) as pilot:
         await press(pilot, "d", "d", "a", "a")
         source.scripted.hold_rehearsal.set()
@@ -264,8 +269,7 @@ async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once(
 
 
 async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_rehearsal.clear()
+    source = slow_to_rehearse()
     async with landing(source) as pilot:
         await press(pilot, "a", "escape")
         source.scripted.hold_rehearsal.set()
@@ -277,8 +281,7 @@ async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing
 
 
 async def test_the_question_does_not_come_over_another_screen() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_rehearsal.clear()
+    source = slow_to_rehearse()
     async with landing(source) as pilot:
         await press(pilot, "a", "m")
         source.scripted.hold_rehearsal.set()
