@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.simulate_grammar import THE_SAME_FILES
+from kubectl_qos.cli.grammar.simulate import THE_SAME_FILES
 from kubectl_qos.cli.sources import Asked, asked
 from kubectl_qos.cli.targets import node_name, parse_targets, reference
 from kubectl_qos.edit.replacement import replaced

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_qos.cli.parser import RISKS as OF_THE_COMMAND_LINE
+from kubectl_qos.cli.grammar.top import RISKS as OF_THE_COMMAND_LINE
 from kubectl_qos.qos.flags import RISKS, Flag
 from kubectl_qos.qos.risk import WORDS, Risk, risk
 

@@ -12,7 +12,7 @@ DESCRIPTION: Final = (
     " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
     " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
 )
-_EXAMPLES: Final = """\
+EXAMPLES: Final = """\
 examples:
   kubectl qos kills -A --since 1h                    what was killed in the last hour
   kubectl qos kills pod/web-0 -n shop                the evidence, and what would make it certain
@@ -34,10 +34,8 @@ _DURATION: Final = re.compile(r"(?:\d{1,9}[dhms])+", re.ASCII)
 _PART: Final = re.compile(r"(\d+)([dhms])", re.ASCII)
 
 
-def fill_kills(parser: argparse.ArgumentParser) -> None:
+def fill(parser: argparse.ArgumentParser) -> None:
     """The flags of `kills`."""
-    parser.epilog = _EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "target",
         nargs="*",

@@ -20,28 +20,26 @@ examples:
 """
 
 
-def fill_host(host: argparse.ArgumentParser) -> None:
+def fill(parser: argparse.ArgumentParser) -> None:
     """The flags of `host`."""
-    host.epilog = EXAMPLES
-    host.formatter_class = argparse.RawDescriptionHelpFormatter
-    host.add_argument(
+    parser.add_argument(
         "--all", dest="everything", action="store_true", help="those too that are never killed (adj -1000)"
     )
-    host.add_argument(
+    parser.add_argument(
         "--names",
         action="store_true",
         help="the names of pods and containers, from a cluster (with --node only of that node) or from the"
         " files of -f",
     )
-    host.add_argument("--proc-root", metavar="DIR", help="where the node's /proc is, as /host/proc")
-    host.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is")
-    host.add_argument("--from-dump", metavar="FILE|-", help="what -o json has written, instead of a node")
-    host.add_argument(
+    parser.add_argument("--proc-root", metavar="DIR", help="where the node's /proc is, as /host/proc")
+    parser.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is")
+    parser.add_argument("--from-dump", metavar="FILE|-", help="what -o json has written, instead of a node")
+    parser.add_argument(
         "-o",
         "--output",
         choices=("wide", "json", "csv"),
         metavar="wide|json|csv",
         help="output format; json is all that was read, for --from-dump",
     )
-    host.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
-    host.add_argument("--no-headers", action="store_true", help="no header line")
+    parser.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
+    parser.add_argument("--no-headers", action="store_true", help="no header line")

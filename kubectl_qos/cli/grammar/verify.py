@@ -30,10 +30,8 @@ examples:
 """
 
 
-def fill_verify(parser: argparse.ArgumentParser) -> None:
+def fill(parser: argparse.ArgumentParser) -> None:
     """The flags of `verify`."""
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "target", nargs="+", metavar="TYPE/NAME", help="pod/web-0, or node/worker-1 for every pod on it"
     )

@@ -12,7 +12,7 @@ DESCRIPTION: Final = (
     "Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what that frees, and"
     " when an important pod is among them. Nothing is changed anywhere."
 )
-_EXAMPLES: Final = """\
+EXAMPLES: Final = """\
 examples:
   kubectl qos simulate node/worker-2 --free 4Gi          kill after kill until so much is free
   kubectl qos simulate node/worker-2 --grow pod/api-0=3Gi -n shop   what its growth meets first, and who dies
@@ -26,10 +26,8 @@ examples:
 """
 
 
-def fill_simulate(parser: argparse.ArgumentParser) -> None:
+def fill(parser: argparse.ArgumentParser) -> None:
     """The flags of `simulate`."""
-    parser.epilog = _EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("target", nargs="*", metavar="node/NAME", default=[], help="the node")
     _add_what(parser)
     parser.add_argument(
