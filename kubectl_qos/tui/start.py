@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.folders import config_file, state_file
@@ -65,6 +68,7 @@ def start(
     """
     _refuse_what_cannot_be_painted_on(os.environ)
     _take_keys_from_the_terminal()
+    _size_the_terminal()
     path = state_file()
     state = load_state(path)
     encoding = getattr(sys.__stderr__, "encoding", None)  # where Textual paints
@@ -81,6 +85,7 @@ def start(
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
     with _left_on_signals(app):
+        _hang_up_with_the_terminal()
         refused = app.run(mouse=settings.mouse)
     if not app.is_web:
         save_state(path, app.state)
@@ -99,6 +104,23 @@ def _take_keys_from_the_terminal() -> None:
         raise QosError(
             "the terminal UI needs a terminal for its keys", hint="kubectl qos top prints the ranking"
         ) from None
+
+
+def _size_the_terminal() -> None:
+    """Give a terminal without a size, as a serial line is, the usual one; a later resize counts.
+
+    Of such a terminal Textual and rich assume different sizes, and it would be painted without end.
+    """
+    if sys.platform == "win32" or not os.isatty(0):
+        return
+    import termios
+
+    if 0 in termios.tcgetwinsize(0):
+        termios.tcsetwinsize(0, _USUAL_SIZE)
+
+
+_USUAL_SIZE: Final = (24, 80)
+"""Rows and columns."""
 
 
 def _refuse_what_cannot_be_painted_on(environment: Mapping[str, str]) -> None:
@@ -132,3 +154,20 @@ def _left_on_signals(app: QosApp) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _hang_up_with_the_terminal() -> None:
+    """Take a terminal that goes away as SIGHUP, which only the session that it controls is sent.
+
+    Whoever else paints on it would read its end of file again and again.
+    """
+    if not hasattr(select, "poll") or not os.isatty(0):
+        return
+    terminal = select.poll()
+    terminal.register(0, 0)
+
+    def wait() -> None:
+        if any(event & select.POLLHUP for _, event in terminal.poll()):
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    threading.Thread(target=wait, name="hang-up", daemon=True).start()

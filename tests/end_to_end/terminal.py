@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import select
@@ -30,6 +31,7 @@ class Terminal:
         signal.signal(signal.SIGINT, inherited)
         os.close(inner)
         self.said = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
 
     def until(self, text: str) -> str:
         """Everything so far, once this was said."""
@@ -56,6 +58,7 @@ class Terminal:
             self.process.kill()
             raise TimeoutError(f"nothing more was said after: {self.said}")
         try:
-            return os.read(self._end, 1 << 16).decode()
+            piece = os.read(self._end, 1 << 16)
         except OSError:  # the other end is closed
             return ""
+        return self._decode(piece) or (self._read() if piece else "")

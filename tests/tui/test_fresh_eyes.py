@@ -9,14 +9,12 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from fcntl import ioctl
 from pathlib import Path
-from struct import pack
-from termios import TIOCSWINSZ
 from typing import Any
 
 import pytest
@@ -59,9 +57,9 @@ LONG = "x" * 253
 class Terminal:
     """The program in a terminal of its own: what it paints, and what becomes of it."""
 
-    def __init__(self, state: Path, **environment: str) -> None:
+    def __init__(self, state: Path, *, size: tuple[int, int] = (24, 80), **environment: str) -> None:
         ours, its = pty.openpty()
-        ioctl(its, TIOCSWINSZ, pack("HHHH", 24, 80, 0, 0))
+        termios.tcsetwinsize(its, size)
         self.ours = ours
         self.painted = b""
         self.process = subprocess.Popen(
@@ -120,8 +118,8 @@ class Terminal:
 def terminals(tmp_path: Path) -> Iterator[Any]:
     opened: list[Terminal] = []
 
-    def open_one(**environment: str) -> Terminal:
-        opened.append(Terminal(tmp_path / "state", **environment))
+    def open_one(**given: Any) -> Terminal:
+        opened.append(Terminal(tmp_path / "state", **given))
         return opened[-1]
 
     yield open_one
@@ -150,6 +148,19 @@ def test_when_its_terminal_is_closed_it_ends_and_keeps_what_q_keeps(terminals: A
     terminal.process.send_signal(signal.SIGHUP)  # which shells send; here it leads its own session
     assert terminal.process.wait(30) == 128 + signal.SIGHUP
     assert (tmp_path / "state" / "state.json").exists()
+
+
+def test_when_its_terminal_goes_away_without_a_word_it_ends_too(terminals: Any) -> None:
+    terminal = terminals()
+    terminal.until_painted("api-7d9c5b6f8-x2mzq")
+    os.close(terminal.ours)
+    assert terminal.process.wait(30) == 128 + signal.SIGHUP
+
+
+def test_a_terminal_without_a_size_gets_the_usual_one(terminals: Any) -> None:
+    terminal = terminals(size=(0, 0))
+    terminal.until_painted("api-7d9c5b6f8-x2mzq")
+    assert termios.tcgetwinsize(terminal.ours) == (24, 80)
 
 
 def test_ctrl_z_suspends_and_back_in_front_everything_is_painted_again(terminals: Any) -> None:

@@ -11,10 +11,19 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kubectl_qos.cluster.access.go_types import decoded
 from kubectl_qos.errors import QosError
+
+ROOTS: Final = (
+    Path("/etc/ssl/certs/ca-certificates.crt"),  # Debian, Gentoo, Arch
+    Path("/etc/pki/tls/certs/ca-bundle.crt"),  # Fedora, RHEL
+    Path("/etc/ssl/ca-bundle.pem"),  # SUSE
+    Path("/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"),  # CentOS
+    Path("/etc/ssl/cert.pem"),  # Alpine, macOS
+)
+"""Where systems have the CAs that they trust, as Go knows them. Source: crypto/x509/root_linux.go."""
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -50,7 +59,7 @@ def tls_context(cluster: Mapping[str, Any], pair: KeyPair | None) -> ssl.SSLCont
 
 def _trusting(ca: bytes | None) -> ssl.SSLContext:
     if not ca:
-        return ssl.create_default_context()
+        return _trusting_the_system()
     trouble = "unable to load root certificates:"
     if b"-----BEGIN" not in ca:
         raise QosError(f"{trouble} unable to parse bytes as PEM block")
@@ -59,6 +68,17 @@ def _trusting(ca: bytes | None) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=b"\n".join(_CERTIFICATE.findall(ca)).decode("ascii"))
     except (ssl.SSLError, ValueError):
         raise QosError(f"{trouble} no valid certificate authority data seen") from None
+
+
+def _trusting_the_system() -> ssl.SSLContext:
+    """Whom this machine trusts. A Python that was built elsewhere looks where that machine had its CAs."""
+    context = ssl.create_default_context()
+    where = ssl.get_default_verify_paths()
+    if where.cafile is None and where.capath is None:
+        bundle = next((path for path in ROOTS if path.is_file()), None)
+        if bundle is not None:
+            context.load_verify_locations(bundle)
+    return context
 
 
 def pem_of(entry: Mapping[str, Any], name: str) -> bytes | None:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access import connection
+from kubectl_qos.cluster.access import connection, tls
 from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.errors import QosError, ServerUnreachable
@@ -90,6 +91,20 @@ def test_a_certificate_of_another_ca_is_refused(
         " unknown authority"
     )
     assert server.requests == []
+
+
+def test_without_a_ca_the_ones_of_this_machine_count_wherever_it_has_them(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the binary finds them on a system that has them elsewhere than the one where it was built."""
+    server = serve(ObjectServer(pods=ONE_POD))
+    bundle = tmp_path / "ca-bundle.crt"
+    bundle.write_bytes(server.authority.certificate)
+    nowhere = SimpleNamespace(cafile=None, capath=None)
+    monkeypatch.setattr(tls, "ROOTS", (tmp_path / "no-such-file", bundle))
+    assert "unknown authority" in failure(Api(connect_to(server, cluster={})).pods)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
+    assert len(Api(connect_to(server, cluster={})).pods()) == 1
 
 
 def test_a_certificate_for_another_host_is_refused(serve: Serve, connect_to: ConnectTo) -> None:
