@@ -2,9 +2,9 @@
 
     python benchmarks/startup.py [--times 15]
 
-Yardstick: `python -c pass` with the same interpreter. Ours: `version`, `--help`, `completion`, and
-`explain -f` of one small manifest as YAML and as JSON, each from start to exit as a person runs it. All take
-turns, so that noise hits them alike; what is printed is the median, the difference and the ratio.
+Yardstick: `python -c pass` with the same interpreter. Ours: `version --client`, `--help`, `completion`, what
+TAB asks, and `explain -f` of one small manifest as YAML and as JSON, each from start to exit as a person
+runs it. All take turns, so that noise hits them alike; printed are the median, the difference and the ratio.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from benchmarks.measure import Run, interleaved
 
 YARDSTICK = "python -c pass"
 MOST_SECONDS_OVER = {
-    "version": 0.060,
+    "version --client": 0.060,
     "--help": 0.060,
     "completion bash": 0.060,
+    "__complete top --": 0.060,
     "explain -f pod.yaml": 0.150,
     "explain -f pod.json": 0.150,
 }

@@ -10,20 +10,24 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command line; without a command, of the terminal UI."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["__complete"]:
+        from kubectl_qos.cli.complete.script import answer
+
+        return answer(words[1:])
     from kubectl_qos.cli.run import guarded, run
 
     def act() -> int:
         from kubectl_qos.cli.parser import parse
+        from kubectl_qos.cli.verbosity import told
 
-        options = parse(_separated_verbosity(words))
-        if options.command not in {None, "edit"} or getattr(options, "version", False):
-            return run(options)
+        options = parse(words)
         if options.command is None and not sys.stdout.isatty():
             options.command = "top"
-            return run(options)
-        return _open_ui(options)
+        opens_ui = options.command in {None, "edit"} and not getattr(options, "version", False)
+        with told(options, on_screen=opens_ui):
+            return _open_ui(options) if opens_ui else run(options)
 
-    return guarded(act, verbosity=9 if {"-v=9", "-v9", "--v=9"} & set(words) else 0)
+    return guarded(act)
 
 
 def _open_ui(options: argparse.Namespace) -> int:
@@ -65,11 +69,6 @@ def _open_ui(options: argparse.Namespace) -> int:
         readonly=getattr(options, "readonly", False),
         contexts=Contexts(partial(contexts_of, options), partial(in_context, options)),
     )
-
-
-def _separated_verbosity(words: Sequence[str]) -> list[str]:
-    """Kubectl writes `-v=9`; argparse would take the sign as part of the number."""
-    return [f"-v{word[3:]}" if word.startswith("-v=") else word for word in words]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from kubectl_qos.present.structured import to_json, to_yaml
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tiers; exit code 1 without the first of them."""
+    """Print the tiers; exit code 1 without the first of them. Raises UsageError for flags of files."""
     if getattr(options, "demo", False) or getattr(options, "filename", None):
         raise UsageError("can-i asks a cluster, and neither --demo nor -f has one to ask")
     from kubectl_qos.cluster.rights import ask

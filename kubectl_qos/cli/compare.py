@@ -30,7 +30,7 @@ from kubectl_qos.present.structured import to_json, to_yaml
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what changes; exit code 1 if a document was wanting."""
+    """Print what changes; exit code 1 if a document was wanting. Raises QosError."""
     release = getattr(options, "to", None)
     settings = [Setting.parse(text) for text in getattr(options, "settings", [])]
     if release is None and not settings:

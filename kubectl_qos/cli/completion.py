@@ -1,60 +1,26 @@
-"""`kubectl qos completion SHELL`: a script that completes commands and flags, made from the grammar."""
+"""`kubectl qos completion SHELL`: the scripts by which kubectl and shells ask for candidates (complete/)."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+import sys
+from pathlib import Path
+from typing import Final
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.parser import build
+from kubectl_qos.cli.grammar.completion import EXAMPLES
 
-_BASH = """\
-# bash completion of kubectl-qos; load it with: source <(kubectl-qos completion bash)
-_kubectl_qos() {
-    local word words command="" current="${COMP_WORDS[COMP_CWORD]}"
-    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in
-@commands@) command="$word"; break ;;
-        esac
-    done
-    case "$command" in
-@cases@
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
-}
-complete -o default -F _kubectl_qos kubectl-qos
-"""
-_ZSH = """\
-# zsh completion of kubectl-qos; load it with: source <(kubectl-qos completion zsh)
-autoload -Uz bashcompinit && bashcompinit
-"""
+FOLDER: Final = Path(__file__).with_name("complete") / "shells"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the script of the shell."""
-    script = bash_script(words_of(build()))
-    streams.out_text(script if options.shell == "bash" else _ZSH + script)
+    """Print the script for a shell; without one, how scripts are installed."""
+    shell = getattr(options, "shell", None)
+    streams.out_text(EXAMPLES if shell is None else script(shell))
     return 0
 
 
-def words_of(parser: argparse.ArgumentParser) -> Mapping[str, list[str]]:
-    """The words that may follow each command; under the empty name those that stand before any."""
-    found = {"": sorted(_flags(parser))}
-    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to ask
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - likewise
-            for name, command in action.choices.items():
-                found[name] = sorted(_flags(command))
-            found[""] = [*action.choices, *found[""]]
-    return found
-
-
-def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    for action in parser._actions:  # noqa: SLF001 - likewise
-        yield from (flag for flag in action.option_strings if flag.startswith("--"))
-
-
-def bash_script(words: Mapping[str, list[str]]) -> str:
-    """The script for these words."""
-    commands = "|".join(name for name in words if name)
-    cases = "\n".join(f'        "{name}") words="{" ".join(found)}" ;;' for name, found in words.items())
-    return _BASH.replace("@commands@", f"            {commands}").replace("@cases@", cases)
+def script(shell: str, *, windows: bool = sys.platform == "win32") -> str:
+    """The script for a shell; kubectl starts another one on Windows."""
+    name = "kubectl.cmd" if shell == "kubectl" and windows else shell
+    return (FOLDER / name).read_text(encoding="utf-8")

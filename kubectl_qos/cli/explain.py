@@ -15,7 +15,7 @@ from kubectl_qos.present.structured import to_json, to_yaml
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one explanation per pod; exit code 1 if a document was wanting."""
+    """Print one explanation per pod; exit code 1 if a document was wanting. Raises QosError."""
     targets = parse_targets(getattr(options, "target", []))
     files = getattr(options, "filename", None)
     if not targets and not files:
@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def explanations(wanted: Asked, targets: Sequence[Target]) -> list[Explanation]:
-    """Each target explained, ranked among the pods of its node; without targets, every pod."""
+    """Each target explained, ranked among the pods of its node; without targets, every pod.
+
+    Raises InputError where there is none.
+    """
     scope = wanted.scope
     if targets:
         scope = replace(scope, names=frozenset(target.name for target in targets))

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Final
 
 from kubectl_qos.cli.grammar import (
+    bug_report,
     can_i,
     compare,
     completion,
@@ -46,6 +47,7 @@ COMMANDS: Final[dict[str, ModuleType]] = {
     "web": web,
     "completion": completion,
     "version": version,
+    "bug-report": bug_report,
 }
 """The commands in the order of --help, each with the module of its grammar."""
 

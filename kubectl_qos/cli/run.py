@@ -6,10 +6,17 @@ import argparse
 import gc
 from collections.abc import Callable
 from importlib import import_module
+from typing import Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import streams
-from kubectl_qos.errors import EXIT_ERROR, EXIT_INTERRUPTED, QosError
+from kubectl_qos.errors import EXIT_INTERRUPTED, QosError
+
+EXIT_DEFECT: Final = 2
+"""As of a Go program that panics; 1 is how some commands say that they found something."""
+DEFECT_HINT: Final = (
+    "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
+)
 
 _COMMANDS = {
     "top": "kubectl_qos.cli.top",
@@ -25,12 +32,14 @@ _COMMANDS = {
     "host": "kubectl_qos.cli.host",
     "completion": "kubectl_qos.cli.completion",
     "web": "kubectl_qos.cli.web",
+    "version": "kubectl_qos.cli.version",
+    "bug-report": "kubectl_qos.cli.bug_report",
 }
 
 
 def run(options: argparse.Namespace) -> int:
     """The exit code of a parsed command."""
-    if getattr(options, "version", False) or options.command == "version":
+    if getattr(options, "version", False):
         streams.out([f"kubectl-qos {__version__}"])
         return 0
     command: Callable[[argparse.Namespace], int] = import_module(_COMMANDS[options.command]).run
@@ -42,22 +51,18 @@ def run(options: argparse.Namespace) -> int:
         gc.enable()
 
 
-def guarded(action: Callable[[], int], *, verbosity: int = 0) -> int:
-    """Run an action; an error becomes its sentence and exit code. Tracebacks only with -v=9."""
+def guarded(action: Callable[[], int]) -> int:
+    """Run an action; an error becomes its sentence and exit code."""
     streams.prepare()
     try:
         return action()
     except QosError as error:
-        if verbosity >= 9:
-            raise
         streams.error(error)
         return error.exit_code
     except KeyboardInterrupt:
         streams.end_progress()
         return EXIT_INTERRUPTED
-    except Exception as error:
-        if verbosity >= 9:
-            raise
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with us
         streams.note(f"error: unexpected {type(error).__name__}: {error}")
-        streams.note("hint: this is a defect of kubectl-qos; run again with -v=9 and report the traceback")
-        return EXIT_ERROR
+        streams.note(f"hint: {DEFECT_HINT}")
+        return EXIT_DEFECT

@@ -58,7 +58,7 @@ class _Grow(NamedTuple):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what happens; exit code 1 if a document was wanting."""
+    """Print what happens; exit code 1 if a document was wanting. Raises QosError."""
     name = _node(options)
     wish = _wish(options)
     changes, problems = _changes(options)

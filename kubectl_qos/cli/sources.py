@@ -58,7 +58,7 @@ def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
 
 
 def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] = ()) -> Scope:
-    """Which pods the flags mean, with the source's own namespace where none is given."""
+    """Which pods the flags mean, with the source's own namespace where none is given. Raises UsageError."""
     selector = getattr(options, "selector", None) or ""
     wanted = frozenset(names)
     if wanted and selector:
@@ -81,7 +81,7 @@ def connected(options: argparse.Namespace) -> Connection:
     """The connection that the flags name; nothing is sent yet. Raises QosError."""
     from kubectl_qos.cluster.access.connection import connect
 
-    return connect(_connection_options(options))
+    return connect(connection_options(options))
 
 
 def contexts_of(options: argparse.Namespace) -> tuple[str, ...]:
@@ -92,12 +92,12 @@ def contexts_of(options: argparse.Namespace) -> tuple[str, ...]:
     """
     if getattr(options, "demo", False) or getattr(options, "filename", None):
         return ()
-    given = _connection_options(options)
+    given = connection_options(options)
     if given.server or given.cluster or given.user or given.token:
         return ()
-    from kubectl_qos.cluster.access.kubeconfig import contexts
+    from kubectl_qos.cluster.access.kubeconfig import entry_names
 
-    return contexts(given)
+    return entry_names(given, "contexts")
 
 
 def in_context(options: argparse.Namespace, name: str) -> Source:
@@ -105,7 +105,8 @@ def in_context(options: argparse.Namespace, name: str) -> Source:
     return _live(argparse.Namespace(**{**vars(options), "context": name, "namespace": None}), _known(options))
 
 
-def _connection_options(options: argparse.Namespace) -> ConnectionOptions:
+def connection_options(options: argparse.Namespace) -> ConnectionOptions:
+    """What the flags say of the connection."""
     from kubectl_qos.cluster.access.options import ConnectionOptions
 
     names = [field.name for field in fields(ConnectionOptions)]

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from io import TextIOWrapper
 from itertools import cycle
 from typing import Final
@@ -125,8 +126,9 @@ def progress() -> Progress:
 
 def end_progress() -> None:
     """Clear the line, if there is one."""
-    while _progress:
-        _progress.pop().end()
+    with suppress(IndexError):  # several threads may end it at once
+        while True:
+            _progress.pop().end()
 
 
 def _write(texts: Iterable[str]) -> None:

@@ -29,7 +29,7 @@ class _Found:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the trees; exit code 1 if a document was wanting."""
+    """Print the trees; exit code 1 if a document was wanting. Raises QosError."""
     words = getattr(options, "target", [])
     files, output = getattr(options, "files", False), getattr(options, "output", None)
     if files and output:

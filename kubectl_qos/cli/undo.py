@@ -38,7 +38,7 @@ _TITLES: Final = ("ID", "AGE", "CONTEXT", "OBJECT", "CHANGE", "STATE")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the journal, or take one of its changes back."""
+    """Print the journal, or take one of its changes back. Raises QosError."""
     if getattr(options, "demo", False) or getattr(options, "filename", None):
         raise UsageError("undo is about clusters, and neither --demo nor -f is one")
     from kubectl_qos.config.journal import JournalFile, journal_file

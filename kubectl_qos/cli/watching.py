@@ -32,7 +32,10 @@ _CLEARED: Final = "\x1b[H\x1b[J"
 
 
 def watch(tabled: Tabled, wanted: Asked, options: argparse.Namespace) -> int:
-    """Show the table until it is interrupted, or until nobody reads it any more."""
+    """Show the table until it is interrupted, or until nobody reads it any more.
+
+    Raises UsageError for a source that does not change.
+    """
     if not wanted.source.is_live:
         raise UsageError(f"-w needs a cluster: {wanted.source.title} does not change")
     feed = wanted.source.follow(tabled.scope(wanted))

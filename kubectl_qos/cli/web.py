@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.parser import spelled
 from kubectl_qos.cli.sources import asked
+from kubectl_qos.config.folders import state_folder
 from kubectl_qos.errors import QosError, UsageError
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until ctrl-c; the URL goes to stdout."""
+    """Serve until ctrl-c; the URL goes to stdout. Raises QosError."""
     allow_writes = getattr(options, "allow_writes", False)
     if allow_writes and options.readonly:
         raise UsageError("--readonly and --allow-writes cannot be used together")
@@ -26,6 +27,8 @@ def run(options: argparse.Namespace) -> int:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
     # What is wrong with the flags is said here, and a credential plugin may ask the person who starts it.
     streams.notes(asked(argparse.Namespace(**{**vars(options), "command": None})).problems)
+    if getattr(options, "verbosity", 0):
+        streams.note(f"each page logs to a file of its own in {state_folder() or 'no folder: there is none'}")
     from kubectl_qos.web.server import Site, serve
 
     gc.enable()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.connection import Connection, unreachable
 from kubectl_qos.cluster.refusals import MOST_RETRIES, refusal, retry_after
 from kubectl_qos.errors import ApiError, QosError, QuantityError, ServerUnreachable
@@ -82,6 +83,7 @@ class Answers:
                 wait = error.retry_after
                 if wait is None or (deadline is not None and time.monotonic() + wait >= deadline):
                     raise
+                log.say(log.REQUESTS, f"{path} is asked for again in {wait:.0f} s: {error}")
                 time.sleep(wait)
         return self.at_once(path, query)
 

@@ -153,7 +153,7 @@ def _end_of_first(content: memoryview) -> int | None:
         trailing = _TRAILING.search(str(error))
         # The byte that is named is the one after the first that is too many.
         return int(trailing[1]) - 1 if trailing is not None else None
-    except UnicodeError:
+    except (UnicodeError, RecursionError):
         return None
     return None
 

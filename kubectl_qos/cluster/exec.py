@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kubectl_qos.cluster.access import websocket
+from kubectl_qos.cluster.access import log, websocket
 from kubectl_qos.cluster.access.connection import Connection, unreachable
 from kubectl_qos.cluster.access.websocket import WebSocket
 from kubectl_qos.cluster.refusals import refusal
@@ -134,6 +134,8 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
     why: list[str] = []
     for command, understood in ((SHELL, _sections), (CAT, _lines)):
         ran = _run(connection, namespace, pod, container, command)
+        said = f"{len(ran.out)} characters on stdout, {len(ran.err)} on stderr, {ran.trouble or 'success'}"
+        log.say(log.REQUESTS, f"{command[0]} in {namespace}/{pod} {container}: {said}")
         found = understood(ran)
         if found:
             return found

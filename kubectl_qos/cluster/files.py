@@ -107,7 +107,10 @@ class FileSource:
         return Happenings(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def surroundings(self, pod: Pod) -> Surroundings:
-        """The object as it is written, and what the same files say of its owners and its namespace."""
+        """The object as it is written, and what the same files say of its owners and its namespace.
+
+        Raises InputError where it is no longer there.
+        """
         from kubectl_qos.cluster.nearby import nearby
 
         objects = [raw for name, content in self.contents() for raw in plain_objects(content, name)]

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.configz import kubelet_of
@@ -41,6 +42,7 @@ class KubeletConfigurations:
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
         """Ask the kubelets of these nodes that were not asked before, unless there are too many."""
         if len(nodes) > MOST_NODES:
+            log.say(log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MOST_NODES}")
             return
         for name, node in nodes.items():
             if name not in self._asked and not self._forbidden:
@@ -52,5 +54,8 @@ class KubeletConfigurations:
             self._found[name] = kubelet_of(self._api.configz(name), release)
         except ApiError as error:
             self._forbidden = error.status == HTTPStatus.FORBIDDEN
-        except (QosError, msgspec.ValidationError, ValueError):
-            return
+            log.say(log.DECISIONS, f"configz of {name} is not known: {error}")
+        except (QosError, msgspec.ValidationError, ValueError) as error:
+            log.say(log.DECISIONS, f"configz of {name} is not known: {error}")
+        else:
+            log.say(log.DECISIONS, f"configz of {name} is read")

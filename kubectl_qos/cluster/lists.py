@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.answers import UNDECODABLE, Answers, decoded, unreadable
 from kubectl_qos.cluster.prefetch import ahead
 from kubectl_qos.errors import ApiError, QosError
@@ -69,11 +70,14 @@ class Lister(Generic[T]):
         asked = {name: value for name, value in query.items() if value}
         if not consistent:
             asked["resourceVersion"] = "0"
+        chosen = "".join(f", {name} {value}" for name, value in query.items() if value)
+        log.say(log.DECISIONS, f"list {path}{'' if consistent else ' as the watch cache has it'}{chosen}")
         try:
             return self.pages(answers, path, {**asked, "limit": str(page_size)}, progress)
         except ApiError as error:
             if error.status != HTTPStatus.GONE:
                 raise
+        log.say(log.DECISIONS, f"list {path} again in one piece: it took longer than its revision is kept")
         return self.pages(answers, path, asked, progress)
 
     def pages(

@@ -11,6 +11,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.connection import Connection
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.cluster.events import events_of, happenings_in
@@ -129,7 +130,7 @@ class LiveSource:
         )
 
     def workload(self, kind: str, namespace: str, name: str) -> Pod:
-        """The pod that a workload would make."""
+        """The pod that a workload would make. Raises InputError for a kind that makes none, and ApiError."""
         if kind not in WORKLOADS:
             raise InputError(f"{kind} has no pod template")
         return pod_of_workload(kind, self._api.plain(path_of(kind, namespace, name), f"{kind} {name}"))
@@ -238,6 +239,7 @@ class LiveSource:
         """The configurations that can be read soon: that of a node in trouble may never come."""
         configurations = self._configurations
         if configurations is None:
+            log.say(log.DECISIONS, "configz is not read: a ranking does not depend on it")
             return {}
         Later(lambda: configurations.read(nodes)).wait(CONFIGURATION_SECONDS)
         return configurations.found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.connection import REVIEWS, Connection, unreachable
 from kubectl_qos.cluster.answers import unreadable
 from kubectl_qos.cluster.prefetch import side_by_side
@@ -97,6 +98,7 @@ def _reviewed(connection: Connection, attributes: _Attributes) -> Verdict:
         seconds = retry_after(response.status, response.headers)
         if seconds is None:
             break
+        log.say(log.REQUESTS, f"the review is asked for again in {seconds:.0f} s")
         time.sleep(seconds)
         response, said = _posted(connection, body)
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:

@@ -76,7 +76,7 @@ class Store:
         self._refused: ApiError | None = None
 
     def wait(self, version: int, timeout: float | None = None) -> int:
-        """Wait until there is something newer than a version; the version that there is."""
+        """The version that there is, once it is newer than the given one or after `timeout` seconds."""
         end = time.monotonic() + timeout if timeout is not None else math.inf
         with self._changed:
             # In pieces: a signal that comes just before a wait begins does not end it.

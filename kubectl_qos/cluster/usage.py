@@ -12,6 +12,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.api import Api
 from kubectl_qos.cluster.prefetch import side_by_side
 from kubectl_qos.errors import ApiError, QosError
@@ -55,6 +56,13 @@ def read_usage(api: Api, choice: UsageChoice, namespace: str | None, nodes: Coll
         namespace: what is asked about where all namespaces are forbidden.
         nodes: whose kubelets are asked for a summary.
     """
+    usage = _read(api, choice, namespace, nodes)
+    why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
+    log.say(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
+    return usage
+
+
+def _read(api: Api, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
     if choice is UsageChoice.NONE:
         return NO_USAGE
     if choice is UsageChoice.SUMMARY:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.answers import UNDECODABLE, Answers, decoded, unreadable
 from kubectl_qos.cluster.lists import Lister, named
 from kubectl_qos.cluster.refusals import refusal
@@ -343,6 +344,7 @@ class Watch(Generic[T]):
         wanted = getattr(error, "retry_after", None)
         if wanted is not None:
             seconds = max(wanted, seconds)
+        log.say(log.REQUESTS, f"{self._question.path} is asked for again in {seconds:.1f} s: {error}")
         self._sink.out_of_step(error, seconds)
         self._wake.wait(seconds)
 

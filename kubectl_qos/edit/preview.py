@@ -34,7 +34,10 @@ class Landing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Whether the node could hold the changed pod: what is free without it, and what it requests."""
+    """Whether the node could hold the changed pod: what is free without it, and what it requests.
+
+    In bytes or millicores.
+    """
 
     resource: str
     free: int
@@ -42,7 +45,7 @@ class Room:
 
     @property
     def fits(self) -> bool:
-        """Whether the request is within what is free; in bytes or millicores."""
+        """Whether the request is within what is free."""
         return self.needed <= self.free
 
 

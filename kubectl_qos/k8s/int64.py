@@ -1,6 +1,7 @@
 """Go's integer arithmetic where it differs from Python's: wrapping, truncation, float conversion.
 
 Kubernetes computes in int64; a predictor that is to agree to the last bit has to overflow as it does.
+Source: the Go specification, go.dev/ref/spec (Arithmetic operators, Conversions).
 """
 
 from __future__ import annotations

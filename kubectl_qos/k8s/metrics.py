@@ -1,4 +1,7 @@
-"""Samples of the metrics API (metrics.k8s.io), as far as we read them, and the usage that they tell of."""
+"""Samples of the metrics API (metrics.k8s.io), as far as we read them, and the usage that they tell of.
+
+Source: k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Only fields that some prediction, column or edit uses are named here; everything else is skipped while
 decoding, so that a pod of 6 KB of JSON is held in about 1 KB. Resource lists and label sets repeat across
-pods of one workload and are shared.
+pods of one workload and are shared. Source: k8s.io/api/core/v1/types.go.
 
 Not here: what an absent field means (defaulting.py) and arithmetic over resources (resources.py).
 """

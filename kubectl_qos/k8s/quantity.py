@@ -107,7 +107,8 @@ class Quantity:
     def from_json(value: object) -> Quantity:
         """The quantity of a decoded JSON or YAML scalar, as `Quantity.UnmarshalJSON` reads it.
 
-        Space around the text is allowed there (and only there); a bare number is read by its digits.
+        Space around the text is allowed there (and only there); a bare number is read by its digits. Raises
+        QuantityError.
         """
         if isinstance(value, str):
             return _parse(value.strip(_GO_SPACE))

@@ -77,7 +77,7 @@ class NodeRow:
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
     def used(self, qos: QosClass) -> int | None:
-        """What the pods of a class use."""
+        """What the pods of a class use, in bytes."""
         return None if self.memory.used is None else self.memory.used[qos]
 
     @property

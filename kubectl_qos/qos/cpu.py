@@ -81,7 +81,7 @@ def quota_to_milli(quota_us: int, period_us: int) -> int:
 def systemd_quota(quota_us: int, period_us: int) -> int:
     """The quota after systemd's CPUQuota, which knows whole percents (`addCPUQuota`, v0.0.2 and later).
 
-    133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
+    In microseconds; 133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
     """
     if quota_us <= 0:
         return quota_us

@@ -95,7 +95,7 @@ class Filling:
         return Level(self._most - self._base - grown, self._at.capacity_bytes - self._working_base - grown)
 
     def used(self, member: int) -> int:
-        """What a container uses now by the kernel's count."""
+        """What a container uses now by the kernel's count, in bytes."""
         return self._used[member] + int(self._rate[member] * self.now)
 
     def usages(self, members: Iterable[int]) -> list[int]:
@@ -104,11 +104,11 @@ class Filling:
         return [used[one] + int(rate[one] * now) for one in members]
 
     def working_set(self, member: int) -> int:
-        """What it uses now by the kubelet's."""
+        """What it uses now by the kubelet's, in bytes."""
         return self._at.members[member].working_set_bytes + int(self._rate[member] * self.now)
 
     def pod_working_set(self, tenant: int) -> int:
-        """What a pod uses now by the kubelet's count."""
+        """What a pod uses now by the kubelet's count, in bytes."""
         return self._pod_working_base[tenant] + int(self._pod_rate[tenant] * self.now)
 
     def is_present(self, tenant: int) -> bool:

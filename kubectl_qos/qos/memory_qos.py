@@ -28,7 +28,7 @@ def is_enforced(setup: NodeSetup) -> bool:
 def container_files(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
     """What MemoryQoS asks for a container; empty unless `is_enforced`.
 
-    `request` and `limit` are the container's own, 0 where absent.
+    `request` and `limit` are the container's own, in bytes, 0 where absent.
     """
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
@@ -72,7 +72,7 @@ def memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
 
 
 def pod_files(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """The pod cgroup's protection, from its total memory request including overhead."""
+    """The pod cgroup's protection, from its total memory request in bytes, including overhead."""
     if request <= 0:
         return {}
     if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):

@@ -25,7 +25,7 @@ MEMORY_SWAP_MAX: Final = "memory.swap.max"
 class Swap(NamedTuple):
     """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total.
 
-    None and 0 are not set; "max" and -1 unlimited.
+    In bytes; None and 0 are not set, "max" and -1 unlimited.
     """
 
     swap_max: str | None = None
@@ -39,7 +39,7 @@ def container_swap(
     memory_limit: int,
     setup: NodeSetup,
 ) -> Swap:
-    """The swap settings of one container; `memory_limit` is what the container is limited to, 0 if not."""
+    """The swap settings of one container; `memory_limit` is the container's, in bytes, 0 if it has none."""
     node, release = setup.node, setup.release
     if not release.has(Change.SWAP_BY_UNIFIED):
         if not release.enabled(Gate.NODE_SWAP):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos import __version__
 from tests.cluster.cluster_objects import pod
 from tests.cluster.https_server import Answer
 from tests.cluster.kubeconfigs import kubeconfig, write
@@ -54,11 +53,6 @@ def with_modules(home: Path, *arguments: str) -> subprocess.CompletedProcess[str
         cwd=home,
         env=environment(home),
     )
-
-
-def test_the_version(run: Run) -> None:
-    for arguments in (["version"], ["--version"], ["version", "--client"]):
-        assert run(*arguments) == (0, f"kubectl-qos {__version__}\n", "")
 
 
 def test_the_help_is_data(run: Run) -> None:
@@ -132,7 +126,8 @@ def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "more"),
     [
-        (["version"], ["yaml", "msgspec", "ssl"]),
+        (["--version"], ["yaml", "msgspec", "ssl"]),
+        (["version", "--client"], ["yaml", "msgspec", "ssl"]),
         (["--help"], ["yaml", "msgspec", "ssl"]),
         (["top", "--help"], ["yaml", "msgspec", "ssl"]),
         (["top", "--demo"], ["yaml", "ssl"]),

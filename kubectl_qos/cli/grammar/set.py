@@ -21,7 +21,7 @@ examples:
   kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
   kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
   kubectl qos set pod/web-0 --to guaranteed                the smallest change that makes it Guaranteed
-  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1 with a number that the pod does not tell
+  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1  with a number that the pod does not tell
   kubectl qos set pod/web-0 --outlive pod/batch-1          the least memory request with which it dies later
   kubectl qos set pod/web-0 --rank-below 10                … with which it is the 10th to die, or a later one
   kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   asked of the server, not done

@@ -17,6 +17,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"see '{self.prog} --help'")
 
 
+def _level(text: str) -> int:
+    """A level of -v. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(
+            f"invalid level {text!r}: write a number such as 6, or 0 for silence"
+        )
+    return int(text)
+
+
 def _add_connection(shared: Parser) -> None:
     """Which server, as whom, and how: all flags of kubectl, each over what the kubeconfig says."""
     group = shared.add_argument_group("connection")
@@ -85,5 +94,12 @@ def shared_flags() -> Parser:
     facts.add_argument(
         "--feature-gates", action="append", metavar="GATE=BOOL,…", help="gates of the kubelets"
     )
-    shared.add_argument("-v", "--v", dest="verbosity", type=int, metavar="LEVEL", help="9 shows tracebacks")
+    shared.add_argument(
+        "-v",
+        "--v",
+        dest="verbosity",
+        type=_level,
+        metavar="LEVEL",
+        help="tell on stderr what is done: 4 decisions, 6 requests, 7 and 8 their headers, 9 tracebacks too",
+    )
     return shared

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.credentials import Credentials, credentials_of, impersonation
 from kubectl_qos.cluster.access.deadlines import BoundedResponse, seconds_of
 from kubectl_qos.cluster.access.faults import timed_out, unreachable
+from kubectl_qos.cluster.access.header_values import sendable
 from kubectl_qos.cluster.access.kubeconfig import Target, target
 from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.cluster.access.pools import pool
+from kubectl_qos.cluster.access.proxy import without_credentials
 from kubectl_qos.cluster.access.tls import tls_context
 from kubectl_qos.cluster.access.usable import refuse_unusable
 from kubectl_qos.errors import QosError, ServerUnreachable
@@ -82,8 +85,8 @@ class Connection:
         """The server's response with its body unread. Raises ServerUnreachable where there is none.
 
         Nothing that changes a cluster can be sent: only GET, and POST of an access review, which is a
-        question. Credentials that the server does not take (401) are renewed once, if they can be, and the
-        request is sent again.
+        question; QosError for anything else. Credentials that the server does not take (401) are renewed
+        once, if they can be, and the request is sent again.
 
         Args:
             method: the HTTP method.
@@ -145,6 +148,7 @@ class Connection:
         authorization = self._credentials.authorization()
         response = self._sent(method, url, authorization, headers, body, deadline, silence)
         if response.status == HTTPStatus.UNAUTHORIZED and self._is_renewed(authorization, response):
+            log.say(log.REQUESTS, "the credentials were not taken, and are renewed: it is sent again")
             response.drain_conn()
             authorization = self._credentials.authorization()
             response = self._sent(method, url, authorization, headers, body, deadline, silence)
@@ -179,11 +183,12 @@ class Connection:
         leaving = None if body is None else _Leaving(body)
         if body is not None:
             headers["Content-Length"] = str(len(body))
+        asked = log.Asked(method, url, headers.items())
         try:
-            return self._current_pool().request(
+            response = self._current_pool().request(
                 method,
                 url,
-                headers=headers,
+                headers=HTTPHeaderDict((name, sendable(name, value)) for name, value in headers.items()),
                 body=leaving,
                 preload_content=False,
                 retries=False,
@@ -193,7 +198,9 @@ class Connection:
             late = deadline is not None and deadline - time.monotonic() < _NO_TIME_SECONDS
             why = timed_out("exceeded while awaiting headers") if late else unreachable(error, self.server)
             why.may_have_arrived = leaving is not None and leaving.has_begun
+            asked.failed(why)
             raise why from error
+        return asked.answered(response)
 
     def _is_renewed(self, refused: str, response: BaseHTTPResponse) -> bool:
         try:
@@ -281,7 +288,7 @@ def _base_url(server: str) -> str:
 
 
 def _no_server(server: str) -> QosError:
-    return QosError(f'host must be a URL or a host:port pair: "{server}"')
+    return QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
 
 
 def _is_secure(url: str) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.exec_plugin import ExecPlugin, Granted
 from kubectl_qos.cluster.access.kubeconfig import Target
 from kubectl_qos.cluster.access.tls import KeyPair, pem_of
@@ -59,6 +60,7 @@ def credentials_of(target: Target, *, secure: bool) -> Credentials:
     of the user entry, or of the flags, comes before a plugin.
     """
     user = target.user if secure else {}
+    log.say(log.DECISIONS, f"credentials: {kind_of(user)}")
     plain = PlainCredentials(user)
     if user.get("exec") and not (plain.authorization() or plain.pair()):
         return ExecCredentials(ExecPlugin(target))
@@ -78,6 +80,18 @@ def credentials_of(target: Target, *, secure: bool) -> Credentials:
 
     tokens = OidcTokens(target)
     return plain if plain.authorization() else OidcCredentials(tokens, plain)
+
+
+def kind_of(user: Mapping[str, Any]) -> str:
+    """By what a user entry says who we are, in the order in which it counts; nothing of what it is."""
+    kinds = {
+        "a token": user.get("token") or user.get("tokenFile"),
+        "a password": user.get("username") or user.get("password"),
+        "a client certificate": user.get("client-certificate") or user.get("client-certificate-data"),
+        "an exec plugin": user.get("exec"),
+        "an auth provider": user.get("auth-provider"),
+    }
+    return " and ".join(kind for kind, found in kinds.items() if found) or "none"
 
 
 def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:

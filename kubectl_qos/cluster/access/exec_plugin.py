@@ -15,11 +15,14 @@ import shutil
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.go_types import EXEC_CREDENTIAL, WrongType, check, version_of
 from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
 from kubectl_qos.cluster.access.kubeconfig import Target
@@ -78,6 +81,7 @@ class ExecPlugin:
         if os.sep not in command and shutil.which(command) is None:
             hint = self._entry.get("installHint") or _NOT_INSTALLED
             raise _failed(f"exec: executable {command} not found", hint)
+        began = time.monotonic()
         try:
             done = subprocess.run(  # noqa: S603 - the kubeconfig's owner chose the program
                 [command, *(self._entry.get("args") or ())],
@@ -90,6 +94,9 @@ class ExecPlugin:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise _failed(f"exec: fork/exec {command}: {why.lower()}") from None
+        took = log.milliseconds(time.monotonic() - began)
+        name = Path(command).name
+        log.say(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {took}")
         if done.returncode:
             said = (done.stderr or b"").decode(errors="replace").strip()
             hint = f"it says: {said}" if said else f"run {command} by hand to see what it says"

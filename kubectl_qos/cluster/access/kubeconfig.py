@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.go_types import KUBECONFIG, WrongType, check, version_of
 from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
 from kubectl_qos.cluster.access.options import ConnectionOptions
@@ -67,9 +68,11 @@ def target(options: ConnectionOptions) -> Target:
     found = _read_all(_files(options, listed))
     merged = _merge(found)
     names = _names(merged, options)
+    _tell(names, options)
     cluster = options.on_cluster(merged.entries["clusters"].get(names["cluster"], {}))
     if not cluster.get("server"):
         if _is_in_pod():
+            log.say(log.DECISIONS, "no server is named: it is that of this pod, by its own account")
             return _of_pod(options)
         if not os.environ.get("KUBERNETES_MASTER"):
             raise _without_server(merged, names, found, listed)
@@ -80,9 +83,12 @@ def target(options: ConnectionOptions) -> Target:
             f'context "{names["context"]}": user "{names["user"]}" does not exist in the kubeconfig'
         )
     context = merged.entries["contexts"].get(names["context"], {})
+    namespace = options.namespace or context.get("namespace") or "default"
+    place = "--namespace" if options.namespace else "the context" if context.get("namespace") else "default"
+    log.say(log.DECISIONS, f'namespace "{namespace}" ({place})')
     return Target(
         context=names["context"],
-        namespace=options.namespace or context.get("namespace") or "default",
+        namespace=namespace,
         cluster=cluster,
         user=user,
         cluster_name=names["cluster"],
@@ -91,9 +97,25 @@ def target(options: ConnectionOptions) -> Target:
     )
 
 
-def contexts(options: ConnectionOptions) -> tuple[str, ...]:
-    """The names of every context, by name. Raises QosError for a file that cannot be used."""
-    return tuple(sorted(_merge(_read_all(_files(options, _listed(options)))).entries["contexts"]))
+def _tell(names: Mapping[str, str], options: ConnectionOptions) -> None:
+    """Say in the log which context, cluster and user are meant, and who says so."""
+    for what, given in (("context", options.context), ("cluster", options.cluster), ("user", options.user)):
+        said_by = "the kubeconfig" if what == "context" else "the context"
+        log.say(log.DECISIONS, f'{what} "{names[what]}" ({f"--{what}" if given else said_by})')
+
+
+def entry_names(options: ConnectionOptions, entries: str) -> tuple[str, ...]:
+    """The names of all `contexts`, `clusters` or `users`, by name.
+
+    Raises QosError for a file that cannot be used.
+    """
+    return tuple(sorted(_merge(_read_all(_files(options, _listed(options)))).entries[entries]))
+
+
+def counts(options: ConnectionOptions) -> dict[str, int]:
+    """How many files there are, and how many clusters, users and contexts in them. Raises QosError."""
+    found = _read_all(_files(options, _listed(options)))
+    return {"files": len(found)} | {name: len(all_) for name, all_ in _merge(found).entries.items()}
 
 
 def _listed(options: ConnectionOptions) -> str:
@@ -140,6 +162,8 @@ def _read_all(files: Iterable[Path]) -> dict[Path, Mapping[str, Any]]:
         except QosError as error:
             unusable.append(error)
         else:
+            state = "loaded" if config is not None else "not found"
+            log.say(log.DECISIONS, f"kubeconfig {file}: {state}")
             if config is not None:
                 found[file] = config
     if unusable:

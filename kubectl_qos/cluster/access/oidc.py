@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from kubectl_qos.cluster.access import log
 from kubectl_qos.cluster.access.go_yaml import NotYaml, first_document
 from kubectl_qos.cluster.access.kubeconfig import Target
 from kubectl_qos.cluster.access.pools import pool
@@ -67,6 +68,7 @@ class OidcTokens:
         if self._file is not None:
             _persist(self._file, self._user_name, renewed)
         self._config = renewed
+        log.say(log.REQUESTS, "oidc: the id token was refreshed")
         return token
 
     def _token_endpoint(self) -> str:
@@ -103,6 +105,8 @@ class OidcTokens:
         from urllib3.exceptions import HTTPError
 
         encoded = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        sent = {**encoded, **(headers or {})}
+        asked = log.Asked(method, url, sent.items())
         try:
             # The provider is trusted by its own CA, or by the system's: never unverified.
             context = tls_context(self._trust(), None) if url.startswith("https") else None
@@ -110,12 +114,18 @@ class OidcTokens:
                 method,
                 url,
                 body=urlencode(form) if form else None,
-                headers={**encoded, **(headers or {})},
+                headers=sent,
                 retries=False,
                 timeout=Timeout(_ANSWER_SECONDS),
             )
+        except ValueError:
+            # Its sentence may repeat what was taken for a port, and is a password.
+            raise _failed(f"oidc: {log.shown_url(url)} is no URL") from None
         except (HTTPError, OSError) as error:
-            raise _failed(f"oidc: {' '.join(str(error).split())}") from error
+            why = _failed(f"oidc: {' '.join(str(error).split())}")
+            asked.failed(why)
+            raise why from error
+        asked.answered(response)
         return response.status, response.data
 
     def _trust(self) -> dict[str, str]:

@@ -10,7 +10,8 @@ import ssl
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from kubectl_qos.cluster.access.proxy import proxy_of
+from kubectl_qos.cluster.access import log
+from kubectl_qos.cluster.access.proxy import proxy_of, without_credentials
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
@@ -40,6 +41,8 @@ def pool(
         if context.verify_mode == ssl.CERT_NONE:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     found = proxy_of(url, proxy)
+    way = f"by the proxy {without_credentials(found)}" if found else "without a proxy"
+    log.say(log.WIRE, f"{log.shown_url(url)} is reached {way}")
     if not found:
         return urllib3.PoolManager(**arguments)
     parts = urlsplit(found)

@@ -6,6 +6,7 @@ Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
@@ -32,7 +33,7 @@ def proxy_of(url: str, configured: str | None, environment: Mapping[str, str] | 
     trouble = trouble_with(found.replace("socks5h://", "socks5://", 1))
     if trouble:
         raise QosError(
-            f'invalid proxy address "{found}": {trouble}',
+            f'invalid proxy address "{without_credentials(found)}": {trouble}',
             hint="name an http, https or socks5 proxy, or list the server in NO_PROXY",
         )
     return found.replace("socks5://", "socks5h://", 1)
@@ -47,10 +48,15 @@ def trouble_with(proxy: str) -> str:
         parts = urlsplit(proxy)
         _ = parts.port
     except ValueError:
-        return f"could not parse: {proxy}"
+        return f"could not parse: {without_credentials(proxy)}"
     if parts.scheme not in SCHEMES:
         return f'unsupported scheme "{parts.scheme}", must be http, https, or socks5'
     return ""
+
+
+def without_credentials(url: str) -> str:
+    """A URL, or what was meant to be one, without the name and password before its host."""
+    return re.sub(r"^([^/@]*://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
 def _from_environment(url: str, variables: Mapping[str, str]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubectl_qos.cluster.access.kubeconfig import Target
-from kubectl_qos.cluster.access.proxy import trouble_with
+from kubectl_qos.cluster.access.proxy import trouble_with, without_credentials
 from kubectl_qos.errors import QosError
 
 MODES: Final = ("Never", "IfAvailable", "Always")
@@ -86,8 +86,8 @@ def _wrong_with_plugin(user: Mapping[str, Any], name: str) -> Iterator[str]:
 def _wrong_with_cluster(cluster: Mapping[str, Any], name: str) -> Iterator[str]:
     proxy = cluster.get("proxy-url")
     trouble = trouble_with(proxy) if proxy else ""
-    if trouble:
-        yield f'invalid \'proxy-url\' "{proxy}" for cluster "{name}": {trouble}'
+    if proxy and trouble:
+        yield f'invalid \'proxy-url\' "{without_credentials(proxy)}" for cluster "{name}": {trouble}'
     authority = cluster.get("certificate-authority"), cluster.get("certificate-authority-data")
     if all(authority):
         yield (

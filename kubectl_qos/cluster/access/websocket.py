@@ -31,7 +31,7 @@ class Wire(Protocol):
     """The buffered reader of a response: what came with the headers is in it."""
 
     def read1(self, size: int, /) -> bytes:
-        """What is there, waited for once; empty at the end."""
+        """What is there, at most `size` bytes, waited for once; empty at the end."""
 
 
 class Socket(Protocol):

@@ -1,0 +1,109 @@
+"""`kubectl qos version`: ours, the server's, those of the kubelets, and which are supported."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubectl_qos import __version__
+from kubectl_qos.cli import streams
+from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
+from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.versions import NEWEST, OLDEST, counted, counted_words, minor_of, range_notes
+
+TIMEOUT: Final = "5s"
+"""So long a server has, if --request-timeout does not say something else."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found out; `error` is why it is not all."""
+
+    server: dict[str, Any] = field(default_factory=dict)
+    kubelets: dict[str, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    error: QosError | None = None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the versions. Raises QosError, after them, where the server's cannot be had."""
+    found = _Found()
+    try:
+        _ask(options, found)
+    except UsageError:
+        raise
+    except QosError as error:
+        found.error = error
+    notes = [*range_notes(str(found.server.get("gitVersion") or ""), found.kubelets), *found.problems]
+    output = getattr(options, "output", None)
+    if output is None:
+        streams.out(_lines(found))
+    else:
+        from kubectl_qos.present.structured import to_json, to_yaml
+
+        streams.out_text((to_json if output == "json" else to_yaml)(_values(found, notes)))
+    streams.notes(notes)
+    if found.error is not None:
+        raise found.error
+    return EXIT_ERROR if found.problems else 0
+
+
+def _ask(options: argparse.Namespace, found: _Found) -> None:
+    """Fill in what a server, files or the demo say. Raises QosError where that breaks off."""
+    if getattr(options, "client", False):
+        return
+    if not (getattr(options, "demo", False) or getattr(options, "filename", None)):
+        _ask_server(options, found)
+        return
+    from kubectl_qos.cli.sources import asked
+    from kubectl_qos.k8s.snapshot import Scope
+
+    wanted = asked(options)
+    nodes = wanted.source.snapshot(Scope()).nodes.values()
+    found.kubelets = _grouped(node.status.node_info.kubelet_version for node in nodes)
+    found.problems = tuple(f"error: {problem}" for problem in wanted.problems)
+
+
+def _ask_server(options: argparse.Namespace, found: _Found) -> None:
+    """The server's version, and its nodes', which are left out without a word for who may not list them."""
+    from kubectl_qos.cli.sources import connected
+    from kubectl_qos.cluster.census import server_version, software_of_nodes
+
+    options.request_timeout = getattr(options, "request_timeout", TIMEOUT)
+    connection = connected(options)
+    found.server = server_version(connection)
+    with suppress(ApiError):
+        found.kubelets = _grouped(node.kubelet for node in software_of_nodes(connection))
+
+
+def _grouped(versions: Iterable[str]) -> dict[str, int]:
+    return counted(map(minor_of, versions))
+
+
+def _lines(found: _Found) -> Iterable[str]:
+    yield f"kubectl-qos {__version__}"
+    yield f"Supported Versions: Kubernetes {OLDEST} to {NEWEST}"
+    if found.server:
+        platform = found.server.get("platform")
+        version = escape(str(found.server.get("gitVersion")))
+        yield f"Server Version: {version}{f' ({escape(str(platform))})' if platform else ''}"
+    if found.kubelets:
+        yield f"Kubelet Versions: {escape(counted_words(found.kubelets))}"
+
+
+def _values(found: _Found, notes: list[str]) -> dict[str, Any]:
+    """As kubectl has it, as far as it fits."""
+    values: dict[str, Any] = {
+        "clientVersion": {"gitVersion": f"v{__version__}"},
+        "supportedVersions": {"oldest": OLDEST, "newest": NEWEST},
+    }
+    if found.server:
+        values["serverVersion"] = found.server
+    if found.kubelets:
+        values["kubeletVersions"] = [
+            {"version": version, "nodes": count} for version, count in found.kubelets.items()
+        ]
+    return values | ({"notes": notes} if notes else {})

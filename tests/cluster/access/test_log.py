@@ -1,0 +1,281 @@
+"""What -v tells of the way to a cluster: each level, whole lines, nothing that a terminal would act on."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubectl_qos.cluster.access import log
+from kubectl_qos.cluster.api import Api
+from kubectl_qos.errors import ApiError, ServerUnreachable
+from tests.cluster.cluster_objects import pod
+from tests.cluster.commanding import connected_by
+from tests.cluster.conftest import ConnectTo
+from tests.cluster.https_server import Answer, HttpsServer, Request
+from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.object_server import ObjectServer, status
+from tests.cluster.plugins import gives, plugin
+from tests.cluster.serving import Serve
+
+HEAD = re.compile(r"I[01]\d[0-3]\d \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.py:\d+\] ")
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """What is told, from `log.start(…, told.append)` on."""
+    lines: list[str] = []
+    yield lines
+    log.stop()
+
+
+def texts(lines: list[str]) -> list[str]:
+    """The lines without klog's heads, with the port of the server and durations made the same."""
+    assert all(map(HEAD.match, lines)), lines
+    found = (HEAD.sub("", line) for line in lines)
+    return [re.sub(r"in \d+ m", "in N m", re.sub(r"127\.0\.0\.1:\d+", "SERVER", line)) for line in found]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://h:1/api/v1/pods?limit=500&watch=true", "https://h:1/api/v1/pods?limit=500&watch=true"),
+        ("https://me:word@h/x", "https://h/x"),
+        ("https://me:wo@rd@h/x?limit=1", "https://h/x?limit=1"),
+        ("https://h/x?token=abc&limit=1&continue=x", "https://h/x?token=<masked>&limit=1&continue=<masked>"),
+        ("https://h/x?empty&a=b=c", "https://h/x?empty=<masked>&a=<masked>"),
+        ("https://h/x#access_token=abc", "https://h/x"),
+        ("https://me:wo/r@h/x", "https://h/x"),
+        ("https://me:wo?r#d@h/x?a=b", "https://h/x?a=<masked>"),
+        ("/x?code=abc", "/x?code=<masked>"),
+        ("https://[nonsense", "<masked>"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_what_opens_doors(url: str, shown: str) -> None:
+    assert log.shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("Authorization", "Bearer abc", "Bearer <masked>"),
+        ("authorization", "Basic YTpi", "Basic <masked>"),
+        ("Authorization", "Negotiate abc", "Negotiate <masked>"),
+        ("Authorization", "abc def", "<masked>"),
+        ("Authorization", "abc", "<masked>"),
+        ("Proxy-Authorization", "Basic YTpi", "Basic <masked>"),
+        ("WWW-Authenticate", 'Bearer realm="x", nonce="abc"', "Bearer <masked>"),
+        ("Cookie", "session=abc", "<masked>"),
+        ("Set-Cookie", "session=abc; HttpOnly", "<masked>"),
+        ("X-Something-New", "abc", "<masked>"),
+        ("Location", "https://a:b@h/x?ticket=abc", "https://h/x?ticket=<masked>"),
+        ("Impersonate-User", "jane", "jane"),
+        ("Impersonate-Extra-scopes", "view", "view"),
+        ("Audit-Id", "1-2-3", "1-2-3"),
+        ("Warning", '299 - "old"', '299 - "old"'),
+        ("X-Kubernetes-Pf-Flowschema-Uid", "7", "7"),
+    ],
+)
+def test_a_header_has_to_be_known_to_be_shown(name: str, value: str, shown: str) -> None:
+    assert log.shown_header(name, value) == shown
+
+
+def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+    objects = ObjectServer(pods=[pod("web-0")])
+    objects.faults["/version"] = Answer(
+        body=b"{}", headers={"Audit-Id": "7", "Set-Cookie": "a=b", "X-New": "c"}
+    )
+    path = write(tmp_path / "config", kubeconfig(serve(objects), namespace="shop"))
+    found: list[list[str]] = []
+    for level in range(11):
+        log.start(level, told.append)
+        Api(connected_by(path, "--as", "jane")).server_version()
+        found.append(texts(told))
+        told.clear()
+    decided = [
+        f"kubeconfig {path}: loaded",
+        'context "test" (the kubeconfig)',
+        'cluster "test-cluster" (the context)',
+        'user "test-user" (the context)',
+        'namespace "shop" (the context)',
+        "credentials: a token",
+    ]
+    asked = "GET https://SERVER/version"
+    ended = [f"{asked} 200 OK in N milliseconds", f"{asked} brought 2 bytes in N milliseconds"]
+    assert found[:4] == [[]] * 4
+    assert found[4] == found[5] == decided
+    assert found[6] == [*decided, *ended]
+    assert set(found[7]) - set(found[6]) == {
+        f"{asked} with",
+        "    Accept: application/json",
+        "    Accept-Encoding: gzip",
+        "    Authorization: Bearer <masked>",
+        "    Impersonate-User: jane",
+        *(line for line in found[7] if line.startswith("    User-Agent: kubectl-qos/")),
+    }
+    more = set(found[8]) - set(found[7])
+    assert {"    Audit-Id: 7", "    Set-Cookie: <masked>", "    X-New: <masked>"} <= more
+    assert "    Content-Length: 2" in more
+    assert set(found[9]) - set(found[8]) >= {"https://SERVER is reached without a proxy"}
+    assert [line for line in found[9] if line.startswith("    TLSv1.")]
+    assert set(found[10]) ^ set(found[9]) <= {line for line in found[9] + found[10] if "Date: " in line}
+
+
+def test_where_the_names_come_from(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+    path = write(tmp_path / "config", kubeconfig(serve(ObjectServer())))
+    log.start(4, told.append)
+    names = ["--context", "test", "--cluster", "test-cluster", "--user", "test-user", "-n", "mine"]
+    connected_by(path, *names)
+    assert [line.partition("(")[2] for line in texts(told)[1:5]] == [
+        "--context)",
+        "--cluster)",
+        "--user)",
+        "--namespace)",
+    ]
+
+
+def test_files_that_are_not_there(
+    serve: Serve, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "config", kubeconfig(serve(ObjectServer())))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}{os.pathsep}{path}")
+    log.start(4, told.append)
+    connected_by(None)
+    assert texts(told)[:2] == [f"kubeconfig {tmp_path / 'none'}: not found", f"kubeconfig {path}: loaded"]
+
+
+def test_at_level_0_nothing_is_in_the_way(serve: Serve, connect_to: ConnectTo) -> None:
+    response = connect_to(serve(ObjectServer())).request("GET", "/version")
+    assert type(response).__module__.startswith("urllib3")
+    response.release_conn()
+
+
+def test_a_request_that_fails(tmp_path: Path, told: list[str]) -> None:
+    connection = connected_by(write(tmp_path / "config", kubeconfig("https://127.0.0.1:1")))
+    log.start(6, told.append)
+    with pytest.raises(ServerUnreachable):
+        connection.request("GET", "/version")
+    (line,) = texts(told)
+    assert line.startswith(
+        "GET https://SERVER/version failed in N milliseconds: The connection to the server"
+    )
+
+
+def test_who_is_asked_to_wait_says_so(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+    objects = ObjectServer()
+    busy = Answer(429, b"", headers={"Retry-After": "0"})
+    answers = iter([busy, None])
+    objects.faults["/version"] = lambda _: next(answers)
+    api = Api(connect_to(serve(objects)))
+    log.start(6, told.append)
+    api.server_version()
+    lines = texts(told)
+    assert lines[0] == "GET https://SERVER/version 429 Too Many Requests in N milliseconds"
+    assert lines[2].startswith("/version is asked for again in 0 s: Error from server (TooManyRequests)")
+    assert lines[3] == "GET https://SERVER/version 200 OK in N milliseconds"
+
+
+def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+    user = plugin(tmp_path, gives(token="=['old', 'admin'][count > 1]"))
+    path = write(tmp_path / "config", kubeconfig(serve(ObjectServer()), user=user))
+    log.start(6, told.append)
+    Api(connected_by(path)).server_version()
+    lines = [line for line in texts(told) if "plugin" in line or "GET" in line or "renewed" in line]
+    assert lines == [
+        "credentials: an exec plugin",
+        "exec plugin plugin ended with exit code 0 in N milliseconds",
+        "GET https://SERVER/version 401 Unauthorized in N milliseconds",
+        "exec plugin plugin ended with exit code 0 in N milliseconds",
+        "the credentials were not taken, and are renewed: it is sent again",
+        "GET https://SERVER/version 200 OK in N milliseconds",
+        *(line for line in lines if "brought" in line),
+    ]
+
+
+def test_lists_say_what_they_ask(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+    objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
+    objects.expire_after = 1
+    api = Api(connect_to(serve(objects)), page_size=1)
+    log.start(4, told.append)
+    api.pods()
+    assert texts(told) == [
+        "list /api/v1/pods as the watch cache has it",
+        "list /api/v1/pods again in one piece: it took longer than its revision is kept",
+    ]
+
+
+def test_a_refusal_tells_what_it_brought_once(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+    api = Api(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
+    log.start(6, told.append)
+    with pytest.raises(ApiError):
+        api.nodes()
+    lines = texts(told)
+    assert [line for line in lines if "403 Forbidden" in line]
+    assert len([line for line in lines if " brought " in line]) == 1
+
+
+def raw(_: Request) -> Answer:
+    return Answer(
+        raw=b'HTTP/1.1 200 O\x1b[2JK\r\nWarning: 299 - "\x1b[31mred"\r\nContent-Length: 2\r\n\r\n{}',
+    )
+
+
+def test_a_token_that_is_no_header_is_not_repeated(serve: Serve, tmp_path: Path) -> None:
+    server = serve(ObjectServer())
+    connection = connected_by(write(tmp_path / "config", kubeconfig(server, user={"token": "a\nsecret"})))
+    with pytest.raises(ServerUnreachable) as caught:
+        connection.request("GET", "/version")
+    assert str(caught.value) == (
+        'Unable to connect to the server: net/http: invalid header field value for "Authorization"'
+    )
+    assert server.requests == []
+
+
+def test_a_user_of_any_script_may_be_acted_as(serve: Serve, tmp_path: Path) -> None:
+    server = serve(ObjectServer())
+    connection = connected_by(write(tmp_path / "config", kubeconfig(server)), "--as", "猫")
+    connection.request("GET", "/version").release_conn()
+    assert server.requests[0].headers["impersonate-user"].encode("latin-1").decode() == "猫"
+
+
+def test_lines_of_threads_are_whole_and_stay_together(told: list[str]) -> None:
+    pieces: list[str] = []
+
+    def sink(line: str) -> None:
+        for piece in line.rpartition("] ")[2].split():
+            pieces.append(piece)
+            os.sched_yield()
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            log.say(6, f"a{number} b{number}", f"c{number} d{number}")
+
+    log.start(6, sink)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pieces) == 8 * 50 * 4
+    for start in range(0, len(pieces), 4):
+        number = pieces[start][1:]
+        assert pieces[start : start + 4] == [f"{letter}{number}" for letter in "abcd"]
+
+
+def test_a_server_cannot_act_on_the_terminal(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kubectl_qos.__main__ import main
+
+    server: HttpsServer = serve(raw)
+    path = write(tmp_path / "config", kubeconfig(server))
+    main(["version", "--kubeconfig", str(path), "-v=8"])
+    err = capsys.readouterr().err
+    assert "200 O\\x1b[2JK in " in err
+    assert '    Warning: 299 - "\\x1b[31mred"' in err
+    assert "\x1b" not in err

@@ -1,0 +1,17 @@
+"""Servers to complete names from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.serving import authority, serve
+from tests.completion.installed import Bin
+
+__all__ = ["authority", "serve"]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Bin:
+    return Bin(tmp_path)

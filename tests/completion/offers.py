@@ -1,0 +1,24 @@
+"""What is offered for words, without a process."""
+
+from __future__ import annotations
+
+from kubectl_qos.cli.complete.completing import offered
+
+PATIENT_SECONDS = 30.0
+"""Longer than a busy machine takes to answer."""
+SHORT_SECONDS = 0.2
+
+
+def lines(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:
+    """The lines that a shell reads."""
+    return offered(words, seconds).text().splitlines()
+
+
+def values(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:
+    """The candidates without what is said about them, and without the directive."""
+    return [line.partition("\t")[0] for line in lines(*words, seconds=seconds)[:-1]]
+
+
+def directive(*words: str) -> str:
+    """The last line."""
+    return lines(*words)[-1]

@@ -1,0 +1,68 @@
+"""The table of completers beside the grammars: no flag and no operand is forgotten."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_qos.cli import targets as of_commands
+from kubectl_qos.cli.complete.table import EVERY_COMMAND, OF_COMMAND, completer
+from kubectl_qos.cli.complete.targets import EVERY_TYPE, NODE
+from kubectl_qos.cli.complete.values import SETTINGS
+from kubectl_qos.cli.parser import COMMANDS, build
+from kubectl_qos.errors import UsageError
+from kubectl_qos.k8s import settings
+from kubectl_qos.k8s.settings import Setting
+
+
+def _parsers() -> dict[str, argparse.ArgumentParser]:
+    root = build()
+    commands = next(one for one in root._actions if isinstance(one, argparse._SubParsersAction))
+    return {"": root, **commands.choices}
+
+
+def _with_values(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        if action.nargs != 0 and not isinstance(action, argparse._SubParsersAction):
+            yield action
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_value_has_choices_or_a_line(command: str) -> None:
+    for action in _with_values(_parsers()[command]):
+        if action.choices is None:
+            completer(command, action.dest)
+
+
+def test_no_line_is_about_what_is_no_longer_there() -> None:
+    parsers = _parsers()
+    known = {name: {one.dest for one in _with_values(parser)} for name, parser in parsers.items()}
+    assert set(EVERY_COMMAND) <= known[""]
+    for command, lines in OF_COMMAND.items():
+        assert set(lines) <= known[command], command
+
+
+def test_types_are_those_that_commands_take() -> None:
+    found = {word: one.kind for one in EVERY_TYPE for word in (one.kind.lower(), *one.other_words)}
+    nodes = {word for word, kind in found.items() if kind == NODE.kind}
+    assert nodes == of_commands._NODE_KINDS
+    assert {word: kind for word, kind in found.items() if word not in nodes} == of_commands._SHORT
+
+
+def test_settings_are_those_that_change_a_prediction() -> None:
+    assert list(SETTINGS) == [*settings._KUBELET, *settings._NODE]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in SETTINGS.items() for value in values]
+)
+def test_offered_values_are_taken(key: str, value: str) -> None:
+    whole = {"runtime": f"{value}2.1.4", "ociRuntime": f"{value}1.3.0"}.get(key, value)
+    assert Setting.parse(f"{key}={whole}")
+
+
+def test_other_values_are_not_taken() -> None:
+    with pytest.raises(UsageError):
+        Setting.parse("cpuManagerPolicy=else")
