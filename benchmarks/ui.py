@@ -12,12 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import platform
-import pty
 import resource
-import select
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -30,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import msgspec
 
 from benchmarks import cluster
+from benchmarks.first_frame import first_frame
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.store import Store
@@ -137,7 +134,7 @@ def main() -> int:
         print(f"  {name:<20} {milliseconds:6.0f} ms (target {MOST[name]:.0f})")
     unit = 1 if sys.platform == "darwin" else 1024
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-    frame = median(_first_frame() for _ in range(5))
+    frame = 1000 * median(first_frame([sys.executable, "-m", "kubectl_qos"]) for _ in range(5))
     print(f"  {'peak memory':<20} {megabytes:6.0f} MB (target {MOST_MEGABYTES})")
     print(f"  {'first frame, --demo':<20} {frame:6.0f} ms (target {MOST_FIRST_FRAME:.0f})")
     return int(not (met and megabytes < MOST_MEGABYTES and frame <= MOST_FIRST_FRAME))
@@ -194,31 +191,6 @@ async def _measured(source: Held) -> dict[str, float]:
         moves = sorted([await timed(key("k" if turn % 2 else "j")) for turn in range(100)])
         found["cursor key"] = moves[95]
     return found
-
-
-def _first_frame() -> float:
-    """From the start of the process until the demo's first victim stands on the terminal, in milliseconds."""
-    reader, terminal = pty.openpty()
-    began = time.perf_counter()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kubectl_qos", "--demo"],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env=environment,
-    )
-    os.close(terminal)
-    seen = b""
-    while b"api-7d9c5b6f8-x2mzq" not in seen:
-        if not select.select([reader], [], [], 30)[0]:
-            raise SystemExit("the demo never came up")
-        seen += os.read(reader, 65536)
-    taken = 1000 * (time.perf_counter() - began)
-    process.kill()
-    process.wait()
-    os.close(reader)
-    return taken
 
 
 if __name__ == "__main__":

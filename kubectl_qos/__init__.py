@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from kubectl_qos._version import __version__
 
 __all__ = [
     "Kubelet",
@@ -20,6 +20,7 @@ __all__ = [
     "Prediction",
     "Quantity",
     "Release",
+    "__version__",
     "node_from_client",
     "pod_from_client",
     "pod_from_yaml",

@@ -1,0 +1,48 @@
+"""The notes of a release: its section of CHANGELOG.md.
+
+python release/notes.py v0.1.0        the section "## 0.1.0", whatever follows the version in that line
+python release/notes.py Unreleased    what the next release has so far
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+CHANGELOG: Final = Path(__file__).parents[1] / "CHANGELOG.md"
+
+
+class NoNotes(Exception):
+    """The changelog has nothing to say of a version."""
+
+
+def notes(changelog: str, version: str) -> str:
+    """What the changelog's section of a version says, without its heading.
+
+    Raises NoNotes where there is no such section or nothing in it.
+    """
+    sections = re.split(r"(?m)^## ", changelog)[1:]
+    for section in sections:
+        heading, _, text = section.partition("\n")
+        if heading.split()[:1] == [version]:
+            if not text.strip():
+                raise NoNotes(f'CHANGELOG.md: the section "## {version}" is empty: say what changed')
+            return text.strip() + "\n"
+    raise NoNotes(f'CHANGELOG.md has no section "## {version}": rename "## Unreleased" to it')
+
+
+def main(arguments: list[str]) -> int:
+    """Print the notes of the tag; 1 and a sentence where there are none."""
+    (tag,) = arguments
+    try:
+        sys.stdout.write(notes(CHANGELOG.read_text(encoding="utf-8"), tag.removeprefix("v")))
+    except NoNotes as missing:
+        print(f"error: {missing}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,189 @@
+"""krew installs the archive of this system, and that runs: through its link, and as `kubectl qos`."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.archive import file_name
+from release.krew_manifest import TEMPLATE, read_digests, render, without_missing
+from tests.distribution.krew import Krew, Refused, licenses, unpack
+
+ROOT = Path(__file__).parents[2]
+ARCHIVE = ROOT / "dist" / file_name()
+SYSTEM, ARCH = ARCHIVE.name.removesuffix(".tar.gz").split("_")[1:]
+KUBECTL = shutil.which("kubectl")
+TIMEOUT_SECONDS = 60
+
+needs_archive = pytest.mark.skipif(
+    not ARCHIVE.exists(), reason=f"dist/{ARCHIVE.name} is not there: make binary makes it"
+)
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+
+def manifest_of(version: str) -> dict[str, Any]:
+    digests = read_digests(ARCHIVE.parent)
+    template = without_missing(TEMPLATE.read_text(encoding="utf-8"), digests)
+    manifest: dict[str, Any] = yaml.safe_load(render(template, version, digests))
+    return manifest
+
+
+@pytest.fixture
+def krew(tmp_path: Path) -> Krew:
+    return Krew(tmp_path / "krew root", (SYSTEM, ARCH), tmp_path / "staging")
+
+
+def said(krew: Krew, *command: str | Path) -> str:
+    """What a command prints with nothing but krew's folder on the PATH, and a home that is empty."""
+    home = krew.root.parent / "home"
+    home.mkdir(exist_ok=True)
+    environment = {"PATH": str(krew.root / "bin"), "HOME": str(home), "KREW_ROOT": str(krew.root)}
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_archive
+def test_the_digest_beside_the_archive_is_its_own() -> None:
+    assert read_digests(ARCHIVE.parent)[ARCHIVE.name] == hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()
+
+
+@needs_archive
+def test_what_krew_installs_runs_through_its_link(krew: Krew) -> None:
+    link = krew.install(manifest_of("v1.2.3"), ARCHIVE)
+    store = krew.root / "store" / "qos" / "v1.2.3"
+    assert link == krew.root / "bin" / "kubectl-qos"
+    assert link.readlink() == store / "kubectl-qos" / "kubectl-qos"
+    assert os.access(link, os.X_OK)
+    assert licenses(store)
+    assert not [path for path in store.rglob("*") if path.is_symlink()]
+    assert said(krew, link, "version", "--client").startswith("kubectl-qos ")
+    assert "RANK" in said(krew, link, "top", "--demo")
+
+
+@needs_archive
+@needs_kubectl
+def test_kubectl_finds_what_krew_installs(krew: Krew) -> None:
+    assert KUBECTL is not None
+    link = krew.install(manifest_of("v1.2.3"), ARCHIVE)
+    assert str(link) in said(krew, KUBECTL, "plugin", "list")
+    assert said(krew, KUBECTL, "qos", "version", "--client") == said(krew, link, "version", "--client")
+    assert said(krew, KUBECTL, "qos", "top", "--demo") == said(krew, link, "top", "--demo")
+
+
+@needs_archive
+def test_an_upgrade_moves_the_link_and_leaves_one_version(krew: Krew) -> None:
+    krew.install(manifest_of("v1.2.3"), ARCHIVE)
+    with pytest.raises(Refused, match="already installed"):
+        krew.install(manifest_of("v1.2.3"), ARCHIVE)
+    link = krew.upgrade(manifest_of("v1.3.0"), ARCHIVE)
+    assert [path.name for path in (krew.root / "store" / "qos").iterdir()] == ["v1.3.0"]
+    assert link.resolve().is_relative_to((krew.root / "store" / "qos" / "v1.3.0").resolve())
+    assert said(krew, link, "version", "--client").startswith("kubectl-qos ")
+
+
+@needs_archive
+def test_uninstalling_leaves_nothing(krew: Krew) -> None:
+    manifest = manifest_of("v1.2.3")
+    link = krew.install(manifest, ARCHIVE)
+    said(krew, link, "top", "--demo")
+    krew.uninstall(manifest)
+    assert [path for path in krew.root.rglob("*") if not path.is_dir()] == []
+
+
+@needs_archive
+@needs_kubectl
+def test_krew_itself_installs_the_archive(krew: Krew, tmp_path: Path) -> None:
+    assert KUBECTL is not None
+    if subprocess.run([KUBECTL, "krew", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("krew is not installed: krew.sigs.k8s.io says how")
+    manifest = tmp_path / "qos.yaml"
+    manifest.write_text(yaml.safe_dump(manifest_of("v1.2.3")))
+    environment = os.environ | {"KREW_ROOT": str(krew.root)}
+    subprocess.run(
+        [KUBECTL, "krew", "install", f"--manifest={manifest}", f"--archive={ARCHIVE}"],
+        env=environment,
+        check=True,
+    )
+    assert said(krew, krew.root / "bin" / "kubectl-qos", "version", "--client").startswith("kubectl-qos ")
+
+
+@needs_archive
+def test_another_archive_than_the_manifests_is_refused(krew: Krew, tmp_path: Path) -> None:
+    other = tmp_path / ARCHIVE.name
+    other.write_bytes(ARCHIVE.read_bytes() + b"x")
+    with pytest.raises(Refused, match="checksum does not match"):
+        krew.install(manifest_of("v1.2.3"), other)
+
+
+@needs_archive
+def test_a_platform_that_is_not_offered_is_refused(krew: Krew, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="does not offer installation for this platform"):
+        Krew(tmp_path, ("linux", "ppc64le"), tmp_path).install(manifest_of("v1.2.3"), ARCHIVE)
+
+
+def tar_of(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:gz") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = kind, "elsewhere"
+        tar.addfile(entry)
+    return written.getvalue()
+
+
+def zip_of(name: str) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr(name, "")
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "refusal"),
+    [
+        (tar_of("a/link", tarfile.SYMTYPE), "unable to handle file type 50"),
+        (tar_of("a/link", tarfile.LNKTYPE), "unable to handle file type 49"),
+        (tar_of("a/pipe", tarfile.FIFOTYPE), "unable to handle file type 54"),
+        (tar_of("a/../../b"), "suspicious entry"),
+        (tar_of("a/b..c"), "suspicious entry"),
+        (tar_of("/etc/passwd"), "absolute entry"),
+        (zip_of("../b"), "suspicious entry"),
+        (zip_of("/b"), "absolute entry"),
+        (b"#!/bin/sh\n", "not a supported archive format"),
+    ],
+    ids=["symlink", "hard link", "pipe", "up", "dots", "absolute", "zip up", "zip absolute", "script"],
+)
+def test_what_krew_refuses_is_refused(tmp_path: Path, content: bytes, refusal: str) -> None:
+    with pytest.raises(Refused, match=refusal):
+        unpack(content, tmp_path / "unpacked")
+
+
+def test_the_type_is_that_of_the_content(tmp_path: Path) -> None:
+    unpack(tar_of("a/b"), tmp_path / "tar")
+    unpack(zip_of("a/b"), tmp_path / "zip")
+    assert (tmp_path / "tar" / "a" / "b").exists()
+    assert (tmp_path / "zip" / "a" / "b").exists()
+
+
+def test_a_plain_gzip_is_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(tarfile.ReadError):
+        unpack(gzip.compress(b"text"), tmp_path / "unpacked")
