@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
@@ -19,6 +20,8 @@ from kubectl_qos.tui.exports import screen_text
 from kubectl_qos.tui.screens.main import MainScreen
 
 PICTURES = Path(__file__).parent / "pictures"
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""Fonts from elsewhere: a page must not load any, and a picture in a page cannot."""
 SHOTS = (
     ("cluster", (120, 24), ("1",)),
     ("pods", (120, 36), ("tab", "j", "enter")),
@@ -54,7 +57,8 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
         for line in app.screen.query(Input):
             line.cursor_blink = False
         await pilot.pause()
-        (PICTURES / f"{name}.svg").write_text(app.export_screenshot(title="kubectl qos"), encoding="utf-8")
+        picture = FONTS.sub("", app.export_screenshot(title="kubectl qos"))
+        (PICTURES / f"{name}.svg").write_text(picture, encoding="utf-8")
     print(PICTURES / f"{name}.svg")
 
 

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from kubectl_qos.k8s.releases import _CHANGES, _GATES, _LAST_MINOR, NEWEST_MINOR, SUPPORTED_MINORS, _Span
+from tests.distribution.shell_examples import blocks
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+ALL_PAGES = [*PAGES, *sorted(ROOT.glob("*.md"))]
 RULES = (ROOT / "docs" / "rules.md").read_text()
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)?(?:#(?P<anchor>[^)\s]+))?\)")
+URL = re.compile(r"https?://[^\s)>\]`'\"]+")
+REPOSITORY = "https://github.com/kubectl-qos/kubectl-qos"
+SITE = "https://kubectl-qos.github.io/kubectl-qos/"
+HOSTS = {
+    "docs.kernel.org",
+    "docs.pypi.org",
+    "github.com",
+    "k9scli.io",
+    "kubectl-qos.github.io",
+    "krew.sigs.k8s.io",
+    "kubernetes.io",
+    "semver.org",
+}
+"""Where links may lead, so that a mistyped host is found."""
 
 
 def python_lines(text: str) -> str:
@@ -28,7 +52,7 @@ def python_lines(text: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_gives_what_it_shows(page: Path) -> None:
     source = python_lines(page.read_text())
     example = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
@@ -80,25 +104,126 @@ def test_the_table_of_gates_is_that_of_the_code() -> None:
     assert [tuple(map(str.strip, row[1:-1].split("|"))) for row in table.splitlines()] == wanted
 
 
+def prose(text: str) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^(`{3,})[^`]*?^\1$|^ {4}[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def anchors(text: str) -> set[str]:
-    """The anchors that GitHub makes of a page's headings."""
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    """The anchors that GitHub makes of a page's headings, and the site of those down to the fourth level."""
+    headings = re.findall(r"^#{1,4} (.*)$", prose(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"],
-    ids=lambda page: page.name,
-)
+def named(pages: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@named(ALL_PAGES)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for link in LINK.finditer(page.read_text()):
+    for link in LINK.finditer(prose(page.read_text(encoding="utf-8"))):
         target, anchor = link["target"], link["anchor"]
         if target is not None and "://" in target:
             continue
         found = page.parent / target if target else page
         assert found.exists(), link[0]
-        assert anchor is None or anchor in anchors(found.read_text()), link[0]
+        assert anchor is None or anchor in anchors(found.read_text(encoding="utf-8")), link[0]
+
+
+@named(PAGES)
+def test_links_of_a_page_stay_within_the_documentation(page: Path) -> None:
+    """The site has nothing else: what is elsewhere in the repository is linked by its URL."""
+    for link in LINK.finditer(prose(page.read_text(encoding="utf-8"))):
+        if link["target"] is not None and "://" not in link["target"]:
+            assert (page.parent / link["target"]).resolve().is_relative_to(DOCS), link[0]
+
+
+@named(ALL_PAGES)
+def test_every_link_to_the_world_is_well_formed_and_of_a_known_host(page: Path) -> None:
+    for url in URL.findall(prose(page.read_text(encoding="utf-8"))):
+        parts = urlsplit(url)
+        assert parts.scheme == "https", url
+        assert parts.hostname in HOSTS, url
+
+
+@named(ALL_PAGES)
+def test_links_to_our_repository_and_site_name_what_is_there(page: Path) -> None:
+    for url in URL.findall(page.read_text(encoding="utf-8")):
+        if url.startswith((f"{REPOSITORY}/blob/", f"{REPOSITORY}/tree/")):
+            path = re.sub(r"^/[^/]+/[^/]+/(blob|tree)/main/?", "", urlsplit(url).path)
+            assert (ROOT / path).exists(), url
+        elif url.startswith(SITE):
+            found = urlsplit(url).path.removeprefix(urlsplit(SITE).path).removesuffix(".html") or "index"
+            assert (DOCS / f"{found}.md").exists(), url
+
+
+@named(ALL_PAGES)
+def test_what_is_shown_as_yaml_json_or_python_is_that(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.kind == "yaml":
+            assert list(yaml.safe_load_all(block.text))
+        elif block.kind == "json":
+            json.loads(block.text)
+        elif block.kind == "python" and ">>>" not in block.text:
+            compile(block.text, str(page), "exec")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site and the man pages; a warning of Sphinx is an error."""
+    folder = tmp_path_factory.mktemp("built")
+    for builder in ("html", "man"):
+        where = ["-d", str(folder / "doctrees"), str(DOCS), str(folder / builder)]
+        done = subprocess.run(
+            [sys.executable, "-m", "sphinx", "-W", "-n", "--keep-going", "-q", "-b", builder, *where],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def test_the_site_loads_nothing_from_elsewhere(built: Path) -> None:
+    pages = list((built / "html").rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"<(?:script|img|iframe|source)[^>]+(?:src|srcset)=\"(?:https?:)?//", text)
+        assert not re.search(r"<link(?![^>]+rel=\"canonical\")[^>]+href=\"(?:https?:)?//", text)
+    for sheet in [*(built / "html").rglob("*.css"), *(built / "html").rglob("*.svg")]:
+        assert not re.search(
+            r"(?:url\([\"']?|@import\s+[\"'])(?:https?:)?//", sheet.read_text(encoding="utf-8")
+        )
+
+
+def test_every_anchor_of_a_link_is_on_the_site(built: Path) -> None:
+    for page in PAGES:
+        for link in LINK.finditer(prose(page.read_text(encoding="utf-8"))):
+            if link["anchor"] and "://" not in (link["target"] or ""):
+                found = (page.parent / (link["target"] or page.name)).resolve().relative_to(DOCS)
+                text = (built / "html" / found.with_suffix(".html")).read_text(encoding="utf-8")
+                assert f'id="{link["anchor"]}"' in text, f"{page.name}: {link[0]}"
+
+
+def test_every_page_of_the_reference_is_a_man_page(built: Path) -> None:
+    found = {path.name for path in (built / "man").glob("*.1")}
+    names = {path.stem for path in (DOCS / "reference").glob("*.md")} - {"index"}
+    assert found == {"kubectl-qos.1", *(f"kubectl-qos-{name}.1" for name in names)}
+    for path in (built / "man").glob("*.1"):
+        text = path.read_text(encoding="utf-8")
+        assert re.search(r"^\.SH NAME\n" + re.escape(path.stem) + r" \\- \S", text, re.MULTILINE)
+        assert "<>" not in text
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_groff_has_nothing_to_say_of_the_man_pages(built: Path) -> None:
+    for path in (built / "man").glob("*.1"):
+        done = subprocess.run(
+            ["groff", "-Kutf8", "-ww", "-t", "-man", "-Tutf8", "-z", path], capture_output=True, check=True
+        )
+        assert done.stderr == b"", path.name
 
 
 def test_every_module_that_the_rules_name_exists() -> None:
@@ -106,3 +231,27 @@ def test_every_module_that_the_rules_name_exists() -> None:
     modules = [name for line in ours for name in re.findall(r"`(\w+/\w+\.py)`", line)]
     assert len(modules) > 20
     assert all((ROOT / "kubectl_qos" / name).exists() for name in modules)
+
+
+def sentences() -> str:
+    """Every text in the program's code, with a gap where a value is put in."""
+    found = []
+    for path in sorted((ROOT / "kubectl_qos").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [one.value if isinstance(one, ast.Constant) else "…" for one in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_every_message_that_is_explained_is_one_of_the_program() -> None:
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:message|what is seen) \|.*\n\|.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    messages = [message for table in tables for message in re.findall(r"^\| `([^`]*)`", table, re.MULTILINE)]
+    assert len(messages) > 15
+    said = sentences()
+    for message in messages:
+        for part in re.split("…|: | is missing", message.replace('"prod"', '"…"')):
+            assert part.strip(" ():,.") in said, f"{message}: nothing says {part!r}"

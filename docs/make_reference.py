@@ -1,0 +1,242 @@
+"""Write docs/reference from the grammar of the command line: `make reference`.
+
+A page for each command, one for the program, and one for the flags that every command has. Sphinx makes the
+reference of the site and the man pages of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from kubectl_qos.cli.parser import build
+
+FOLDER: Final = Path(__file__).parent / "reference"
+GENERATED: Final = "<!-- Made from the program's own grammar by docs/make_reference.py: make reference -->"
+SPECIAL: Final = re.compile(r"([\\*<>\[\]])")
+FLAG: Final = re.compile(r"(?<![\w`-])(--[a-z][\w-]*(?:=[a-z]+)?|-[a-zA-Z](?![\w`-]))(?!`)")
+SITE: Final = "kubectl-qos.github.io/kubectl-qos"
+SECTION: Final = re.compile(r"^(\S[^\n]*):\n((?: [^\n]*\n|\n)*)", re.MULTILINE)
+
+GUIDES: Final[Mapping[str, str]] = {
+    "edit": "ui",
+    "undo": "set",
+    "can-i": "rights",
+    "completion": "start",
+    "version": "troubleshooting",
+    "bug-report": "troubleshooting",
+}
+"""Where a command is told with examples; the others have a page of their name."""
+
+SURROUNDINGS: Final = """\
+## Environment
+
+`KUBECONFIG`
+: the kubeconfig files, as for kubectl
+
+`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`
+: proxies, as for kubectl
+
+`KUBECTL_QOS_CONFIG`
+: another file of settings; empty for none
+
+`KUBECTL_QOS_STATE`
+: another folder for what is kept between runs; empty keeps nothing
+
+`NO_COLOR`
+: no colours in the terminal UI
+
+## Files
+
+`~/.config/kubectl-qos/config.yaml`
+: settings, see [configuration](../configuration.md); elsewhere on macOS and Windows
+
+`~/.local/state/kubectl-qos/`
+: what the terminal UI showed last, and the journal of changes
+
+## Exit codes
+
+0
+: done; of some commands also: nothing is wrong
+
+1
+: refused, unreachable, wrong input, or the answer is no
+
+2
+: the command line is wrong
+
+130
+: ended by ctrl-c
+"""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file's name."""
+    parser = build()
+    shared = _shared(parser)
+    commands = {name: command for name, (_, command) in _commands(parser).items()}
+    made = {f"{name}.md": "\n".join(_command_page(parser, name, shared)) for name in commands}
+    made["flags.md"] = "\n".join(_flags_page(parser, shared))
+    made["index.md"] = "\n".join(_program_page(parser, shared))
+    return {name: text.rstrip("\n") + "\n" for name, text in made.items()}
+
+
+def _command_page(parser: argparse.ArgumentParser, name: str, shared: set[str]) -> Iterator[str]:
+    summary, command = _commands(parser)[name]
+    yield from _head(f"kubectl qos {name}", summary)
+    usage = [f"kubectl qos {name}", *map(_argument, _positionals(command)), "[FLAGS]"]
+    yield from ("## Usage", "", f"    {' '.join(usage)}", "")
+    yield from _description(command)
+    own = [action for action in command._actions if _key(action) not in shared]  # noqa: SLF001 - see below
+    arguments = [action for action in own if not action.option_strings]
+    if arguments:
+        yield from ("## Arguments", "", *_definitions(arguments))
+    yield from ("## Flags", "", *_grouped(command, own))
+    yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
+    yield from _epilog(command)
+    guide = GUIDES.get(name, name)
+    yield from ("## See also", "", f"[{SITE}/{guide}.html](../{guide}.md), [kubectl-qos(1)](index.md)")
+
+
+def _flags_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
+    yield from _head("Flags of every command", "flags that every command of kubectl-qos has")
+    yield from ("They may stand before or after the command's name.", "", "## Flags", "")
+    yield from _grouped(parser, [action for action in parser._actions if _key(action) in shared])  # noqa: SLF001
+    yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
+
+
+def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
+    yield from _head("kubectl qos", "who dies when a node runs out of memory, why, and what to change")
+    yield from ("## Usage", "", "    kubectl qos [FLAGS]", "    kubectl qos COMMAND [FLAGS]", "")
+    yield from _description(parser)
+    yield from (
+        "Without a command the terminal UI is opened, or `top` where standard output is no terminal.",
+        "",
+    )
+    yield from ("## Commands", "")
+    for name, (summary, _) in _commands(parser).items():
+        yield from (f"[{name}]({name}.md)", f": {_prose(summary)}", "")
+    own = [action for action in parser._actions if _key(action) not in shared]  # noqa: SLF001
+    yield from ("## Flags", "", *_grouped(parser, own))
+    yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
+    yield from _epilog(parser)
+    yield SURROUNDINGS
+    yield from ("## See also", "", f"[{SITE}](../index.md)")
+
+
+def _head(title: str, summary: str) -> tuple[str, ...]:
+    return (f"# {title}", "", f"<!-- {summary} -->", "", GENERATED, "")
+
+
+def _description(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for paragraph in (parser.description or "").strip().split("\n\n"):
+        yield from (_prose(paragraph), "")
+
+
+def _epilog(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The sections at the end of --help, such as its examples, as they stand there."""
+    for number, section in enumerate(SECTION.finditer(parser.epilog or "")):
+        if not section[1].startswith("kubectl"):  # the name of a command is no heading
+            yield from (f"## {section[1].capitalize()}", "")
+        else:
+            yield from (*(() if number else ("## Examples", "")), f"{_prose(section[1])}:", "")
+        yield "```text"
+        lines = section[2].strip("\n").splitlines()
+        yield from (line.removeprefix("  ") for line in lines)
+        yield from ("```", "")
+
+
+def _grouped(parser: argparse.ArgumentParser, actions: Iterable[argparse.Action]) -> Iterator[str]:
+    """The flags under the titles of their groups."""
+    wanted = {id(action) for action in actions}
+    for group in parser._action_groups:  # noqa: SLF001
+        found = [one for one in group._group_actions if id(one) in wanted and one.option_strings]  # noqa: SLF001
+        shown = [one for one in found if one.help != argparse.SUPPRESS]
+        if not shown:
+            continue
+        if group.title not in {"options", "positional arguments"}:
+            yield from (f"### {_prose((group.title or '').capitalize())}", "")
+        yield from _definitions(shown)
+
+
+def _definitions(actions: Iterable[argparse.Action]) -> Iterator[str]:
+    for action in actions:
+        words = _prose(" ".join((action.help or "").split()))
+        if isinstance(action, argparse._AppendAction) and "repeat" not in words:  # noqa: SLF001
+            words += "; may repeat"
+        yield from (", ".join(f"`{name}`" for name in _names(action)), f": {words}", "")
+
+
+def _names(action: argparse.Action) -> list[str]:
+    """A flag in its forms, each with what it takes, or the name of an argument."""
+    if not action.option_strings:
+        return [_argument(action)]
+    if action.nargs == 0:
+        return list(action.option_strings)
+    value = _value(action)
+    return [f"{name} {f'[{value}]' if action.nargs == '?' else value}" for name in action.option_strings]
+
+
+def _argument(action: argparse.Action) -> str:
+    name = _value(action)
+    match action.nargs:
+        case "*":
+            return f"[{name} ...]"
+        case "+":
+            return f"{name} [{name} ...]"
+        case "?":
+            return f"[{name}]"
+    return name
+
+
+def _value(action: argparse.Action) -> str:
+    if isinstance(action.metavar, str):
+        return action.metavar
+    return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
+
+
+def _prose(text: str) -> str:
+    """Plain words as Markdown: flags as code, and nothing that is markup by accident."""
+    return FLAG.sub(r"`\1`", SPECIAL.sub(r"\\\1", text))
+
+
+# argparse keeps what a parser has to itself; there is no public way to ask for it.
+
+
+def _key(action: argparse.Action) -> str:
+    return " ".join(action.option_strings)
+
+
+def _positionals(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._get_positional_actions()  # noqa: SLF001
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, tuple[str, argparse.ArgumentParser]]:
+    """Each command that --help names, with its summary and grammar."""
+    (found,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    return {one.dest: (one.help or "", found.choices[one.dest]) for one in found._choices_actions}  # noqa: SLF001
+
+
+def _shared(parser: argparse.ArgumentParser) -> set[str]:
+    """The flags that every command has."""
+    every = [command for _, command in _commands(parser).values()]
+    found = [{_key(action) for action in one._actions if action.option_strings} for one in (parser, *every)]  # noqa: SLF001
+    return set.intersection(*found)
+
+
+def main() -> None:
+    """Write every page, and remove those of commands that are gone."""
+    FOLDER.mkdir(exist_ok=True)
+    made = pages()
+    for path in FOLDER.glob("*.md"):
+        if path.name not in made:
+            path.unlink()
+    for name, text in made.items():
+        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

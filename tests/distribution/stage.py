@@ -1,0 +1,86 @@
+"""What the examples of the documentation need: the demo as a dump, manifests, logs, a node's dump."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from kubectl_qos.__main__ import main
+from kubectl_qos.cluster.demo import DEMO_FILE
+from tests.cluster.cluster_objects import metrics, pod
+from tests.host.fake_node import RECORDED, FakeNode, recorded_node
+
+NAMED = {
+    "web-0": ("512Mi", "1Gi"),
+    "web-1": ("512Mi", "1Gi"),
+    "api-0": ("512Mi", "2Gi"),
+    "batch-1": ("600Mi", ""),
+    "nodes": ("64Mi", ""),
+}
+"""Pods that examples name as one would name pods, with their requests and limits; all on worker-2, using 300Mi."""
+
+
+def dump() -> str:
+    """The demo cluster with what examples name besides, as kubectl would print it."""
+    objects = json.loads(DEMO_FILE.read_text(encoding="utf-8"))
+    for name, (request, limit) in NAMED.items():
+        made = pod(name, node="worker-2", request=request, limit=limit, labels={"app": name[:-2]})
+        made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "250m"
+        objects["items"] += [made, metrics(name, "300Mi")]
+    objects["items"] += [deployment("api"), deployment("web")]
+    return json.dumps(objects)
+
+
+def deployment(name: str) -> dict[str, Any]:
+    """A Deployment of the namespace shop with one container `app`."""
+    resources = {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "app", "image": f"{name}:1.4", "resources": resources}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "shop", "uid": f"uid-of-{name}"},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+    }
+
+
+def single(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest as a person writes it: without what only a server fills in."""
+    del manifest["metadata"]["uid"]
+    return {name: value for name, value in manifest.items() if name != "status"}
+
+
+def kernel_log() -> str:
+    """The recorded one of a node that ran out of memory."""
+    return (RECORDED / "oom-global-A.dmesg.txt").read_text(encoding="utf-8")
+
+
+def node_dump(node: FakeNode) -> str:
+    """What `kubectl qos host -o json` prints there."""
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
+        main(["host", "--proc-root", str(node.proc), "--cgroup-root", str(node.cgroup), "-o", "json"])
+    return printed.getvalue()
+
+
+def build(folder: Path) -> FakeNode:
+    """Fill the folder in which the examples run; the node that a host command finds is beside it."""
+    node, _, _ = recorded_node(folder.with_name("node"), "systemd")
+    folder.mkdir()
+    (folder / "dump.json").write_text(dump(), encoding="utf-8")
+    for name in ("deployment.yaml", "deploy.yaml"):
+        (folder / name).write_text(json.dumps(single(deployment("web"))), encoding="utf-8")
+    written = single(pod("web-0", request="512Mi", limit="1Gi"))
+    (folder / "pod.yaml").write_text(json.dumps(written), encoding="utf-8")
+    changed = single(pod("notebook-0", namespace="ml", request="4Gi", limit="8Gi"))
+    (folder / "change.yaml").write_text(json.dumps(changed), encoding="utf-8")
+    for name in ("node.json", "host.json"):
+        (folder / name).write_text(node_dump(node), encoding="utf-8")
+    for name in ("oom.log", "w2.log", "w3.log", "w7.log"):
+        shutil.copy(RECORDED / "oom-global-A.dmesg.txt", folder / name)
+    return node

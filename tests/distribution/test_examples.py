@@ -1,0 +1,264 @@
+"""Every shell example of the documentation and of --help is run, and prints what is shown under it.
+
+A command is run on the demo cluster: with its own --demo or -f, else on a dump of it. What cannot run here is
+named below with the reason; a line of any other kind fails. New outputs are written with UPDATE_TEXTS=1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from kubectl_qos.__main__ import main
+from kubectl_qos.cli.parser import build, parse
+from kubectl_qos.cluster.demo import DEMO_FILE
+from tests.distribution import stage
+from tests.distribution.shell_examples import Example, examples, with_shown
+from tests.end_to_end.golden_text import FOLDER, UPDATE
+from tests.host.fake_node import FakeNode
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+WITH_A_CLUSTER_OF_THEIR_OWN = {
+    "set.md": "test_set_page.py",
+    "kills.md": "test_kills_page.py",
+    "simulate.md": "test_simulate_page.py",
+    "verify.md": "test_verify_page.py",
+}
+"""Pages whose console blocks one test plays through on a server, files or logs made for them."""
+
+ONLY_PARSED = {
+    "edit": "it opens a terminal UI",
+    "web": "it serves until it is stopped",
+    "undo": "it needs a cluster in which something was changed: tests/end_to_end/test_undo_command.py",
+    "verify": "it needs running containers: tests/end_to_end/test_verify_command.py",
+    "can-i": "it asks an API server: tests/end_to_end/test_can_i_command.py",
+    "--watch": "it goes on until ctrl-c",
+    "--local": "it reads the kernel log of this machine",
+    "--yes": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
+    "--dry-run": "it asks an API server: tests/end_to_end/test_set_landing.py",
+    "--by": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
+    "--context": "there is no such cluster here",
+}
+"""Commands and flags that cannot be run here; that the parser takes them is tried."""
+
+KEPT = {"kubectl qos can-i 2> /dev/null": "can-i"}
+"""What is printed with a server: the text in snapshots/text that another test holds against it."""
+
+NOT_OURS = {
+    r"pip install ('kubectl-qos(\[web\])?'|kubectl-qos)": "an installation from an index",
+    r"(pipx|uv tool) install kubectl-qos": "an installation from an index",
+    r"kubectl krew (install qos|upgrade qos)": "an installation by krew",
+    r"tar -xzf kubectl-qos_linux_amd64\.tar\.gz": "an archive of a release",
+    r"sha256sum -c kubectl-qos_linux_amd64\.tar\.gz\.sha256": "an archive of a release",
+    r"sudo ln -s \S+ /usr/local/bin/kubectl-qos": "an archive of a release",
+    r"git clone https://github\.com/kubectl-qos/kubectl-qos && cd kubectl-qos": "a download",
+    r"kubectl debug node/\S+ .*": "a pod on a node",
+    r"kubectl (apply|create|get|patch|auth can-i|version|config) .*": "kubectl's own",
+    r"talosctl -n \S+ dmesg > w7\.log": "another program's log",
+    r"ssh .* (kubectl qos web|sudo kubectl-qos host -o json > node\.json)": "another machine",
+}
+"""Lines that are not about a command of ours, or happen elsewhere."""
+
+PIPED_IN: dict[str, Callable[[], str]] = {
+    r"kubectl get \S+ .*-o (json|yaml)": lambda: DEMO_FILE.read_text(encoding="utf-8"),
+    r"ssh \S+ (sudo )?(journalctl -k.*|dmesg)": stage.kernel_log,
+}
+"""What another program would print into a pipe."""
+
+
+class Stage:
+    """Runs examples one after the other in one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        node: FakeNode,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        self.node = node
+        self._patch, self._capsys = monkeypatch, capsys
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("HOME", str(folder))
+        monkeypatch.delenv("KUBECONFIG", raising=False)
+        monkeypatch.setattr(sys, "argv", ["kubectl-qos"])
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit code and all that is printed; of a command that cannot run, that the parser takes it."""
+        line, _, target = command.partition(" > ")
+        *before, line = line.split(" | ")
+        tail = ""
+        if re.fullmatch(r"(head|tail) -n \d+|grep \S+", line):
+            tail, line = line, before.pop()
+        words = our_words(line)
+        if words is None:
+            check_that_it_is_known(command)
+            return 0, ""
+        given = ""
+        if before:
+            (maker,) = (make for pattern, make in PIPED_IN.items() if re.fullmatch(pattern, before[0]))
+            given = maker()
+        if is_only_parsed(words):
+            return 0, ""
+        code, out, err = self._main(self._placed(words), given)
+        if target:
+            path = Path(target).expanduser()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(out, encoding="utf-8")
+            out = ""
+        return code, filtered(out, tail) + err
+
+    def _placed(self, words: list[str]) -> list[str]:
+        """With the dump of the demo in place of a cluster, and the recorded node in place of this machine."""
+        options = parse([word for word in words if not word.startswith("-v=")])
+        if options.command == "completion":
+            return words
+        if options.command == "host" and not getattr(options, "from_dump", None):
+            given = [word for word in words if word not in {"/host/proc", "/host/sys/fs/cgroup"}]
+            given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
+            return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
+        if getattr(options, "what_if", None) == "":
+            return words if getattr(options, "demo", False) else [*words, "--demo"]
+        if getattr(options, "demo", False) or getattr(options, "filename", None):
+            return words
+        return [*words, "-f", "dump.json"]
+
+    def _main(self, words: list[str], given: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        self._patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
+        try:
+            code = main(words)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        printed = self._capsys.readouterr()
+        return code, printed.out, printed.err
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FakeNode]:
+    folder = tmp_path_factory.mktemp("examples") / "here"
+    return folder, stage.build(folder)
+
+
+@pytest.fixture
+def on_stage(
+    prepared: tuple[Path, FakeNode],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Stage:
+    folder, node = prepared
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return Stage(tmp_path, node, monkeypatch, capsys)
+
+
+def our_words(line: str) -> list[str] | None:
+    """The arguments of a command of ours, None for any other."""
+    for start in ("kubectl qos", "kubectl-qos", "sudo kubectl-qos"):
+        if line == start or line.startswith(f"{start} "):
+            return shlex.split(line.removeprefix(start))
+    return None
+
+
+def is_only_parsed(words: list[str]) -> bool:
+    """Whether it cannot run here; then the parser takes it all the same."""
+    options = parse(words)
+    given = {options.command, *(word.partition("=")[0] for word in words)}
+    given |= {"--watch"} if "-w" in given else set()
+    return bool(given & ONLY_PARSED.keys())
+
+
+def check_that_it_is_known(command: str) -> None:
+    target = re.fullmatch(r"make ([a-z-]+)", command)
+    if target is not None:
+        assert re.search(rf"^{target[1]}:", MAKEFILE, re.MULTILINE), f"the Makefile has no {target[1]}"
+        return
+    assert any(re.fullmatch(pattern, command) for pattern in NOT_OURS), f"unknown kind of line: {command}"
+
+
+def filtered(text: str, tail: str) -> str:
+    """As head, tail or grep would let it through."""
+    if not tail:
+        return text
+    lines = text.splitlines(keepends=True)
+    program, *_, last = tail.split()
+    if program == "grep":
+        return "".join(line for line in lines if last in line)
+    return "".join(lines[: int(last)] if program == "head" else lines[-int(last) :])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_stage: Stage) -> None:
+    text = page.read_text(encoding="utf-8")
+    printed: dict[int, str] = {}
+    for one in examples(text):
+        if one.shown is not None and page.name in WITH_A_CLUSTER_OF_THEIR_OWN and page.parent.name == "docs":
+            continue
+        if one.command in KEPT:
+            printed[one.line] = (FOLDER / f"{KEPT[one.command]}.txt").read_text(encoding="utf-8")
+            continue
+        code, out = on_stage.run(one.command)
+        assert one.shown is not None or code == 0, f"line {one.line}: {one.command}\n{out}"
+        if one.shown is not None:
+            printed[one.line] = out
+    if os.environ.get(UPDATE):
+        page.write_text(with_shown(text, printed), encoding="utf-8")
+    else:
+        assert with_shown(text, printed) == text, f"if it is right: {UPDATE}=1 pytest {Path(__file__).name}"
+
+
+def epilogs() -> list[tuple[str, list[Example]]]:
+    """The examples at the end of each --help: its lines that are indented."""
+    parser = build()
+    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
+    texts = {"kubectl qos": parser.epilog, **{name: one.epilog for name, one in commands.items()}}
+    found = []
+    for name, text in texts.items():
+        lines = [line for line in (text or "").splitlines() if line.startswith(" ")]
+        found.append((name, examples("\n".join(["```text", *lines, "```", ""]))))
+    return [(name, listed) for name, listed in found if listed]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), epilogs(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_example_of_help_runs(name: str, found: list[Example], on_stage: Stage) -> None:
+    for one in found:
+        code, out = on_stage.run(one.command)
+        assert code == 0, f"{one.command}\n{out}"
+
+
+@pytest.mark.parametrize(("page", "test"), WITH_A_CLUSTER_OF_THEIR_OWN.items())
+def test_pages_that_need_a_cluster_are_run_by_a_test_of_their_own(page: str, test: str) -> None:
+    assert f'"docs" / "{page}"' in (ROOT / "tests" / "end_to_end" / test).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_is_named_exists(page: Path) -> None:
+    named = set(re.findall(r"`kubectl[ -]qos ([a-z][a-z-]*)", page.read_text(encoding="utf-8")))
+    (commands,) = (action.choices for action in build()._actions if isinstance(action.choices, dict))
+    assert named <= commands.keys()
+
+
+def test_an_unknown_kind_of_line_is_refused(on_stage: Stage) -> None:
+    with pytest.raises(AssertionError, match="unknown kind of line"):
+        on_stage.run("make-believe install")
+    with pytest.raises(ValueError, match="no program that is known"):
+        examples("```sh\nfrobnicate --all\n```\n")
+
+
+def test_no_reason_is_left_without_an_example() -> None:
+    commands = [one.command for page in PAGES for one in examples(page.read_text(encoding="utf-8"))]
+    for pattern in NOT_OURS:
+        assert any(re.fullmatch(pattern, command) for command in commands), pattern

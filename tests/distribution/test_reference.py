@@ -1,0 +1,93 @@
+"""docs/reference is what the grammar makes of it, and says of each command what its --help says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kubectl_qos.cli.parser import build
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "reference"
+COMMANDS = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem not in {"index", "flags"})
+IN_HELP = re.compile(r"^ {2}(-[^\n]*?)(?: {2,}[^\n]*)?$", re.MULTILINE)
+TERM = re.compile(r"^(`-.*`)\n: ", re.MULTILINE)
+WORD = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)(?=[ =\[`,]|$)")
+
+
+def made() -> ModuleType:
+    """docs/make_reference.py, which is no module of a package."""
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def help_of(*command: str) -> str:
+    """What a person reads, in a terminal of 80 columns."""
+    return subprocess.run(
+        [sys.executable, "-m", "kubectl_qos", *command, "--help"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
+        check=True,
+    ).stdout
+
+
+def flags_of_help(text: str) -> set[str]:
+    """All spellings of the flags that --help lists; its examples do not count."""
+    listed = text.partition("\nexamples:\n")[0]
+    return {word for line in IN_HELP.findall(listed) for word in WORD.findall(line)}
+
+
+def flags_of_page(name: str) -> set[str]:
+    """All spellings of the flags that a page defines."""
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return {word for term in TERM.findall(text) for word in WORD.findall(term)}
+
+
+def test_the_pages_are_those_of_the_grammar() -> None:
+    kept = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    assert kept == made().pages(), "make reference writes them anew"
+
+
+def test_every_command_of_help_has_a_page() -> None:
+    listed = re.findall(r"^ {4}([a-z][a-z-]*) ", help_of(), re.MULTILINE)
+    assert sorted(listed) == COMMANDS
+    (commands,) = (action.choices for action in build()._actions if isinstance(action.choices, dict))
+    assert set(COMMANDS) <= commands.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_has_the_flags_of_help_and_no_others(name: str) -> None:
+    found = flags_of_help(help_of(name))
+    shared = flags_of_page("flags")
+    assert len(found) > 20
+    assert found == flags_of_page(name) | shared
+    assert not flags_of_page(name) & shared
+
+
+def test_the_page_of_the_program_has_its_flags() -> None:
+    assert flags_of_help(help_of()) == flags_of_page("index") | flags_of_page("flags")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_says_what_help_says_of_each_flag(name: str) -> None:
+    text = " ".join(help_of(name).split())
+    page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    for meaning in re.findall(r"^`.*`\n: (.*)$", page, re.MULTILINE):
+        said = meaning.replace("`", "").replace("\\", "").removesuffix("; may repeat")
+        # argparse breaks lines at hyphens too
+        assert said.replace(" ", "").replace("-", "") in text.replace(" ", "").replace("-", "").replace(
+            "`", ""
+        )
