@@ -6,50 +6,32 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
-from kubectl_qos.cli.grammar import (
-    bug_report,
-    can_i,
-    compare,
-    completion,
-    edit,
-    explain,
-    host,
-    kills,
-    set,  # noqa: A004 - the command's name
-    simulate,
-    top,
-    tree,
-    undo,
-    verify,
-    version,
-    web,
-)
 from kubectl_qos.cli.grammar.shared import Parser, shared_flags
 from kubectl_qos.cli.grammar.switches import add_readonly
 
-COMMANDS: Final[dict[str, ModuleType]] = {
-    "top": top,
-    "explain": explain,
-    "tree": tree,
-    "compare": compare,
-    "edit": edit,
-    "set": set,
-    "undo": undo,
-    "kills": kills,
-    "simulate": simulate,
-    "verify": verify,
-    "host": host,
-    "can-i": can_i,
-    "web": web,
-    "completion": completion,
-    "version": version,
-    "bug-report": bug_report,
-}
-"""The commands in the order of --help, each with the module of its grammar."""
+COMMANDS: Final = (
+    "top",
+    "explain",
+    "tree",
+    "compare",
+    "edit",
+    "set",
+    "undo",
+    "kills",
+    "simulate",
+    "verify",
+    "host",
+    "can-i",
+    "web",
+    "completion",
+    "version",
+    "bug-report",
+)
+"""In the order of --help; the grammar of each is a module of its name."""
 
 EXAMPLES: Final = """\
 examples:
@@ -81,7 +63,7 @@ def program_name() -> str:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The parsed command line; `command` is None for the terminal UI. Raises UsageError."""
-    return build().parse_args(arguments)
+    return build(arguments).parse_args(arguments)
 
 
 def spelled(options: argparse.Namespace) -> list[str]:
@@ -98,8 +80,8 @@ def spelled(options: argparse.Namespace) -> list[str]:
     return [word for given in words.values() for word in given]
 
 
-def build() -> argparse.ArgumentParser:
-    """The whole grammar."""
+def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The whole grammar; for words that begin with a command its grammar alone, in half of the time."""
     shared = shared_flags()
     parser = Parser(
         prog=program_name(),
@@ -112,7 +94,8 @@ def build() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     add_readonly(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name, grammar in COMMANDS.items():
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        grammar = import_module(f"kubectl_qos.cli.grammar.{name.replace('-', '_')}")
         examples = getattr(grammar, "EXAMPLES", None)
         command = commands.add_parser(
             name,

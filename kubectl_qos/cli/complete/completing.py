@@ -17,7 +17,7 @@ REQUEST_SECONDS: Final = 1.0
 
 def offered(words: Sequence[str], seconds: float = REQUEST_SECONDS) -> Offer:
     """What the last of these words may become. Raises QosError for a kubeconfig that cannot be used."""
-    at = position(build(), words)
+    at = position(build(words[:-1]), words)
     found = _offered(at, seconds).starting_with(at.word)
     return NOTHING if found.directive == NO_FILES and _is_taken_for_a_flag(at) else found
 
