@@ -38,6 +38,7 @@ smartquotes_action = "D"  # quotes stay as they are written
 suppress_warnings = ["misc.highlighting_failure"]  # what a command prints is no shell
 html_theme = "furo"
 html_title = "kubectl-qos"
+html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["site.css"]

@@ -21,7 +21,7 @@ NAMED = {
     "batch-1": ("600Mi", ""),
     "nodes": ("64Mi", ""),
 }
-"""Pods that examples name as one would name pods, with their requests and limits; all on worker-2, using 300Mi."""
+"""Pods that examples name as one would name pods, with requests and limits; all on worker-2, using 300Mi."""
 
 
 def dump() -> str:
