@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.sources import Asked, asked, connected
 from kubectl_qos.cli.targets import Target, find_pod, node_name, parse_targets
+from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable, UsageError
-from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import OTHER_PODS, Snapshot
+from kubectl_qos.k8s.snapshot import OTHER_PODS
 from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.structured import to_json, to_yaml
@@ -36,29 +35,6 @@ EXIT_DRIFT: Final = 1
 EXIT_TROUBLE: Final = 2
 AT_ONCE: Final = 8
 """So many containers are looked into at a time: each is a connection, and a process in production."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The pods to look at, and the node that they are on."""
-
-    pods: tuple[Pod, ...]
-    snapshot: Snapshot
-    node: str
-
-    @property
-    def setup(self) -> NodeSetup:
-        """What predictions depend on."""
-        return self.snapshot.setup(self.node)
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What was read of one pod, and what could not be."""
-
-    measured: Measured
-    unread: tuple[Unread, ...] = ()
-    failed: bool = False
 
 
 def run(options: argparse.Namespace) -> int:
@@ -109,9 +85,6 @@ def _run(options: argparse.Namespace) -> int:
         return EXIT_DRIFT
     failed = wanted.failed or any(one.failed for one in read)
     return EXIT_TROUBLE if failed or not any(one.compared for one in verified) else 0
-
-
-Reader = Callable[[Wanted], tuple[Sequence[Read], dict[str, Files]]]
 
 
 def _reader(options: argparse.Namespace) -> Reader:
@@ -168,16 +141,6 @@ def _refuse_windows(wanted: Wanted) -> None:
     found = wanted.snapshot.nodes.get(wanted.node)
     if found is not None and found.status.node_info.operating_system == "windows":
         raise InputError(f"node {wanted.node} runs Windows, which has no cgroups and no oom_score_adj")
-
-
-def running(pod: Pod) -> list[str]:
-    """The containers that have processes: started, and neither ended nor waiting."""
-    return [
-        one.name
-        for one in pod.status.every_container
-        if one.container_id
-        and (one.state is None or (one.state.terminated is None and one.state.waiting is None))
-    ]
 
 
 def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], dict[str, Files]]:

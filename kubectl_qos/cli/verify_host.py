@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.cli.verify import Read, Reader, Wanted, running
+from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.cgroupfs import CGROUP, MEMORY_FILES, hierarchy
 from kubectl_qos.host.node_view import HostView, from_json, read_host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kubectl_qos.cli.complete.names import Named, container_names
+from kubectl_qos.cli.complete.place import Named, container_names
 from kubectl_qos.cluster.demo import DEMO_FILE
 from kubectl_qos.cluster.files import STANDARD_INPUT, FileSource
 from kubectl_qos.k8s.objects import Pod

@@ -6,31 +6,13 @@ Not here: how each of them is asked (server_names.py, file_names.py), which is i
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.cli.complete.place import Named, Place
 
 T = TypeVar("T")
-
-
-class Named(NamedTuple):
-    """An object's name, with a few words about it."""
-
-    name: str
-    about: str = ""
-    labels: Mapping[str, str] = {}
-
-
-class Place(Protocol):
-    """Where names come from. Each question may raise whatever a server or a file makes it raise."""
-
-    def of(self, kind: str, *, node: str | None, labels: bool) -> list[Named]:
-        """The objects of a kind in scope, pods only of a node if one is given; with their labels if asked."""
-
-    def containers(self, kind: str, name: str) -> list[str]:
-        """The names of the containers of a pod or workload, init containers too."""
 
 
 class Names:
@@ -69,8 +51,3 @@ class Names:
         from kubectl_qos.cli.complete.server_names import ServerNames
 
         return ServerNames(self._options, self._seconds)
-
-
-def container_names(pod: Pod) -> list[str]:
-    """Of a pod or a template: its containers, then its init containers."""
-    return [one.name for one in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))]

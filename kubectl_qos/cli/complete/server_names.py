@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubectl_qos.cli.complete.names import Named, container_names
+from kubectl_qos.cli.complete.place import Named, container_names
 from kubectl_qos.cluster.access import kubeconfig
 from kubectl_qos.cluster.access.connection import Connection, ConnectionOptions, connect
 from kubectl_qos.k8s.kinds import WORKLOADS, path_of, pod_of_workload, segment
