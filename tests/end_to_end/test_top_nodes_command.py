@@ -236,11 +236,6 @@ def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(
     assert "Forbidden" in refused.err
 
 
-def test_the_readme_shows_what_the_demo_shows(run: Run) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    assert "".join(f"    {line}\n" for line in run("top", "nodes", "--demo").lines) in readme
-
-
 def test_the_help_explains_the_columns_and_the_levels(run: Run) -> None:
     done = run("top", "--help", variables={"COLUMNS": "200"})
     words = done.out.split()
