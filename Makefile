@@ -39,8 +39,10 @@ tests: $(VENV)/.installed
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(LESS)
 
 # The other supported interpreters, where they are installed; the matrix of the workflows has them all. What each
-# key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one.
-SLOW = --ignore=tests/tui/test_every_key.py --ignore=tests/tui/test_monkey.py
+# key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one. So is
+# the binary, which has an interpreter of its own.
+ON_ONE = tui/test_every_key tui/test_monkey distribution/test_binary distribution/test_krew_install
+SLOW = $(ON_ONE:%=--ignore=tests/%.py)
 other-python: $(VENV)/.installed
 	@for name in python3.11 python3.13; do \
 	  python=$$(for found in $$name $$HOME/.pyenv/versions/$${name#python}*/bin/$$name; do \

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, Happenings
@@ -18,6 +17,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.feed import Feed
     from kubectl_qos.cluster.write import Writer
     from kubectl_qos.edit.surroundings import Surroundings
 
@@ -50,6 +50,8 @@ class DemoSource:
 
     def follow(self, scope: Scope) -> Feed:
         """All of it, once, and again whenever it is asked for."""
+        from kubectl_qos.cluster.feed import Asking
+
         return Asking(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:

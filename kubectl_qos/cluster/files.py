@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.documents import Found, plain_documents, plain_objects, read_documents
-from kubectl_qos.cluster.feed import Asking, Feed
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, Happenings, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.feed import Feed
     from kubectl_qos.cluster.write import Writer
     from kubectl_qos.edit.surroundings import Surroundings
 
@@ -64,6 +64,8 @@ class FileSource:
 
     def follow(self, scope: Scope) -> Feed:
         """All of it, once, and again whenever it is asked for."""
+        from kubectl_qos.cluster.feed import Asking
+
         return Asking(self.snapshot, scope, self.now)
 
     def contents(self) -> Iterator[tuple[str, bytes]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from kubectl_qos.cluster.feed import Feed
 from kubectl_qos.k8s.events import Event, Happenings
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.feed import Feed
     from kubectl_qos.cluster.write import Writer
     from kubectl_qos.edit.surroundings import Surroundings
 
