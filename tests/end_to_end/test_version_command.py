@@ -44,7 +44,7 @@ class Server:
             return self.nodes
         if self.kubelets is None:
             return status(403, "Forbidden", "nodes is forbidden")
-        assert request.headers["accept"] == "application/json;as=Table;g=meta.k8s.io;v=v1"
+        assert request.headers["accept"] == "application/json;as=Table;v=v1;g=meta.k8s.io"
         assert request.query == {"resourceVersion": "0", "includeObject": "None"}
         return table(self.kubelets)
 
@@ -171,7 +171,7 @@ def test_nodes_that_are_no_table_are_an_error(run: Run, serve: Serve, tmp_path: 
     server.nodes = Answer(body=b"<html>")
     done = run("version", *flags(serve, tmp_path, server))
     assert (done.code, done.lines[2]) == (1, "Server Version: v1.36.2 (linux/amd64)")
-    assert done.err.startswith("error: the server's answer for the table of nodes cannot be read: ")
+    assert done.err.startswith("error: the server's answer for the table of /api/v1/nodes cannot be read: ")
 
 
 def test_the_demo_and_files_have_nodes_alone(run: Run, tmp_path: Path) -> None:
