@@ -331,7 +331,13 @@ class QosApp(App[QosError]):
         self.push_screen(SaveAs(what, name, text_for), told)
 
     def action_picture(self) -> None:
-        """What is on the screen, as a file that a browser or a pager shows."""
+        """What is on the screen, as a file that a browser or a pager shows.
+
+        Behind the palette the foot comes back first: it is made anew after one refresh and painted with the next.
+        """
+        self.screen.call_after_refresh(self.screen.call_after_refresh, self._save_picture)
+
+    def _save_picture(self) -> None:
         svg, text = self.export_screenshot(title=self.TITLE), screen_text(self.screen)
 
         def picture(path: Path) -> str:
