@@ -333,7 +333,7 @@ class QosApp(App[QosError]):
     def action_picture(self) -> None:
         """What is on the screen, as a file that a browser or a pager shows.
 
-        Behind the palette the foot comes back first: it is made anew after one refresh and painted with the next.
+        Behind the palette the foot comes back first: made anew after one refresh, painted with the next.
         """
         self.screen.call_after_refresh(self.screen.call_after_refresh, self._save_picture)
 
