@@ -15,6 +15,7 @@ from kubectl_qos.edit.replacement import replaced
 from kubectl_qos.errors import EXIT_ERROR, InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.disruption_budget import DisruptionBudget, budgets_among
+from kubectl_qos.k8s.kind_words import kind_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
@@ -131,7 +132,7 @@ def _grow(text: str) -> _Grow:
     kind, _, named = what.partition("/")
     name, _, container = named.partition(":")
     of_node = what == _NODE
-    if not equals or not (of_node or (kind in {"pod", "po", "pods"} and name)):
+    if not equals or not (of_node or (kind_of(kind) == "Pod" and name)):
         raise UsageError(
             f"--grow {text!r} does not say what grows to which size",
             hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",

@@ -8,34 +8,9 @@ from typing import NoReturn
 
 from kubectl_qos.cli.sources import Asked
 from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.k8s.kind_words import kind_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-
-_NODE_KINDS = frozenset({"no", "node", "nodes"})
-_SHORT = {
-    "po": "Pod",
-    "pod": "Pod",
-    "pods": "Pod",
-    "deploy": "Deployment",
-    "deployment": "Deployment",
-    "deployments": "Deployment",
-    "sts": "StatefulSet",
-    "statefulset": "StatefulSet",
-    "statefulsets": "StatefulSet",
-    "ds": "DaemonSet",
-    "daemonset": "DaemonSet",
-    "daemonsets": "DaemonSet",
-    "rs": "ReplicaSet",
-    "replicaset": "ReplicaSet",
-    "replicasets": "ReplicaSet",
-    "rc": "ReplicationController",
-    "replicationcontroller": "ReplicationController",
-    "job": "Job",
-    "jobs": "Job",
-    "cj": "CronJob",
-    "cronjob": "CronJob",
-    "cronjobs": "CronJob",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +41,8 @@ def parse_targets(words: Sequence[str]) -> list[Target]:
 
 
 def _target(kind: str, name: str) -> Target:
-    found = _SHORT.get(kind.lower())
-    if found is None:
+    found = kind_of(kind)
+    if found in {None, "Node"}:
         raise UsageError(
             f'the server doesn\'t have a resource type "{kind}" with pods',
             hint="pod, deployment, statefulset, daemonset, replicaset, job and cronjob have pods",
@@ -106,9 +81,8 @@ def top_kind(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _top_kind(word: str) -> str | None:
-    if word.lower() in _NODE_KINDS:
-        return "Node"
-    return "Pod" if _SHORT.get(word.lower()) == "Pod" else None
+    kind = kind_of(word)
+    return kind if kind in {"Pod", "Node"} else None
 
 
 def _no_top_kind(word: str) -> NoReturn:
@@ -122,7 +96,7 @@ def node_name(words: Sequence[str]) -> str | None:
     """The node that is asked for, None if it is something else. Raises UsageError."""
     first, *rest = words or [""]
     kind, slash, name = first.partition("/")
-    if kind.lower() not in _NODE_KINDS:
+    if kind_of(kind) != "Node":
         return None
     names = [name, *rest] if slash else rest
     if len(names) != 1 or not names[0]:

@@ -73,6 +73,7 @@ def server(serve: Serve, config: Path) -> HttpsServer:
         (["top", "-l", "app="], ["app=web", "app=web2", ":4"]),
         (["top", "-l", "tier=x,app=web2"], ["tier=x,app=web2", ":4"]),
         (["top", "nodes", "-l", "pool="], ["pool=a", "pool=b", ":4"]),
+        (["top", "node", "-l", "pool="], ["pool=a", "pool=b", ":4"]),
     ],
     ids=" ".join,
 )

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.cli import targets as of_commands
 from kubectl_qos.cli.complete.table import EVERY_COMMAND, OF_COMMAND, completer
-from kubectl_qos.cli.complete.targets import EVERY_TYPE, NODE
 from kubectl_qos.cli.complete.values import SETTINGS
 from kubectl_qos.cli.parser import COMMANDS, build
 from kubectl_qos.errors import UsageError
@@ -42,13 +40,6 @@ def test_no_line_is_about_what_is_no_longer_there() -> None:
     assert set(EVERY_COMMAND) <= known[""]
     for command, lines in OF_COMMAND.items():
         assert set(lines) <= known[command], command
-
-
-def test_types_are_those_that_commands_take() -> None:
-    found = {word: one.kind for one in EVERY_TYPE for word in (one.kind.lower(), *one.other_words)}
-    nodes = {word for word, kind in found.items() if kind == NODE.kind}
-    assert nodes == of_commands._NODE_KINDS
-    assert {word: kind for word, kind in found.items() if word not in nodes} == of_commands._SHORT
 
 
 def test_settings_are_those_that_change_a_prediction() -> None:

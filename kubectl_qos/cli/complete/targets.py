@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubectl_qos.cli.complete.names import Names
 from kubectl_qos.cli.complete.offer import NOTHING, Candidate, Offer
 from kubectl_qos.cli.complete.position import Position
+from kubectl_qos.k8s.kind_words import KIND_WORDS, kind_of
 
-
-class Type(NamedTuple):
-    """A kind, and the words for it beside its own in lower case, which is the one that is offered."""
-
-    kind: str
-    other_words: tuple[str, ...]
-
-
-POD: Final = Type("Pod", ("po", "pods"))
-NODE: Final = Type("Node", ("no", "nodes"))
-WORKLOADS: Final = (
-    Type("Deployment", ("deploy", "deployments")),
-    Type("StatefulSet", ("sts", "statefulsets")),
-    Type("DaemonSet", ("ds", "daemonsets")),
-    Type("ReplicaSet", ("rs", "replicasets")),
-    Type("ReplicationController", ("rc",)),
-    Type("Job", ("jobs",)),
-    Type("CronJob", ("cj", "cronjobs")),
-)
-EVERY_TYPE: Final = (POD, *WORKLOADS, NODE)
+POD: Final = "Pod"
+NODE: Final = "Node"
+EVERY_TYPE: Final = tuple(KIND_WORDS)
+WORKLOADS: Final = tuple(kind for kind in EVERY_TYPE if kind not in {POD, NODE})
 
 
 class Targets:
     """Completes targets of some types; `bare` are pods without their type, `most` of them are taken."""
 
-    def __init__(self, *types: Type, bare: bool = False, most: int | None = 1) -> None:
+    def __init__(self, *types: str, bare: bool = False, most: int | None = 1) -> None:
         self._types = types
         self._bare = bare
         self._most = most
@@ -60,24 +45,24 @@ class Targets:
         """What a target may begin with; names with and without a type are not mixed."""
         if not self._bare or not at.operands or "/" in at.operands[0]:
             for one in self._types:
-                yield Candidate(f"{one.kind.lower()}/")
+                yield Candidate(f"{KIND_WORDS[one][0]}/")
         if self._bare and "/" not in "".join(at.operands):
-            yield from _named(POD.kind, "", names)
+            yield from _named(POD, "", names)
 
 
 def target_of(at: Position) -> tuple[str, str] | None:
     """The kind and the name of the first target among the words before, if it is one."""
     first, *rest = at.operands or ("",)
     typed, slash, name = first.partition("/")
-    kind = _kind_of(typed, EVERY_TYPE)
+    kind = kind_of(typed)
     if not slash:
         name = rest[0] if rest else ""
     return (kind, name) if kind is not None and name else None
 
 
-def _kind_of(word: str, types: tuple[Type, ...]) -> str | None:
-    typed = word.lower()
-    return next((one.kind for one in types if typed in {one.kind.lower(), *one.other_words}), None)
+def _kind_of(word: str, types: tuple[str, ...]) -> str | None:
+    kind = kind_of(word)
+    return kind if kind in types else None
 
 
 def _named(kind: str, before: str, names: Names) -> Iterator[Candidate]:

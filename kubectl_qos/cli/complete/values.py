@@ -9,6 +9,7 @@ from kubectl_qos.cli.complete.names import Names
 from kubectl_qos.cli.complete.offer import EXTENSIONS, NOTHING, Candidate, Offer, offer
 from kubectl_qos.cli.complete.position import Position
 from kubectl_qos.cli.complete.targets import NODE, target_of
+from kubectl_qos.k8s.kind_words import kind_of
 
 Completer = Callable[[Position, Names], Offer]
 
@@ -74,7 +75,7 @@ def in_kubeconfig(entries: str) -> Completer:
 
 def labels(at: Position, names: Names) -> Offer:
     """`KEY=`, and behind the sign the values that are in use, for the last of several."""
-    kind = "Node" if at.operands and at.operands[0].lower() in {"no", "nodes"} else "Pod"
+    kind = "Node" if _is_of_nodes(at) else "Pod"
     found: dict[str, set[str]] = {}
     for one in names.of(kind, labels=True):
         for key, value in one.labels.items():
@@ -85,8 +86,7 @@ def labels(at: Position, names: Names) -> Offer:
 def columns(at: Position, names: Names) -> Offer:
     """The columns of the table that is asked for."""
     del names
-    is_of_nodes = at.operands and at.operands[0].lower().partition("/")[0] in {"node", *NODE.other_words}
-    if is_of_nodes:
+    if _is_of_nodes(at):
         from kubectl_qos.present.node_columns import NODE_COLUMNS
 
         return Offer(tuple(Candidate(key, column.help) for key, column in NODE_COLUMNS.items()))
@@ -144,7 +144,7 @@ def growth(at: Position, names: Names) -> Offer:
     if not at.word.startswith("pod/"):
         return offer(("node=", "pod/"))
     target = target_of(at)
-    node = target[1] if target is not None and target[0] == NODE.kind else None
+    node = target[1] if target is not None and target[0] == NODE else None
     return Offer(tuple(Candidate(f"pod/{one.name}=", one.about) for one in names.of("Pod", node=node)))
 
 
@@ -164,6 +164,11 @@ def changes(at: Position, names: Names) -> Offer:
             if context in {None, one.context}
         )
     )
+
+
+def _is_of_nodes(at: Position) -> bool:
+    """Whether the table of nodes is asked for."""
+    return bool(at.operands) and kind_of(at.operands[0].partition("/")[0]) == NODE
 
 
 def _assignments(known: Mapping[str, tuple[str, ...]], word: str, *, separator: str = ",") -> Offer:
