@@ -33,6 +33,7 @@ class TableServer:
         if request.headers["accept"] != AS_TABLE or request.path not in self._rows:
             return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
         assert request.query["limit"] == "500"
+        assert request.query["includeObject"] in {"None", "Metadata"}, "whole objects are not wanted"
         return Answer(body=json.dumps(self._table(request)).encode())
 
     def _table(self, request: Request) -> dict[str, Any]:
