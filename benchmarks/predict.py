@@ -29,10 +29,10 @@ import msgspec
 
 from kubectl_qos.cluster.demo import DEMO_FILE
 from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import Pod, convert, decoder_of
+from kubectl_qos.k8s.objects import Pod, convert, json_decoder
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.sharing import Sharing
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.ranking import rank_node
@@ -128,7 +128,7 @@ def named_pods(count: int) -> Iterator[str]:
 
 def decoded(texts: Sequence[str]) -> list[Pod]:
     """The pods as a list from a server holds them."""
-    decoder, sharing = decoder_of(Pod), Sharing()
+    decoder, sharing = json_decoder(Pod), Interner()
     return [sharing.pod(decoder.decode(text)) for text in texts]
 
 

@@ -28,18 +28,18 @@ import msgspec
 from benchmarks import cluster
 from benchmarks.first_frame import first_frame
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.feed import Asking, Feed
+from kubectl_qos.cluster.informer import Poller, UpdateStream
 from kubectl_qos.cluster.store import Store
-from kubectl_qos.cluster.write import Writer
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
-from kubectl_qos.k8s.metrics import PodMetrics, usage_by_pod
-from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
-from kubectl_qos.k8s.sharing import Sharing
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Scope, Snapshot
+from kubectl_qos.k8s.interning import Interner
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot
+from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.facts import Facts, facts_of
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 
 MOST = {
     "first paint": 150.0,
@@ -61,9 +61,9 @@ class Held:
     default_namespace = None
 
     def __init__(self, pods: int, nodes: int) -> None:
-        self.store = Store(NOTHING_KNOWN, self.now)
+        self.store = Store(NO_OVERRIDES, self.now)
         names = cluster.node_names(nodes)
-        sharing, decoder, sample = Sharing(), decoder_of(Pod), decoder_of(PodMetrics)
+        sharing, decoder, sample = Interner(), json_decoder(Pod), json_decoder(PodMetrics)
         self.pods: list[Pod] = []
 
         def samples() -> Iterator[PodMetrics]:
@@ -73,7 +73,7 @@ class Held:
 
         usage = usage_by_pod(samples())
         self.store.replace_pods(self.pods)
-        node = decoder_of(NodeObject)
+        node = json_decoder(NodeObject)
         self.store.replace_nodes([node.decode(json.dumps(cluster.node(name)).encode()) for name in names])
         self.store.set_usage(usage, None)
 
@@ -86,9 +86,9 @@ class Held:
         del scope
         return self.store.snapshot()
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """Once."""
-        return Asking(self.snapshot, scope, self.now)
+        return Poller(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """Nothing."""
@@ -111,9 +111,9 @@ class Held:
         del pod
         return ()
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """The pod alone."""
-        return Surroundings(self.raw(pod))
+        return RelatedObjects(self.raw(pod))
 
     def writer(self) -> Writer:
         """Nobody."""
@@ -164,7 +164,7 @@ async def _measured(source: Held) -> dict[str, float]:
             await asyncio.wait_for(painted.wait(), 60)
             return 1000 * (time.perf_counter() - began)
 
-        def show(facts: Facts) -> Callable[[], None]:
+        def show(facts: ViewModel) -> Callable[[], None]:
             return lambda: setattr(app, "facts", facts)
 
         def key(name: str) -> Callable[[], None]:
@@ -181,7 +181,7 @@ async def _measured(source: Held) -> dict[str, float]:
         batches = []
         for turn in range(5):
             source.change(turn)
-            facts = facts_of(source.snapshot(Scope()), Scope(), DEMO_TIME, "", facts)
+            facts = build_view_model(source.snapshot(Scope()), Scope(), DEMO_TIME, "", facts)
             batches.append(await timed(show(facts)))
         found["1,000 changed rows"] = median(batches)
         found["sort"] = max([await timed(key("s")) for _ in range(5)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_qos.tui.actions import Keys, Room, of_room
+from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
 
 PAGE = Path(__file__).parent / "ui.md"
 HEADING = "## Keys\n"
@@ -14,11 +14,11 @@ HEADING = "## Keys\n"
 def key_lines() -> Iterator[str]:
     """Every action of every room, in Markdown."""
     keys = Keys()
-    for room in Room:
+    for room in BindingGroup:
         yield f"\n### {room.value}\n"
         yield "| key | what it does | name for [keys](configuration.md) |"
         yield "|---|---|---|"
-        for action in of_room(room):
+        for action in actions_in_group(room):
             shown = " ".join(f"`{key}`" for key in keys.shown(action).split())
             yield f"| {shown} | {action.help} | `{action.name}` |"
 

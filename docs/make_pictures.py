@@ -16,7 +16,7 @@ from textual.widgets import Input
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.exports import screen_text
+from kubectl_qos.tui.export import screen_text
 from kubectl_qos.tui.screens.main import MainScreen
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -11,23 +11,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command line; without a command, of the terminal UI."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["__complete"]:
-        from kubectl_qos.cli.complete.script import answer
+        from kubectl_qos.cli.completion.script import answer
 
         return answer(words[1:])
-    from kubectl_qos.cli.run import guarded, run
+    from kubectl_qos.cli.run import exit_code_for, run
 
     def act() -> int:
+        from kubectl_qos.cli.logging import logging_to
         from kubectl_qos.cli.parser import parse
-        from kubectl_qos.cli.verbosity import told
 
         options = parse(words)
         if options.command is None and not sys.stdout.isatty():
             options.command = "top"
         opens_ui = options.command in {None, "edit"} and not getattr(options, "version", False)
-        with told(options, on_screen=opens_ui):
+        with logging_to(options, on_screen=opens_ui):
             return _open_ui(options) if opens_ui else run(options)
 
-    return guarded(act)
+    return exit_code_for(act)
 
 
 def _open_ui(options: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def _open_ui(options: argparse.Namespace) -> int:
     from dataclasses import replace
     from functools import partial
 
-    from kubectl_qos.cli.sources import asked, contexts_of, in_context
+    from kubectl_qos.cli.sources import in_context, list_contexts, resolve_source
     from kubectl_qos.cli.targets import find_pod, parse_targets
     from kubectl_qos.errors import UsageError
 
@@ -47,12 +47,12 @@ def _open_ui(options: argparse.Namespace) -> int:
             "edit opens the terminal UI, and standard output is no terminal",
             hint="kubectl qos explain says how a pod stands",
         )
-    from kubectl_qos.tui.contexts import Contexts
+    from kubectl_qos.tui.context_switch import ContextSwitch
     from kubectl_qos.tui.start import settings, start
 
     options.settings = said = settings()
     options.refresh_seconds = said.refresh_seconds
-    wanted = asked(options)
+    wanted = resolve_source(options)
     scope = wanted.scope
     if not targets and getattr(options, "namespace", None) is None:
         # The UI is there to browse: the context's own namespace restricts commands only.
@@ -67,7 +67,7 @@ def _open_ui(options: argparse.Namespace) -> int:
         find=find,
         notes=wanted.problems,
         readonly=getattr(options, "readonly", False),
-        contexts=Contexts(partial(contexts_of, options), partial(in_context, options)),
+        contexts=ContextSwitch(partial(list_contexts, options), partial(in_context, options)),
     )
 
 

@@ -9,24 +9,25 @@ from pathlib import Path
 import pytest
 
 import kubectl_qos
-from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.exec import CAT, READINGS, SHELL
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport.client import REVIEWS, connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
 CONNECTION, CHANGING, WRITE, RIGHTS = (
-    "cluster/access/connection.py",
-    "cluster/access/changing.py",
-    "cluster/write.py",
-    "cluster/rights.py",
+    "transport/client.py",
+    "cluster/patch.py",
+    "cluster/writer.py",
+    "cluster/access_review.py",
 )
 EXEC = "cluster/exec.py"
-OIDC = "cluster/access/oidc.py"
+OIDC = "transport/oidc.py"
 """Refreshes a login at an identity provider: that is no cluster."""
-POOLS = "cluster/access/pools.py"
+POOLS = "transport/client.py"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
 
 
@@ -66,19 +67,19 @@ def test_only_the_writer_imports_the_sender() -> None:
     importers = {
         module
         for module, tree in MODULES.items()
-        if any(name.startswith("kubectl_qos.cluster.access.changing") for name in imported(tree))
+        if any(name.startswith("kubectl_qos.cluster.patch") for name in imported(tree))
     }
     assert importers == {WRITE}
-    assert where_called("change") == {WRITE}
+    assert where_called("send_patch") == {WRITE}
 
 
 def test_only_the_writer_makes_rehearsals_and_writes() -> None:
-    assert where_called("Rehearsed") == {WRITE}
-    assert where_called("Written") == {WRITE}
+    assert where_called("DryRunResult") == {WRITE}
+    assert where_called("ApplyResult") == {WRITE}
     replaced = [
         call
         for name, call in calls(MODULES[WRITE])
-        if name == "replace" and isinstance(call.args[0], ast.Name) and call.args[0].id == "rehearsed"
+        if name == "replace" and isinstance(call.args[0], ast.Name) and call.args[0].id == "dry_run_result"
     ]
     assert replaced == []
 
@@ -92,18 +93,18 @@ def test_every_write_takes_a_rehearsal() -> None:
         method.name: [
             ast.unparse(keyword.value)
             for name, call in calls(method)
-            if name == "change"
+            if name == "send_patch"
             for keyword in call.keywords
             if keyword.arg == "dry_run"
         ]
         for method in writer.body
         if isinstance(method, ast.FunctionDef)
     }
-    assert {name: said for name, said in found.items() if said} == {"rehearse": ["True"], "write": ["False"]}
+    assert {name: said for name, said in found.items() if said} == {"dry_run": ["True"], "write": ["False"]}
     write = next(node for node in writer.body if isinstance(node, ast.FunctionDef) and node.name == "write")
     first = write.args.args[1]
     assert first.annotation is not None
-    assert (first.arg, ast.unparse(first.annotation)) == ("rehearsed", "Rehearsed")
+    assert (first.arg, ast.unparse(first.annotation)) == ("dry_run_result", "DryRunResult")
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -117,7 +118,7 @@ def test_no_other_module_names_a_method_that_changes(module: str) -> None:
         CONNECTION: {"POST", "PATCH"},
         RIGHTS: {"POST"},
         OIDC: {"POST"},
-        "edit/request.py": {"PATCH"},
+        "edit/patch.py": {"PATCH"},
     }
     assert named <= allowed.get(module, set())
 
@@ -131,7 +132,7 @@ def test_only_the_connection_has_a_pool() -> None:
             name.startswith("urllib3") and name.endswith(("Manager", "request")) for name in imported(tree)
         )
     }
-    assert all(module.startswith("cluster/access/") for module in importers)
+    assert all(module.startswith("transport/") for module in importers)
     assert where_called("pool") <= {CONNECTION, OIDC}
 
 

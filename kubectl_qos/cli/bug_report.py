@@ -17,13 +17,13 @@ from kubectl_qos.cli import streams
 from kubectl_qos.cli.installation import installation
 from kubectl_qos.cli.parser import spelled
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.versions import counted, counted_words
+from kubectl_qos.present.comparison import count_versions, version_counts_text
+from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.access.connection import Connection
-    from kubectl_qos.cluster.access.options import ConnectionOptions
-    from kubectl_qos.cluster.census import NodeSoftware
+    from kubectl_qos.cluster.cluster_info import NodeSoftware
+    from kubectl_qos.transport.client import Connection
+    from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
 TIMEOUT: Final = "5s"
 ISSUES: Final = "https://github.com/kubectl-qos/kubectl-qos/issues/new"
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         "cluster": _cluster(options),
     }
     if getattr(options, "output", None) == "json":
-        from kubectl_qos.present.structured import to_json
+        from kubectl_qos.present.output import to_json
 
         streams.out_text(to_json(sections))
     else:
@@ -75,7 +75,7 @@ def _cluster(options: argparse.Namespace) -> Facts:
         facts: Facts = {"source": "the demo" if getattr(options, "demo", False) else "files"}
         _add(facts, "objects", lambda: _of_source(options))
         return facts
-    from kubectl_qos.cli.sources import connected, connection_options
+    from kubectl_qos.cli.sources import connection_options, open_connection
 
     options.request_timeout = getattr(options, "request_timeout", TIMEOUT)
     given = connection_options(options)
@@ -85,7 +85,7 @@ def _cluster(options: argparse.Namespace) -> Facts:
     if "connection" in facts:
         return facts
     try:
-        facts |= _of_server(connected(options), getattr(options, "namespace", None))
+        facts |= _of_server(open_connection(options), getattr(options, "namespace", None))
     except Exception as error:  # noqa: BLE001 - a report of what does not work has to come out
         facts["server"] = _failure(error)
     return facts
@@ -116,29 +116,29 @@ def _failure(error: BaseException) -> str:
 
 
 def _of_source(options: argparse.Namespace) -> Facts:
-    from kubectl_qos.cli.sources import asked
-    from kubectl_qos.cluster.census import software_of
+    from kubectl_qos.cli.sources import resolve_source
+    from kubectl_qos.cluster.cluster_info import node_software
     from kubectl_qos.k8s.snapshot import Scope
 
-    wanted = asked(options)
+    wanted = resolve_source(options)
     snapshot = wanted.source.snapshot(Scope())
-    facts = _of_nodes(software_of(snapshot.nodes)) | {"pods": f"{len(snapshot.pods):,}"}
+    facts = _of_nodes(node_software(snapshot.nodes)) | {"pods": f"{len(snapshot.pods):,}"}
     return facts | ({"problems": f"{len(wanted.problems):,}"} if wanted.problems else {})
 
 
 def _kubeconfig(given: ConnectionOptions) -> str:
-    from kubectl_qos.cluster.access.kubeconfig import counts
+    from kubectl_qos.transport.kubeconfig import count_entries
 
-    return ", ".join(f"{count} {name}" for name, count in counts(given).items())
+    return ", ".join(f"{count} {name}" for name, count in count_entries(given).items())
 
 
 def _target(given: ConnectionOptions) -> Facts:
     """By what we say who we are, and which kind of server that is; not which one."""
-    from kubectl_qos.cluster.access.credentials import kind_of
-    from kubectl_qos.cluster.access.kubeconfig import target
-    from kubectl_qos.cluster.access.proxy import proxy_of
+    from kubectl_qos.transport.auth import auth_method
+    from kubectl_qos.transport.kubeconfig import resolve_context
+    from kubectl_qos.transport.proxy import find_proxy
 
-    found = target(given)
+    found = resolve_context(given)
     cluster, user = found.cluster, found.user
     plugin = (user.get("exec") or {}).get("command") or ""
     program = re.split(r"[\\/]", plugin)[-1]
@@ -146,12 +146,12 @@ def _target(given: ConnectionOptions) -> Facts:
         "its own CA" if any(name.startswith("certificate-authority") for name in cluster) else "the system"
     )
     facts = {
-        "credentials": kind_of(user) + (f" ({program})" if program else ""),
+        "credentials": auth_method(user) + (f" ({program})" if program else ""),
         "impersonates": "yes" if user.get("as") else "no",
         "server address": _address(cluster["server"]),
         "trusts": "any certificate" if cluster.get("insecure-skip-tls-verify") else trust,
     }
-    _add(facts, "proxy", lambda: "yes" if proxy_of(cluster["server"], cluster.get("proxy-url")) else "no")
+    _add(facts, "proxy", lambda: "yes" if find_proxy(cluster["server"], cluster.get("proxy-url")) else "no")
     return facts
 
 
@@ -169,7 +169,7 @@ def _address(server: str) -> str:
 
 def _of_server(connection: Connection, namespace: str | None) -> Facts:
     """What it is, what we may do there, and how much there is. Raises QosError where it does not answer."""
-    from kubectl_qos.cluster.census import count_of_pods, server_version, software_of_nodes
+    from kubectl_qos.cluster.cluster_info import count_pods, list_node_software, server_version
 
     facts: Facts = {}
     try:
@@ -177,8 +177,8 @@ def _of_server(connection: Connection, namespace: str | None) -> Facts:
     except ApiError as error:
         facts["server"] = _failure(error)
     _add(facts, "rights", lambda: _rights(connection, namespace))
-    _add(facts, "nodes", lambda: _of_nodes(software_of_nodes(connection)))
-    _add(facts, "pods", lambda: f"{count_of_pods(connection):,}")
+    _add(facts, "nodes", lambda: _of_nodes(list_node_software(connection)))
+    _add(facts, "pods", lambda: f"{count_pods(connection):,}")
     return facts
 
 
@@ -187,12 +187,12 @@ def _server(version: Mapping[str, Any]) -> str:
 
 
 def _rights(connection: Connection, namespace: str | None) -> str:
-    from kubectl_qos.cluster.rights import ask
-    from kubectl_qos.k8s.rights import TIERS
+    from kubectl_qos.cluster.access_review import review_access
+    from kubectl_qos.k8s.rbac import TIERS
 
     wanted = (right for tier in TIERS for right in tier.rights)
-    verdicts = ask(connection, wanted, namespace or connection.namespace)
-    return ", ".join(f"{tier.name} {tier.granted(verdicts).value}" for tier in TIERS)
+    reviews = review_access(connection, wanted, namespace or connection.namespace)
+    return ", ".join(f"{tier.name} {tier.granted(reviews).value}" for tier in TIERS)
 
 
 def _of_nodes(nodes: list[NodeSoftware]) -> Facts:
@@ -200,5 +200,5 @@ def _of_nodes(nodes: list[NodeSoftware]) -> Facts:
     facts = {"nodes": f"{len(nodes):,}"}
     if nodes:
         columns = zip(("kubelets", "images", "kernels", "runtimes"), zip(*nodes, strict=True), strict=True)
-        facts |= {name: counted_words(counted(values)) for name, values in columns}
+        facts |= {name: version_counts_text(count_versions(values)) for name, values in columns}
     return facts

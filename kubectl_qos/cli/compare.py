@@ -7,32 +7,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import asked
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.cli.targets import find_pod, node_name, parse_targets
-from kubectl_qos.edit.comparison import Comparison, compare
-from kubectl_qos.edit.effects import Effects
+from kubectl_qos.edit.compare import Comparison, compare
+from kubectl_qos.edit.preview import Effects
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.settings import Setting, changed
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.comparison import (
     changed_pods,
+    comparison_subject,
     comparison_values,
     kubelet_parts,
     node_parts,
     part_lines,
     pod_parts,
-    subject,
     table,
 )
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.present.output import to_json, to_yaml
 
 
 def run(options: argparse.Namespace) -> int:
     """Print what changes; exit code 1 if a document was wanting. Raises QosError."""
     release = getattr(options, "to", None)
-    settings = [Setting.parse(text) for text in getattr(options, "settings", [])]
+    settings = [NodeOverride.parse(text) for text in getattr(options, "settings", [])]
     if release is None and not settings:
         raise UsageError("nothing to compare with", hint="give --to 1.37, or --set cgroupDriver=cgroupfs")
     words = getattr(options, "target", [])
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("one pod, workload or node can be compared at a time")
     if node is not None:
         options.node = node
-    wanted = asked(options)
+    wanted = resolve_source(options)
     if targets:
         wanted = replace(wanted, scope=replace(wanted.scope, names=frozenset({targets[0].name})))
     snapshot = wanted.source.snapshot(wanted.scope)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _comparisons(
-    snapshot: Snapshot, scope: Scope, settings: Sequence[Setting], release: str | None, pod: Pod | None
+    snapshot: Snapshot, scope: Scope, settings: Sequence[NodeOverride], release: str | None, pod: Pod | None
 ) -> list[Comparison]:
     """A comparison for each node that has pods asked for, with all of its pods, because they share ranks."""
     by_node = {
@@ -75,7 +75,7 @@ def _comparisons(
         raise InputError("no pods to compare", hint="look at the namespace, the node and the selector")
     setups = {name: snapshot.setup(name) for name in names}
     return [
-        compare(by_node[name], setup, changed(setup, settings, release), snapshot.usage)
+        compare(by_node[name], setup, apply_overrides(setup, settings, release), snapshot.usage)
         for name, setup in setups.items()
     ]
 
@@ -87,17 +87,17 @@ def _of_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
 
 
 def _print(
-    comparisons: Sequence[Comparison], settings: Sequence[Setting], scope: Scope, pod: Pod | None
+    comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope, pod: Pod | None
 ) -> None:
     if pod is not None:
         found = comparisons[0]
         parts = (*kubelet_parts(found), *pod_parts(found.of(pod)))
-        streams.out([subject(found, settings), *part_lines(parts)])
+        streams.out([comparison_subject(found, settings), *part_lines(parts)])
         return
     for comparison in comparisons:
         streams.out(
             [
-                subject(comparison, settings),
+                comparison_subject(comparison, settings),
                 *part_lines((*kubelet_parts(comparison), *node_parts(comparison))),
             ]
         )
@@ -111,7 +111,11 @@ def _print(
 
 
 def _print_values(
-    comparisons: Sequence[Comparison], settings: Sequence[Setting], scope: Scope, pod: Pod | None, output: str
+    comparisons: Sequence[Comparison],
+    settings: Sequence[NodeOverride],
+    scope: Scope,
+    pod: Pod | None,
+    output: str,
 ) -> None:
     values = [comparison_values(one, settings, _of_scope(one, scope, pod)) for one in comparisons]
     found = values[0] if len(values) == 1 else {"kind": "List", "items": values}

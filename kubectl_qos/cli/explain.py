@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.targets import Target, find_pod, parse_targets
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 from kubectl_qos.present.explanation import Explanation, as_values, explain_pod, text_lines
-from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.present.output import to_json, to_yaml
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
-    wanted = asked(options)
+    wanted = resolve_source(options)
     found = explanations(wanted, targets)
     output = getattr(options, "output", None)
     values = [as_values(one) for one in found]
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_ERROR if wanted.failed else 0
 
 
-def explanations(wanted: Asked, targets: Sequence[Target]) -> list[Explanation]:
+def explanations(wanted: ResolvedSource, targets: Sequence[Target]) -> list[Explanation]:
     """Each target explained, ranked among the pods of its node; without targets, every pod.
 
     Raises InputError where there is none.

@@ -11,16 +11,15 @@ from pathlib import Path
 import msgspec
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.tables import Shown, print_table
+from kubectl_qos.cli.tables import TableView, print_table
 from kubectl_qos.errors import InputError, QosError, UsageError
-from kubectl_qos.host.cgroupfs import CGROUP
 from kubectl_qos.host.node_view import HostView, PodNames, from_json, read_host
-from kubectl_qos.host.procfs import PROC
+from kubectl_qos.host.procfs import CGROUP, PROC
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.host import ProcessRow, host_columns, host_notes, rows_of
-from kubectl_qos.present.structured import to_json
-from kubectl_qos.qos.cgroup_names import pod_uid
+from kubectl_qos.present.host import ProcessRow, build_process_rows, host_columns, host_notes
+from kubectl_qos.present.output import to_json
+from kubectl_qos.qos.cgroup.names import pod_uid
 from kubectl_qos.qos.process_order import Spared, formula_in_use, process_order
 
 
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     _refuse_what_does_not_go_together(options)
     names, notes = _names(options)
     if getattr(options, "watch", False):
-        from kubectl_qos.cli.watching import watch_reads
+        from kubectl_qos.cli.watch import watch_reads
 
         streams.notes(notes)
         return watch_reads(lambda: shown(_read(options, names), options), "this node", options)
@@ -43,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(view: HostView, options: argparse.Namespace) -> Shown[ProcessRow]:
+def shown(view: HostView, options: argparse.Namespace) -> TableView[ProcessRow]:
     """The table of a view."""
     kernel = formula_in_use(view.processes, view.kernel_release, view.total_pages, view.page_size)
     order = process_order(view.processes, view.total_pages, view.page_size, kernel, is_whole=view.is_whole)
     groups = {path for path, files in view.cgroups.items() if files.get("memory.oom.group") == "1"}
-    rows = rows_of(order, view.names, groups)
+    rows = build_process_rows(order, view.names, groups)
     everything = getattr(options, "everything", False)
-    return Shown(
+    return TableView(
         kind="ProcessRanking",
         rows=[row for row in rows if everything or row.ranked.spared is not Spared.ADJ],
         columns=host_columns(every=getattr(options, "output", None) in {"wide", "json", "csv"}),
@@ -96,21 +95,21 @@ def _names(options: argparse.Namespace) -> tuple[dict[str, PodNames], list[str]]
     has_files = bool(getattr(options, "filename", None))
     if not has_files and not getattr(options, "names", False):
         return {}, []
-    from kubectl_qos.cli.sources import asked
+    from kubectl_qos.cli.sources import resolve_source
 
     options.usage = "none"
     try:
-        wanted = asked(options)
+        wanted = resolve_source(options)
         snapshot = wanted.source.snapshot(Scope(node=getattr(options, "node", None)))
     except QosError as error:
         if has_files:
             raise
         return {}, [f"pods have no names: {error}"]
     pods = (pod for pods in snapshot.by_node().values() for pod in pods)
-    return names_of(pods), [f"error: {problem}" for problem in wanted.problems]
+    return pod_names_by_uid(pods), [f"error: {problem}" for problem in wanted.problems]
 
 
-def names_of(pods: Iterable[Pod]) -> dict[str, PodNames]:
+def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
     """The names of pods and containers, by the UIDs that their cgroups have."""
     return {
         pod_uid(pod): PodNames(

@@ -12,8 +12,8 @@ from importlib import metadata
 from typing import Final
 
 from kubectl_qos import __version__
-from kubectl_qos.config.document import read_document
-from kubectl_qos.config.folders import config_file
+from kubectl_qos.config.paths import config_file
+from kubectl_qos.config.yaml_source import read_yaml
 from kubectl_qos.errors import QosError
 
 _LIBRARIES: Final = ("textual", "urllib3", "msgspec", "pyyaml", "platformdirs", "kubernetes", "textual-serve")
@@ -97,7 +97,7 @@ def _settings() -> str:
     """The settings that are said, with the values of those that name nothing."""
     path = config_file()
     try:
-        document = read_document(path) if path is not None else None
+        document = read_yaml(path) if path is not None else None
         if document is None:
             return "defaults"
         entries = document.entries("setting")

@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.targets import Target, node_name, parse_targets, top_kind
-from kubectl_qos.cluster.source import Chronicle
+from kubectl_qos.cluster.source import EventSource
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
-from kubectl_qos.k8s.events import Happenings
+from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.owners import workload_of
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.present.table import table
-from kubectl_qos.qos.kill_facts import Kill, Need, moment
-from kubectl_qos.qos.kills import kills_of
+from kubectl_qos.present.output import table, to_json, to_yaml
+from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.kills.evidence import Kill, Need, parse_moment
 
 if TYPE_CHECKING:
-    from kubectl_qos.qos.oom_report import KernelLog
+    from kubectl_qos.qos.kills.report import KernelLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class _Known:
     """What deaths are judged by, and the moment that `--since` counts from."""
 
     snapshot: Snapshot
-    happenings: Happenings
+    event_list: EventList
     scope: Scope
     now: datetime
     notes: tuple[str, ...] = ()
@@ -47,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
     logs = _logs(options)
     known = _known(options, targets, has_logs=bool(logs))
     missing = _not_found(targets, known)
-    found = kills_of(
+    found = find_kills(
         known.snapshot,
-        known.happenings,
+        known.event_list,
         logs,
         wanted=lambda pod: known.scope.matches(pod) and _is_target(pod, targets),
         outside_pods=not (known.scope.namespace or known.scope.selector_text or targets),
@@ -93,7 +92,7 @@ def _logs(options: argparse.Namespace) -> list[KernelLog]:
     local = getattr(options, "local", False)
     if not given and not local:
         return []
-    from kubectl_qos.host.kmsg import read_file, read_kmsg
+    from kubectl_qos.host.kernel_log import read_file, read_kmsg
 
     logs = [read_file(path, node) for node, path in given]
     return [*logs, read_kmsg(node=getattr(options, "node", None) or "")] if local else logs
@@ -116,7 +115,7 @@ def _known(options: argparse.Namespace, targets: Sequence[Target], *, has_logs: 
     options.usage = "none"
     names = {target.name for target in targets} if all(one.kind == "Pod" for one in targets) else set()
     try:
-        wanted = asked(options)
+        wanted = resolve_source(options)
         scope = wanted.scope if not names else replace(wanted.scope, names=frozenset(names))
         snapshot = wanted.source.snapshot(scope)
     except QosError as error:
@@ -126,10 +125,10 @@ def _known(options: argparse.Namespace, targets: Sequence[Target], *, has_logs: 
         from datetime import UTC
 
         missing = missing_sentence(Missing("the list of pods", str(error), error.hint))
-        return _Known(Snapshot(), Happenings(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
+        return _Known(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
     return _Known(
         snapshot,
-        _happenings(wanted),
+        _event_list(wanted),
         scope,
         wanted.source.now(),
         tuple(f"error: {problem}" for problem in wanted.problems),
@@ -137,15 +136,15 @@ def _known(options: argparse.Namespace, targets: Sequence[Target], *, has_logs: 
     )
 
 
-def _happenings(wanted: Asked) -> Happenings:
+def _event_list(wanted: ResolvedSource) -> EventList:
     source = wanted.source
-    return source.happenings(wanted.scope.namespace) if isinstance(source, Chronicle) else Happenings()
+    return source.event_list(wanted.scope.namespace) if isinstance(source, EventSource) else EventList()
 
 
 def _is_target(pod: Pod, targets: Sequence[Target]) -> bool:
     if not targets:
         return True
-    workload = workload_of(pod)
+    workload = find_workload(pod)
     own = {(pod.kind, pod.name), (workload.kind, workload.name)}
     owned = {(owner.kind, owner.name) for owner in pod.metadata.owner_references or ()}
     return any((one.kind, one.name) in own | owned for one in targets)
@@ -170,7 +169,7 @@ def _is_shown(kill: Kill, known: _Known, since: int | None) -> bool:
     node = known.scope.node
     if node is not None and kill.node not in {node, ""}:
         return False
-    when = moment(kill.time)
+    when = parse_moment(kill.time)
     return since is None or when is None or when >= known.now - timedelta(seconds=since)
 
 
@@ -188,8 +187,8 @@ def _notes(
     for missing in known.snapshot.missing:
         if missing.what != OTHER_PODS:
             yield missing_sentence(missing)
-    if known.happenings.missing is not None:
-        yield missing_sentence(known.happenings.missing)
+    if known.event_list.missing is not None:
+        yield missing_sentence(known.event_list.missing)
     for log in logs:
         if not log.reports:
             yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
@@ -197,8 +196,8 @@ def _notes(
             yield f"{log.title}: only the newest {len(log.reports)} OOM reports are looked at"
     if _in_detail(options):
         return
-    doubtful = [kill for kill in kills if kill.verdict.needs is not None]
-    nodes = sorted({kill.node for kill in doubtful if kill.verdict.needs is not Need.WALL_CLOCK} - {""})
+    doubtful = [kill for kill in kills if kill.diagnosis.needs is not None]
+    nodes = sorted({kill.node for kill in doubtful if kill.diagnosis.needs is not Need.WALL_CLOCK} - {""})
     if nodes:
         named = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
         yield (

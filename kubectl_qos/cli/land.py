@@ -13,41 +13,41 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.wish import dry_run
-from kubectl_qos.edit.landing import Way
-from kubectl_qos.edit.preview import Landing, Preview
-from kubectl_qos.edit.progress import Stage
-from kubectl_qos.edit.spelling import as_flags
-from kubectl_qos.edit.verdicts import Weight, verdicts
+from kubectl_qos.edit.edits import as_flags
+from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.status import Stage
+from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.present.comparison import part_lines
-from kubectl_qos.present.diff import Part
-from kubectl_qos.present.landing import (
+from kubectl_qos.present.apply import (
     confirm_lines,
     conflict_lines,
-    landing_lines,
+    dry_run_lines,
     progress_line,
-    rehearsal_lines,
     request_lines,
-    way_title,
+    strategy_lines,
+    strategy_title,
 )
+from kubectl_qos.present.comparison import part_lines
+from kubectl_qos.present.diff import EffectSection
+from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.present.verdicts import verdict_line, verdict_part
+from kubectl_qos.present.output import to_json, to_yaml
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.sources import Asked
-    from kubectl_qos.cluster.write import Rehearsed, Writer, Written
-    from kubectl_qos.config.journal import JournalFile
+    from kubectl_qos.cli.sources import ResolvedSource
+    from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, Writer
+    from kubectl_qos.config.history_file import HistoryFile
     from kubectl_qos.config.settings import Settings
-    from kubectl_qos.edit.request import Request
-    from kubectl_qos.edit.surroundings import Surroundings
+    from kubectl_qos.edit.patch import PatchRequest
+    from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.usage import PodUsage
 
 FIRST_LOOK_SECONDS: Final = 0.3
 LONGEST_PAUSE_SECONDS: Final = 2.0
 MOST_FAILED_LOOKS: Final = 3
-_BY: Final = {"in-place": Landing.IN_PLACE, "template": Landing.TEMPLATE}
+_BY: Final = {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Plan:
     """
 
     preview: Preview
-    way: Way
-    request: Request
+    strategy: Strategy
+    request: PatchRequest
     undoes: str = ""
 
 
@@ -68,90 +68,105 @@ def prepare(options: argparse.Namespace) -> None:
 
     Raises UsageError where somebody would have to be asked and nobody is there.
     """
-    from kubectl_qos.config.folders import config_file
+    from kubectl_qos.config.paths import config_file
     from kubectl_qos.config.settings import read_write_settings
 
     options.settings = read_write_settings(config_file())
-    if not dry_run(options) and not getattr(options, "yes", False) and not streams.can_ask():
+    if not dry_run(options) and not getattr(options, "yes", False) and not streams.is_interactive():
         raise UsageError(
             "nothing is written without a question, and there is no terminal to ask it",
             hint="--yes answers it, --dry-run=client and --dry-run=server write nothing",
         )
 
 
-def writer_of(options: argparse.Namespace, wanted: Asked) -> Writer | None:
+def resolve_writer(options: argparse.Namespace, wanted: ResolvedSource) -> Writer | None:
     """Who writes, None for --dry-run=client. Raises QosError where nothing is to be written here."""
     return None if dry_run(options) == "client" else wanted.source.writer()
 
 
-def chosen(ways: Sequence[Way], options: argparse.Namespace, name: str) -> Way:
+def choose_strategy(strategies: Sequence[Strategy], options: argparse.Namespace, name: str) -> Strategy:
     """The way of --by, or the best one. Raises InputError where there is none.
 
     A pod that cannot be changed in place is never changed through its owner unasked: other pods would roll.
     """
-    found = _wanted(ways, getattr(options, "by", None))
+    found = _wanted(strategies, getattr(options, "by", None))
     if found is None:
-        known = ", ".join(way_title(way) for way in ways)
+        known = ", ".join(strategy_title(strategy) for strategy in strategies)
         raise InputError(f"{name} cannot be changed {_words(_BY[options.by])}", hint=f"it can be: {known}")
     if found.request is None:
-        through = [way.request for way in ways if way.landing is Landing.TEMPLATE and way.request is not None]
+        through = [
+            strategy.request
+            for strategy in strategies
+            if strategy.strategy_kind is StrategyKind.TEMPLATE and strategy.request is not None
+        ]
         raise InputError(
-            f"{name} cannot be changed {_words(found.landing)}: {found.reason or 'by hand only'}",
+            f"{name} cannot be changed {_words(found.strategy_kind)}: {found.reason or 'by hand only'}",
             hint=_instead(through[0] if through else None, found),
         )
     return found
 
 
-def _wanted(ways: Sequence[Way], by: str | None) -> Way | None:
+def _wanted(strategies: Sequence[Strategy], by: str | None) -> Strategy | None:
     """The way of --by, else in place where there is such a way, possible or not."""
     if by is not None:
-        return next((way for way in ways if way.landing is _BY[by]), None)
-    return next((way for way in ways if way.landing is Landing.IN_PLACE), ways[0])
+        return next((strategy for strategy in strategies if strategy.strategy_kind is _BY[by]), None)
+    return next(
+        (strategy for strategy in strategies if strategy.strategy_kind is StrategyKind.IN_PLACE),
+        strategies[0],
+    )
 
 
-def _words(landing: Landing) -> str:
-    words = {Landing.IN_PLACE: "in place", Landing.TEMPLATE: "through its owner's template"}
-    return words.get(landing, "from here")
+def _words(strategy_kind: StrategyKind) -> str:
+    words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
+    return words.get(strategy_kind, "from here")
 
 
-def _instead(through: Request | None, way: Way) -> str:
+def _instead(through: PatchRequest | None, strategy: Strategy) -> str:
     if through is not None:
         where = f" -n {through.namespace}" if through.namespace else ""
         flags = as_flags(through.edits)
         values = flags[0] if len(flags) == 1 else "…"
         command = f"kubectl qos set {through.reference}{where} {values}"
         return f"change what it is made from: {command}, or add --by template"
-    if way.landing is Landing.NEVER:
+    if strategy.strategy_kind is StrategyKind.NEVER:
         return ""
     return "save what -o yaml prints, delete the pod and create it anew"
 
 
-def show_ways(
-    found: Preview, surroundings: Surroundings, ways: Sequence[Way], usage: PodUsage | None, by: str | None
+def strategy_report(
+    found: Preview,
+    related: RelatedObjects,
+    strategies: Sequence[Strategy],
+    usage: PodUsage | None,
+    by: str | None,
 ) -> list[str]:
     """Verdicts on the way that will be taken, every way, and the exact request of that one."""
-    way = _wanted(ways, by) or ways[0]
-    parts = [verdict_part(verdicts(found, surroundings, way.landing, usage))]
-    parts.append(Part("Ways", "", sentences=tuple(landing_lines(ways))))
-    if way.request is not None:
+    strategy = _wanted(strategies, by) or strategies[0]
+    parts = [findings_section(find_findings(found, related, strategy.strategy_kind, usage))]
+    parts.append(EffectSection("Ways", "", sentences=tuple(strategy_lines(strategies))))
+    if strategy.request is not None:
         parts.append(
-            Part("Request", way_title(way), sentences=tuple(filter(None, request_lines(way.request))))
+            EffectSection(
+                "Request",
+                strategy_title(strategy),
+                sentences=tuple(filter(None, request_lines(strategy.request))),
+            )
         )
     return list(part_lines(part for part in parts if part is not None))
 
 
 def refuse_what_a_server_would(
-    found: Preview, surroundings: Surroundings, way: Way, usage: PodUsage | None, name: str
+    found: Preview, related: RelatedObjects, strategy: Strategy, usage: PodUsage | None, name: str
 ) -> None:
     """Raise InputError with the first verdict that refuses: nobody is asked for a --dry-run=client."""
-    for verdict in verdicts(found, surroundings, way.landing, usage):
-        if verdict.weight is Weight.REFUSES:
-            raise InputError(f"{name}: a server would refuse this: {verdict_line(verdict)}")
+    for finding in find_findings(found, related, strategy.strategy_kind, usage):
+        if finding.weight is Severity.REFUSES:
+            raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
 
 
-def notes_of(surroundings: Surroundings) -> list[str]:
+def related_notes(related: RelatedObjects) -> list[str]:
     """What of them could not be read."""
-    return list(map(missing_sentence, surroundings.missing))
+    return list(map(missing_sentence, related.missing))
 
 
 def land(plan: Plan, writer: Writer | None, options: argparse.Namespace) -> None:
@@ -164,18 +179,18 @@ def land(plan: Plan, writer: Writer | None, options: argparse.Namespace) -> None
     if writer is None:
         say([f"{_done_words(plan.request)} (dry run)"])
         return
-    rehearsed = _with_conflicts(lambda: writer.rehearse(plan.request))
-    say(rehearsal_lines(rehearsed.request, rehearsed.stored, rehearsed.warnings))
+    dry_run_result = _with_conflicts(lambda: writer.dry_run(plan.request))
+    say(dry_run_lines(dry_run_result.request, dry_run_result.stored, dry_run_result.warnings))
     if dry_run(options) == "server":
-        _print(plan, rehearsed.raw, output)
+        _print(plan, dry_run_result.raw, output)
         say([f"{_done_words(plan.request)} (server dry run)"])
         return
     if not getattr(options, "yes", False):
-        _confirm(plan, writer, rehearsed, options.settings)
-    from kubectl_qos.config.journal import JournalFile, journal_file
+        _confirm(plan, writer, dry_run_result, options.settings)
+    from kubectl_qos.config.history_file import HistoryFile, history_path
 
-    journal = JournalFile(journal_file())
-    written = _written(writer, rehearsed, journal, plan.undoes)
+    history = HistoryFile(history_path())
+    written = _written(writer, dry_run_result, history, plan.undoes)
     _print(plan, written.raw, output)
     say([_done_words(plan.request)])
     if not plan.undoes:
@@ -201,7 +216,7 @@ def _print(plan: Plan, raw: object, output: str | None) -> None:
         streams.out_text(to_yaml(raw) if output == "yaml" else to_json(raw))
 
 
-def _done_words(request: Request) -> str:
+def _done_words(request: PatchRequest) -> str:
     """What happened to what, as kubectl says it: `deployment.apps/web patched`."""
     known = WORKLOADS.get(request.kind)
     group = known.group.split("/")[2] if known is not None and known.group.startswith("/apis/") else ""
@@ -209,34 +224,34 @@ def _done_words(request: Request) -> str:
     return f"{kind}/{request.name} {'resized' if request.subresource else 'patched'}"
 
 
-def _with_conflicts(act: Callable[[], Rehearsed]) -> Rehearsed:
-    from kubectl_qos.cluster.write import Stale
+def _with_conflicts(act: Callable[[], DryRunResult]) -> DryRunResult:
+    from kubectl_qos.cluster.writer import ConflictError
 
     try:
         return act()
-    except Stale as stale:
+    except ConflictError as stale:
         streams.notes(conflict_lines(stale.conflicts))
         raise
 
 
-def _written(writer: Writer, rehearsed: Rehearsed, journal: JournalFile, undoes: str) -> Written:
+def _written(writer: Writer, dry_run_result: DryRunResult, history: HistoryFile, undoes: str) -> ApplyResult:
     """The write; whatever comes of it, the journal's own problem is said."""
-    from kubectl_qos.cluster.write import Stale
+    from kubectl_qos.cluster.writer import ConflictError
 
     try:
-        return writer.write(rehearsed, journal, undoes=undoes)
-    except Stale as stale:
+        return writer.write(dry_run_result, history, undoes=undoes)
+    except ConflictError as stale:
         streams.notes(conflict_lines(stale.conflicts))
         raise
     finally:
-        if journal.problem:
-            streams.note(journal.problem)
+        if history.problem:
+            streams.note(history.problem)
 
 
-def _confirm(plan: Plan, writer: Writer, rehearsed: Rehearsed, settings: Settings) -> None:
+def _confirm(plan: Plan, writer: Writer, dry_run_result: DryRunResult, settings: Settings) -> None:
     """Ask on the terminal. Raises QosError unless the answer is the one that was asked for."""
     context = writer.context
-    streams.notes(confirm_lines(context, writer.server, rehearsed.request, plan.preview, plan.way))
+    streams.notes(confirm_lines(context, writer.server, dry_run_result.request, plan.preview, plan.strategy))
     wanted = context if settings.for_context(context).confirm_by_name else "yes"
     what = "the context's name" if wanted is context else "yes"
     answer = streams.ask(f"Write this to {context}? Type {what} to do it:")
@@ -245,7 +260,7 @@ def _confirm(plan: Plan, writer: Writer, rehearsed: Rehearsed, settings: Setting
 
 
 def _follow(
-    writer: Writer, written: Written, timeout: float | None, say: Callable[[Iterable[str]], None]
+    writer: Writer, written: ApplyResult, timeout: float | None, say: Callable[[Iterable[str]], None]
 ) -> None:
     """Say how far it has come whenever that changes, until it settles.
 

@@ -30,7 +30,7 @@ _COMMANDS = {
     "kills": "kubectl_qos.cli.kills",
     "can-i": "kubectl_qos.cli.can_i",
     "host": "kubectl_qos.cli.host",
-    "completion": "kubectl_qos.cli.completion",
+    "completion": "kubectl_qos.cli.commands.completion",
     "web": "kubectl_qos.cli.web",
     "version": "kubectl_qos.cli.version",
     "bug-report": "kubectl_qos.cli.bug_report",
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         gc.enable()
 
 
-def guarded(action: Callable[[], int]) -> int:
+def exit_code_for(action: Callable[[], int]) -> int:
     """Run an action; an error becomes its sentence and exit code."""
     streams.prepare()
     try:

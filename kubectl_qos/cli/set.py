@@ -11,21 +11,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.targets import Target, find_pod, parse_targets, reference
-from kubectl_qos.cli.wish import dry_run, edits_of, wish_of
-from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
-from kubectl_qos.edit.preview import Landing, Preview, preview
+from kubectl_qos.cli.wish import build_edits, dry_run, parse_set_options
+from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.comparison import part_lines
 from kubectl_qos.present.diff import change_part, never_sentence, preview_parts, preview_subject
 from kubectl_qos.present.notes import capacity_sentence, missing_sentence
-from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.present.output import to_json, to_yaml
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.cluster.writer import Writer
 
 EXIT_CHANGES: Final = 1
 """With --exit-code, as `kubectl diff` ends where something differs."""
@@ -55,19 +55,19 @@ class _Done(NamedTuple):
 
 
 def _set(options: argparse.Namespace) -> _Done:
-    wish = wish_of(options)
+    wish = parse_set_options(options)
     targets = _targets(options)
     writes = getattr(options, "write", False)
     if writes:
         _check_write(options)
     lands = _lands(options)
-    wanted, writer = _writable(options) if lands else (asked(options), None)
+    wanted, writer = _writable(options) if lands else (resolve_source(options), None)
     scope = replace(wanted.scope, names=frozenset(target.name for target in targets))
     snapshot = wanted.source.snapshot(scope)
     pod = _the_one(targets, snapshot, wanted)
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
-    found = preview(pod, edits_of(wish, pod, snapshot), setup, neighbours, snapshot.usage)
+    found = preview(pod, build_edits(wish, pod, snapshot), setup, neighbours, snapshot.usage)
     _print(found, pod, wanted, options, with_flags=wish.has_goal, lands=lands)
     streams.notes(_notes(found, snapshot))
     streams.notes(f"error: {problem}" for problem in wanted.problems)
@@ -114,13 +114,13 @@ def _lands(options: argparse.Namespace) -> bool:
     return not shows_only or dry_run(options) == "server"
 
 
-def _writable(options: argparse.Namespace) -> tuple[Asked, Writer | None]:
+def _writable(options: argparse.Namespace) -> tuple[ResolvedSource, Writer | None]:
     """What the flags name, and who writes to it: refused here, nothing is sent at all. Raises QosError."""
     from kubectl_qos.cli import land
 
     land.prepare(options)
-    wanted = asked(options)
-    return wanted, land.writer_of(options, wanted)
+    wanted = resolve_source(options)
+    return wanted, land.resolve_writer(options, wanted)
 
 
 _OF_CLUSTERS: Final = (("yes", "--yes"), ("by", "--by"), ("wait", "--wait"), ("timeout", "--timeout"))
@@ -129,33 +129,33 @@ _OF_CLUSTERS: Final = (("yes", "--yes"), ("by", "--by"), ("wait", "--wait"), ("t
 def _land(
     found: Preview,
     pod: Pod,
-    wanted: Asked,
+    wanted: ResolvedSource,
     snapshot: Snapshot,
     writer: Writer | None,
     options: argparse.Namespace,
 ) -> None:
     """Show how the change can land, then do it as far as the flags go."""
     from kubectl_qos.cli import land
-    from kubectl_qos.edit.landing import ways
+    from kubectl_qos.edit.strategy import strategies
 
-    surroundings = wanted.source.surroundings(pod)
-    all_ways = ways(pod, found.edits, found, surroundings)
+    related = wanted.source.related(pod)
+    all_strategies = strategies(pod, found.edits, found, related)
     usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
     by = getattr(options, "by", None)
-    shown = land.show_ways(found, surroundings, all_ways, usage, by)
+    shown = land.strategy_report(found, related, all_strategies, usage, by)
     if hasattr(options, "output"):
         streams.notes(shown)
     else:
         streams.out(shown)
-    streams.notes(land.notes_of(surroundings))
-    way = land.chosen(all_ways, options, reference(pod))
-    assert way.request is not None, "a way that is chosen has its request"
+    streams.notes(land.related_notes(related))
+    strategy = land.choose_strategy(all_strategies, options, reference(pod))
+    assert strategy.request is not None, "a way that is chosen has its request"
     if writer is None:
-        land.refuse_what_a_server_would(found, surroundings, way, usage, reference(pod))
-    land.land(land.Plan(found, way, way.request), writer, options)
+        land.refuse_what_a_server_would(found, related, strategy, usage, reference(pod))
+    land.land(land.Plan(found, strategy, strategy.request), writer, options)
 
 
-def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: Asked) -> Pod:
+def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: ResolvedSource) -> Pod:
     """The pod or workload that is meant. Raises InputError where that could be several."""
     scope = wanted.scope
     for_names = replace(scope, namespace=None)
@@ -189,7 +189,7 @@ def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: Asked) -> Po
     return matching[0]
 
 
-def _places(pods: Sequence[Pod], wanted: Asked) -> list[str]:
+def _places(pods: Sequence[Pod], wanted: ResolvedSource) -> list[str]:
     from kubectl_qos.cluster.files import FileSource
 
     if isinstance(wanted.source, FileSource):
@@ -198,18 +198,24 @@ def _places(pods: Sequence[Pod], wanted: Asked) -> list[str]:
 
 
 def _print(
-    found: Preview, pod: Pod, wanted: Asked, options: argparse.Namespace, *, with_flags: bool, lands: bool
+    found: Preview,
+    pod: Pod,
+    wanted: ResolvedSource,
+    options: argparse.Namespace,
+    *,
+    with_flags: bool,
+    lands: bool,
 ) -> None:
     """The preview, the patch or the manifest; of what is sent, -o shows what the server answers."""
     output = getattr(options, "output", None)
     if lands and output is not None:
         return
     if output == "patch":
-        streams.out_text(to_yaml(patch_of(pod, found.edits) if found.edits else {}))
+        streams.out_text(to_yaml(build_patch(pod, found.edits) if found.edits else {}))
         if not getattr(options, "write", False):
             streams.notes(_how_to_apply(found, pod))
     elif output is not None:
-        manifest = manifest_of(wanted.source.raw(pod), pod, found.edits)
+        manifest = build_manifest(wanted.source.raw(pod), pod, found.edits)
         streams.out_text(to_yaml(manifest) if output == "yaml" else to_json(manifest))
     else:
         parts = [change_part(pod, found.edits, with_flags=with_flags)]
@@ -221,10 +227,10 @@ def _print(
 def _how_to_apply(found: Preview, pod: Pod) -> Iterator[str]:
     if not found.edits or found.refusals:
         return
-    if found.landing is Landing.RECREATE:
+    if found.strategy_kind is StrategyKind.RECREATE:
         yield "a server refuses this patch: take the manifest of -o yaml, delete the pod and create it anew"
-    elif found.landing is not Landing.NEVER:
-        yield kubectl_command(pod, in_place=found.landing is Landing.IN_PLACE)
+    elif found.strategy_kind is not StrategyKind.NEVER:
+        yield kubectl_command(pod, in_place=found.strategy_kind is StrategyKind.IN_PLACE)
 
 
 def _notes(found: Preview, snapshot: Snapshot) -> Iterator[str]:
@@ -249,10 +255,10 @@ def _check_write(options: argparse.Namespace) -> None:
         )
 
 
-def _written(found: Preview, pod: Pod, wanted: Asked) -> str:
+def _written(found: Preview, pod: Pod, wanted: ResolvedSource) -> str:
     """Write the edits to the file that holds the object, and say so."""
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.cluster.manifests import write
+    from kubectl_qos.cluster.yaml_patch import write
 
     assert isinstance(wanted.source, FileSource), "--write needs -f"
     if not found.edits:
@@ -276,6 +282,6 @@ def _complain(found: Preview, *, writes: bool) -> None:
         for other in others:
             error.add_note(f"{reference(pod)}: {other}")
         raise error
-    if found.landing is Landing.NEVER and not writes:
+    if found.strategy_kind is StrategyKind.NEVER and not writes:
         what, _, remedy = never_sentence(found).partition(": ")
         raise InputError(f"{reference(pod)}: {what}", hint=remedy)

@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.grammar.simulate import THE_SAME_FILES
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.targets import node_name, parse_targets, reference
-from kubectl_qos.edit.replacement import replaced
+from kubectl_qos.edit.compare import with_manifests
 from kubectl_qos.errors import EXIT_ERROR, InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.disruption_budget import DisruptionBudget, budgets_among
-from kubectl_qos.k8s.kind_words import kind_of
+from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.pdb import DisruptionBudget, budgets_among
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.simulation import (
     BUDGETS_NOT_ASKED,
     NO_USAGE,
@@ -28,20 +29,19 @@ from kubectl_qos.present.simulation import (
     sentence,
     simulation_lines,
     simulation_notes,
+    simulation_subject,
     simulation_values,
-    subject,
     what_if_lines,
 )
-from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.qos.scenario import Growth, Scenario, Simulation
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import Care, Situation, situation_of
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, build_node_state
+from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Scenario, Simulation
 
 _MODES = ("free", "grow", "until_oom", "all_at_limit")
 _NODE = "node"
 
 
-class _Wish(NamedTuple):
+class _SimulateOptions(NamedTuple):
     """What the flags ask for, before it is known what there is; growth is what grows, by what amount."""
 
     free_bytes: int | None
@@ -63,24 +63,24 @@ def run(options: argparse.Namespace) -> int:
     name = _node(options)
     wish = _wish(options)
     changes, problems = _changes(options)
-    wanted = asked(options)
+    wanted = resolve_source(options)
     # All pods of the node: a namespace only says which are asked for where the others may not be listed.
     snapshot = wanted.source.snapshot(Scope(namespace=wanted.scope.namespace, node=name))
     pods = _pods_of(name, snapshot, wanted)
     care = _care(options, wanted)
-    here = _situation(pods, snapshot, name, care)
+    here = _node_state(pods, snapshot, name, care)
     namespace = getattr(options, "namespace", None)
     now = simulate(here, _scenario(wish, here, namespace))
     if changes is None:
         _print(here, now, options)
     else:
-        new = replaced(pods, changes)
+        new = with_manifests(pods, changes)
         if len(new.unused) == len(changes):
             raise InputError(
                 f"none of {', '.join(map(reference, changes))} is on {name}",
                 hint="what is changed are pods of this node, by their names or those of their workloads",
             )
-        there = _situation(new.pods, snapshot, name, care)
+        there = _node_state(new.pods, snapshot, name, care)
         then = simulate(there, _scenario(wish, there, namespace))
         _print_both((here, now), (there, then), options)
         problems += tuple(f"{reference(one)} has no pod on {name}" for one in new.unused)
@@ -104,7 +104,7 @@ def _node(options: argparse.Namespace) -> str:
     return name
 
 
-def _wish(options: argparse.Namespace) -> _Wish:
+def _wish(options: argparse.Namespace) -> _SimulateOptions:
     """What the flags ask for. Raises UsageError."""
     given = [mode for mode in _MODES if getattr(options, mode, None)]
     if len(given) > 1:
@@ -124,7 +124,7 @@ def _wish(options: argparse.Namespace) -> _Wish:
         restarts=getattr(options, "restarts", False),
     )
     growth = tuple(_grow(text) for text in getattr(options, "grow", []))
-    return _Wish(_size(free, "--free") if free is not None else None, growth, scenario)
+    return _SimulateOptions(_size(free, "--free") if free is not None else None, growth, scenario)
 
 
 def _grow(text: str) -> _Grow:
@@ -132,7 +132,7 @@ def _grow(text: str) -> _Grow:
     kind, _, named = what.partition("/")
     name, _, container = named.partition(":")
     of_node = what == _NODE
-    if not equals or not (of_node or (kind_of(kind) == "Pod" and name)):
+    if not equals or not (of_node or (parse_kind(kind) == "Pod" and name)):
         raise UsageError(
             f"--grow {text!r} does not say what grows to which size",
             hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",
@@ -151,14 +151,14 @@ def _size(text: str, flag: str) -> int:
     return size
 
 
-def _scenario(wish: _Wish, situation: Situation, namespace: str | None) -> Scenario:
+def _scenario(wish: _SimulateOptions, node_state: NodeState, namespace: str | None) -> Scenario:
     """The question as it is put to this situation. Raises InputError where it is about nothing there."""
     growth = []
     for one in wish.growth:
-        member = situation.find(one.pod, one.container, namespace) if one.pod else None
-        used = situation.own_bytes if member is None else situation.members[member].used_bytes
-        growth.append(Growth(member, used + one.size if one.is_more else one.size))
-    nothing = not situation.used_bytes
+        member = node_state.find(one.pod, one.container, namespace) if one.pod else None
+        used = node_state.own_bytes if member is None else node_state.members[member].used_bytes
+        growth.append(ContainerGrowth(member, used + one.size if one.is_more else one.size))
+    nothing = not node_state.used_bytes
     if nothing and (wish.free_bytes is not None or wish.scenario.until_oom):
         raise InputError(
             NO_USAGE,
@@ -189,12 +189,12 @@ def _changes(options: argparse.Namespace) -> tuple[list[Pod] | None, tuple[str, 
     return pods, tuple(f"error: {problem}" for problem in found.problems)
 
 
-def _care(options: argparse.Namespace, wanted: Asked) -> Care:
+def _care(options: argparse.Namespace, wanted: ResolvedSource) -> ImportanceRules:
     text = getattr(options, "important", None) or ""
-    return Care(Selector.parse(text) if text else None, text, tuple(_budgets(wanted)))
+    return ImportanceRules(Selector.parse(text) if text else None, text, tuple(_budgets(wanted)))
 
 
-def _budgets(wanted: Asked) -> Iterator[DisruptionBudget]:
+def _budgets(wanted: ResolvedSource) -> Iterator[DisruptionBudget]:
     """Those in the files; a cluster is not asked for its own."""
     from kubectl_qos.cluster.documents import plain_objects
     from kubectl_qos.cluster.files import FileSource
@@ -204,7 +204,7 @@ def _budgets(wanted: Asked) -> Iterator[DisruptionBudget]:
             yield from budgets_among(plain_objects(content, name))
 
 
-def _pods_of(name: str, snapshot: Snapshot, wanted: Asked) -> Sequence[Pod]:
+def _pods_of(name: str, snapshot: Snapshot, wanted: ResolvedSource) -> Sequence[Pod]:
     pods = snapshot.by_node().get(name, ())
     if name not in snapshot.nodes and not pods:
         raise InputError(
@@ -214,12 +214,12 @@ def _pods_of(name: str, snapshot: Snapshot, wanted: Asked) -> Sequence[Pod]:
     return pods
 
 
-def _situation(pods: Iterable[Pod], snapshot: Snapshot, name: str, care: Care) -> Situation:
+def _node_state(pods: Iterable[Pod], snapshot: Snapshot, name: str, care: ImportanceRules) -> NodeState:
     setup = snapshot.setup(name)
-    return situation_of([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage, care)
+    return build_node_state([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage, care)
 
 
-def _print(here: Situation, now: Simulation, options: argparse.Namespace) -> None:
+def _print(here: NodeState, now: Simulation, options: argparse.Namespace) -> None:
     output = getattr(options, "output", None)
     if output is not None:
         values = simulation_values(here, now)
@@ -229,7 +229,7 @@ def _print(here: Situation, now: Simulation, options: argparse.Namespace) -> Non
 
 
 def _print_both(
-    before: tuple[Situation, Simulation], after: tuple[Situation, Simulation], options: argparse.Namespace
+    before: tuple[NodeState, Simulation], after: tuple[NodeState, Simulation], options: argparse.Namespace
 ) -> None:
     output = getattr(options, "output", None)
     (here, now), (_, then) = before, after
@@ -243,7 +243,7 @@ def _print_both(
         return
     streams.out(
         [
-            subject(here),
+            simulation_subject(here),
             *_block(what_if_lines(now, then)),
             "",
             f"now: {sentence(now)}",

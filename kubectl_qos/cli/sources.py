@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from kubectl_qos.cli import streams
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QuantityError, UsageError
+from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.settings import FEATURE_GATES, Setting
-from kubectl_qos.k8s.snapshot import Known, Scope
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.access.connection import Connection
-    from kubectl_qos.cluster.access.options import ConnectionOptions
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.transport.client import Connection
+    from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedSource:
     """What a command works on, and the problems of documents that could not be read."""
 
     source: Source
@@ -31,7 +31,7 @@ class Asked:
     failed: bool = False
 
 
-def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
+def resolve_source(options: argparse.Namespace, names: Iterable[str] = ()) -> ResolvedSource:
     """The source and scope that the flags name. Raises QosError."""
     known = _known(options)
     files = getattr(options, "filename", None) or []
@@ -54,10 +54,10 @@ def asked(options: argparse.Namespace, names: Iterable[str] = ()) -> Asked:
         source = found
     else:
         source = _live(options, known)
-    return Asked(source, scope_of(options, source, names), problems, bool(problems))
+    return ResolvedSource(source, build_scope(options, source, names), problems, bool(problems))
 
 
-def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] = ()) -> Scope:
+def build_scope(options: argparse.Namespace, source: Source, names: Iterable[str] = ()) -> Scope:
     """Which pods the flags mean, with the source's own namespace where none is given. Raises UsageError."""
     selector = getattr(options, "selector", None) or ""
     wanted = frozenset(names)
@@ -77,14 +77,14 @@ def scope_of(options: argparse.Namespace, source: Source, names: Iterable[str] =
     )
 
 
-def connected(options: argparse.Namespace) -> Connection:
+def open_connection(options: argparse.Namespace) -> Connection:
     """The connection that the flags name; nothing is sent yet. Raises QosError."""
-    from kubectl_qos.cluster.access.connection import connect
+    from kubectl_qos.transport.client import connect
 
     return connect(connection_options(options))
 
 
-def contexts_of(options: argparse.Namespace) -> tuple[str, ...]:
+def list_contexts(options: argparse.Namespace) -> tuple[str, ...]:
     """The contexts that can be gone to from where the flags lead.
 
     None where they say themselves which server or user it is: that would hold in every context. Raises
@@ -95,7 +95,7 @@ def contexts_of(options: argparse.Namespace) -> tuple[str, ...]:
     given = connection_options(options)
     if given.server or given.cluster or given.user or given.token:
         return ()
-    from kubectl_qos.cluster.access.kubeconfig import entry_names
+    from kubectl_qos.transport.kubeconfig import entry_names
 
     return entry_names(given, "contexts")
 
@@ -107,7 +107,7 @@ def in_context(options: argparse.Namespace, name: str) -> Source:
 
 def connection_options(options: argparse.Namespace) -> ConnectionOptions:
     """What the flags say of the connection."""
-    from kubectl_qos.cluster.access.options import ConnectionOptions
+    from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
     names = [field.name for field in fields(ConnectionOptions)]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
@@ -127,11 +127,11 @@ def may_write(options: argparse.Namespace, context: str) -> bool:
     return not settings.for_context(context).readonly
 
 
-def _live(options: argparse.Namespace, known: Known) -> Source:
+def _live(options: argparse.Namespace, known: NodeOverrides) -> Source:
     from kubectl_qos.cluster.live import LiveSource
     from kubectl_qos.cluster.usage import UsageChoice
 
-    connection = connected(options)
+    connection = open_connection(options)
     return LiveSource(
         connection,
         may_write=may_write(options, connection.context),
@@ -143,12 +143,12 @@ def _live(options: argparse.Namespace, known: Known) -> Source:
     )
 
 
-def _known(options: argparse.Namespace) -> Known:
+def _known(options: argparse.Namespace) -> NodeOverrides:
     """What the flags say about nodes; kubectl's own form of feature gates among it."""
-    settings = [Setting.parse(text) for text in getattr(options, "assume", [])]
+    settings = [NodeOverride.parse(text) for text in getattr(options, "assume", [])]
     for gates in getattr(options, "feature_gates", []):
-        settings += [Setting.parse(f"{FEATURE_GATES}{gate}") for gate in gates.split(",") if gate]
-    return Known(_node_memory(getattr(options, "node_memory", None)), tuple(settings))
+        settings += [NodeOverride.parse(f"{FEATURE_GATES}{gate}") for gate in gates.split(",") if gate]
+    return NodeOverrides(_node_memory(getattr(options, "node_memory", None)), tuple(settings))
 
 
 def _node_memory(text: str | None) -> int | None:

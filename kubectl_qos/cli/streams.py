@@ -12,7 +12,7 @@ from itertools import cycle
 from typing import Final
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 
 _is_forgotten = False
 _AS_KUBECTL_SAYS_IT = ("Error from server", "The connection to the server", "Unable to connect")
@@ -35,7 +35,7 @@ def out_text(text: str) -> None:
     _write((text,))
 
 
-def nobody_reads() -> bool:
+def is_stdout_closed() -> bool:
     """Whether the reader of stdout went away (`| head`)."""
     return _is_forgotten
 
@@ -53,7 +53,7 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
-def can_ask() -> bool:
+def is_interactive() -> bool:
     """Whether somebody sits there who can be asked: both ends are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
@@ -76,7 +76,7 @@ def error(found: QosError) -> None:
         note(f"hint: {found.hint}")
 
 
-class Progress:
+class ProgressLine:
     """How many items of a long list have arrived, on one line of a terminal that disappears again."""
 
     def __init__(self) -> None:
@@ -114,13 +114,13 @@ class Progress:
 
 
 _PROGRESS_SECONDS: Final = 0.25
-_progress: list[Progress] = []
+_progress: list[ProgressLine] = []
 
 
-def progress() -> Progress:
+def progress() -> ProgressLine:
     """A new progress line; it ends before anything else is written."""
     end_progress()
-    _progress.append(Progress())
+    _progress.append(ProgressLine())
     return _progress[-1]
 
 

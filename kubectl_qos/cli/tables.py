@@ -9,16 +9,15 @@ from datetime import datetime
 from typing import Any, Generic, Protocol
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.columns import ColumnOf, RowT
-from kubectl_qos.present.structured import table_values, to_csv, to_json, to_yaml
-from kubectl_qos.present.table import table
+from kubectl_qos.present.output import table, table_values, to_csv, to_json, to_yaml
+from kubectl_qos.present.pod_columns import ColumnOf, RowT
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Generic[RowT]):
+class TableView(Generic[RowT]):
     """Rows with their columns, and what has to be known about them.
 
     `key` names a row, `reference` is its name for `-o name`, `nothing` what is said where there are no rows.
@@ -37,20 +36,20 @@ class Shown(Generic[RowT]):
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Tabled(Protocol):
+class TableCommand(Protocol):
     """What a command shows of a snapshot."""
 
-    def scope(self, wanted: Asked) -> Scope:
+    def scope(self, wanted: ResolvedSource) -> Scope:
         """What the source is asked for."""
 
-    def snapshot(self, wanted: Asked) -> Snapshot:
+    def snapshot(self, wanted: ResolvedSource) -> Snapshot:
         """The source's answer."""
 
-    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> Shown[Any]:
+    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[Any]:
         """The table of a snapshot."""
 
 
-def print_table(shown: Shown[Any], options: argparse.Namespace, now: datetime) -> None:
+def print_table(shown: TableView[Any], options: argparse.Namespace, now: datetime) -> None:
     """Print the rows in the format that is asked for."""
     output = getattr(options, "output", None)
     if output in {"json", "yaml"}:

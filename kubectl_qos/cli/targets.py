@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kubectl_qos.cli.sources import Asked
+from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.errors import InputError, UsageError
-from kubectl_qos.k8s.kind_words import kind_of
+from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -41,7 +41,7 @@ def parse_targets(words: Sequence[str]) -> list[Target]:
 
 
 def _target(kind: str, name: str) -> Target:
-    found = kind_of(kind)
+    found = parse_kind(kind)
     if found in {None, "Node"}:
         raise UsageError(
             f'the server doesn\'t have a resource type "{kind}" with pods',
@@ -81,7 +81,7 @@ def top_kind(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _top_kind(word: str) -> str | None:
-    kind = kind_of(word)
+    kind = parse_kind(word)
     return kind if kind in {"Pod", "Node"} else None
 
 
@@ -96,7 +96,7 @@ def node_name(words: Sequence[str]) -> str | None:
     """The node that is asked for, None if it is something else. Raises UsageError."""
     first, *rest = words or [""]
     kind, slash, name = first.partition("/")
-    if kind_of(kind) != "Node":
+    if parse_kind(kind) != "Node":
         return None
     names = [name, *rest] if slash else rest
     if len(names) != 1 or not names[0]:
@@ -104,7 +104,7 @@ def node_name(words: Sequence[str]) -> str | None:
     return names[0]
 
 
-def find_pod(target: Target, snapshot: Snapshot, wanted: Asked) -> Pod:
+def find_pod(target: Target, snapshot: Snapshot, wanted: ResolvedSource) -> Pod:
     """The pod of a target, or the template of a workload. Raises InputError or ApiError."""
     namespace = wanted.scope.namespace
     for pod in snapshot.pods:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked
-from kubectl_qos.cli.tables import Shown, Tabled, print_table, problem_notes
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli.tables import TableCommand, TableView, print_table, problem_notes
 from kubectl_qos.cli.targets import top_kind
 from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.columns import (
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.notes import usage_sentence, usage_values
+from kubectl_qos.present.pod_columns import (
     DEFAULT_KEYS,
     EVERY_KEYS,
     EVICTION_KEYS,
@@ -22,25 +23,24 @@ from kubectl_qos.present.columns import (
     column_named,
     columns,
 )
-from kubectl_qos.present.notes import usage_sentence, usage_values
-from kubectl_qos.present.risk import risk_of
-from kubectl_qos.present.rows import PodRow, Rows, rows_of
-from kubectl_qos.qos.risk import Risk
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
+from kubectl_qos.present.symbols import row_risk
+from kubectl_qos.qos.flags import Risk
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table; exit code 1 if a document or something named was wanting."""
     kind, names = top_kind(getattr(options, "names", []))
-    tabled: Tabled
+    tabled: TableCommand
     if kind == "Node":
         from kubectl_qos.cli.top_nodes import NodeTable
 
         tabled = NodeTable(options, names)
     else:
         tabled = PodTable(options, names)
-    wanted = asked(options, names)
+    wanted = resolve_source(options, names)
     if getattr(options, "watch", False):
-        from kubectl_qos.cli.watching import watch
+        from kubectl_qos.cli.watch import watch
 
         return watch(tabled, wanted, options)
     now = wanted.source.now
@@ -63,31 +63,31 @@ class PodTable:
         self._containers = getattr(options, "containers", False)
         self._sort_column = _sort_column(getattr(options, "sort_by", None), containers=self._containers)
         self._least = getattr(options, "min_risk", None)
-        self._before: Rows | None = None
+        self._before: PodRows | None = None
 
-    def scope(self, wanted: Asked) -> Scope:
+    def scope(self, wanted: ResolvedSource) -> Scope:
         """The pods that are shown; a source adds those that they are ranked among."""
         return wanted.scope
 
-    def snapshot(self, wanted: Asked) -> Snapshot:
+    def snapshot(self, wanted: ResolvedSource) -> Snapshot:
         """The source's answer."""
         return wanted.source.snapshot(wanted.scope)
 
-    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> Shown[PodRow]:
+    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
         """The ranking, sorted and cut down to what is asked for."""
-        found = rows_of(snapshot, scope, containers=self._containers, before=self._before)
+        found = build_rows(snapshot, scope, containers=self._containers, before=self._before)
         if getattr(self._options, "watch", False):
             self._before = found
         rows: Sequence[PodRow] = found.rows
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
         if self._least is not None:
-            rows = [row for row in rows if risk_of(row) >= Risk[self._least.upper()]]
+            rows = [row for row in rows if row_risk(row) >= Risk[self._least.upper()]]
         sampled = found.sampled if any(row.memory is not None for row in rows) else None
         nothing = (
             f"No resources of risk {self._least} or higher found" if self._least else "No resources found"
         )
-        return Shown(
+        return TableView(
             kind="PodRanking",
             rows=rows,
             columns=columns(self._keys(found, scope)),
@@ -100,7 +100,7 @@ class PodTable:
             facts={"usage": usage_values(sampled) if sampled is not None else None},
         )
 
-    def _keys(self, rows: Rows, scope: Scope) -> list[str]:
+    def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
         """Which columns: of several nodes the node is shown too, of a kubelet's measure RSS and swap."""
         sort_key = self._sort_column.key if self._sort_column is not None else ""
         keys: tuple[str, ...] = DEFAULT_KEYS
@@ -133,7 +133,7 @@ def _reference(row: PodRow) -> str:
     return escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}")
 
 
-def _not_found(names: list[str], rows: Rows) -> list[ApiError]:
+def _not_found(names: list[str], rows: PodRows) -> list[ApiError]:
     found = {row.pod.name for row in rows.rows}
     return [
         ApiError(f'Error from server (NotFound): pods "{name}" not found', status=404, reason="NotFound")

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
-from kubectl_qos.cli.sources import Asked
-from kubectl_qos.cli.tables import Shown
+from kubectl_qos.cli.sources import ResolvedSource
+from kubectl_qos.cli.tables import TableView
 from kubectl_qos.errors import ApiError, UsageError
 from kubectl_qos.k8s.objects import NodeObject
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.node_columns import (
     DEFAULT_KEYS,
     EVERY_KEYS,
@@ -23,7 +23,7 @@ from kubectl_qos.present.node_columns import (
     node_column_named,
     node_columns,
 )
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_rows_of
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows
 
 
 class NodeTable:
@@ -42,12 +42,12 @@ class NodeTable:
         if len(names) == 1 and getattr(options, "node", None) is None:
             options.node = names[0]
 
-    def scope(self, wanted: Asked) -> Scope:
+    def scope(self, wanted: ResolvedSource) -> Scope:
         """Every pod of the nodes: their memory is no namespace's."""
         self._selector = wanted.scope.selector
         return Scope(node=wanted.scope.node)
 
-    def snapshot(self, wanted: Asked) -> Snapshot:
+    def snapshot(self, wanted: ResolvedSource) -> Snapshot:
         """The source's answer; without the right to list all pods, with those of one namespace."""
         scope = self.scope(wanted)
         try:
@@ -57,15 +57,15 @@ class NodeTable:
                 raise
         return wanted.source.snapshot(replace(scope, namespace=wanted.scope.namespace))
 
-    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> Shown[NodeRow]:
+    def shown(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
         """The nodes that are asked for."""
         del now
-        found = node_rows_of(snapshot, lambda name, node: self._is_wanted(name, node, scope))
+        found = build_node_rows(snapshot, lambda name, node: self._is_wanted(name, node, scope))
         rows: Sequence[NodeRow] = found.rows
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
         evictions = () if EVICTION_KEYS.isdisjoint(self._keys) else found.eviction_notes
-        return Shown(
+        return TableView(
             kind="NodeMemory",
             rows=rows,
             columns=node_columns(self._keys),

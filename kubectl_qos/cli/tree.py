@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.targets import Target, find_pod, node_name, parse_targets
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.present.tree import file_lines, subject, tree_lines, tree_notes, tree_values
-from kubectl_qos.qos.cgroup_tree import CgroupTree, cgroup_tree, path_to, with_cgroup_version
+from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.tree import file_lines, tree_lines, tree_notes, tree_subject, tree_values
+from kubectl_qos.qos.cgroup.tree import CgroupTree, cgroup_tree, path_to, with_cgroup_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("one node or pod can be shown at a time")
     if node is not None:
         options.node = node
-    wanted = asked(options)
+    wanted = resolve_source(options)
     if not targets and getattr(options, "namespace", None) is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         wanted = replace(wanted, scope=replace(wanted.scope, namespace=None))
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_ERROR if wanted.failed else 0
 
 
-def _nodes(wanted: Asked, version: int | None) -> _Found:
+def _nodes(wanted: ResolvedSource, version: int | None) -> _Found:
     """The tree of the node asked for or of each one; of pods without any node, that of an assumed one."""
     scope = wanted.scope
     snapshot = wanted.source.snapshot(scope)
@@ -83,7 +83,7 @@ def _nodes(wanted: Asked, version: int | None) -> _Found:
     return _Found(trees, snapshot, len(unbound) if names else 0)
 
 
-def _one_pod(target: Target, wanted: Asked, version: int | None) -> _Found:
+def _one_pod(target: Target, wanted: ResolvedSource, version: int | None) -> _Found:
     """The way to one pod, or to the pod that a workload's template would make."""
     snapshot = wanted.source.snapshot(replace(wanted.scope, names=frozenset({target.name})))
     pod = find_pod(target, snapshot, wanted)
@@ -107,10 +107,10 @@ def _print(trees: Sequence[CgroupTree], *, files: bool) -> None:
         if number:
             streams.out([""])
         if not files:
-            streams.out([subject(tree), *(line.text for line in tree_lines(tree, width))])
+            streams.out([tree_subject(tree), *(line.text for line in tree_lines(tree, width))])
             continue
         if len(trees) > 1:
-            streams.out([f"# {subject(tree)}"])
+            streams.out([f"# {tree_subject(tree)}"])
         streams.out(file_lines(tree))
 
 

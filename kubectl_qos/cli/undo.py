@@ -10,29 +10,26 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kubectl_qos.cli import land, streams
-from kubectl_qos.cli.sources import Asked, asked
+from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.wish import dry_run
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.landing import ways
-from kubectl_qos.edit.preview import Landing, preview
-from kubectl_qos.edit.spelling import as_flags
-from kubectl_qos.edit.undo import conflicts, undo_edits
+from kubectl_qos.edit.edits import as_flags
+from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits
+from kubectl_qos.edit.preview import StrategyKind, preview
+from kubectl_qos.edit.strategy import strategies
 from kubectl_qos.errors import InputError, QosError, UsageError
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_of_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.amounts import age, escape
-from kubectl_qos.present.columns import Align
+from kubectl_qos.present.apply import conflict_lines, entry_change, entry_object, entry_state
 from kubectl_qos.present.comparison import part_lines
 from kubectl_qos.present.diff import change_part, preview_parts, preview_subject
-from kubectl_qos.present.journal import entry_change, entry_object, entry_state
-from kubectl_qos.present.landing import conflict_lines
+from kubectl_qos.present.format import age, escape
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.structured import to_json
-from kubectl_qos.present.table import lines
+from kubectl_qos.present.output import lines, to_json
+from kubectl_qos.present.pod_columns import Align
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.write import Writer
+    from kubectl_qos.cluster.writer import Writer
 
 _TITLES: Final = ("ID", "AGE", "CONTEXT", "OBJECT", "CHANGE", "STATE")
 
@@ -41,19 +38,19 @@ def run(options: argparse.Namespace) -> int:
     """Print the journal, or take one of its changes back. Raises QosError."""
     if getattr(options, "demo", False) or getattr(options, "filename", None):
         raise UsageError("undo is about clusters, and neither --demo nor -f is one")
-    from kubectl_qos.config.journal import JournalFile, journal_file
+    from kubectl_qos.config.history_file import HistoryFile, history_path
 
-    journal = JournalFile(journal_file())
-    entries = journal.entries()
-    if journal.problem:
-        streams.note(journal.problem)
+    history = HistoryFile(history_path())
+    entries = history.entries()
+    if history.problem:
+        streams.note(history.problem)
     if getattr(options, "list", False):
         _list(entries, options)
         return 0
     if hasattr(options, "output"):
         raise UsageError("-o is the format of --list")
     land.prepare(options)
-    wanted = asked(options)
+    wanted = resolve_source(options)
     _undo(_entry(entries, options.id, wanted.source.title), wanted, options)
     return 0
 
@@ -115,7 +112,7 @@ def _text(quantity: object) -> str | None:
 
 
 def _undone(entries: Sequence[Entry]) -> frozenset[str]:
-    return frozenset(one.undoes for one in entries if one.undoes and one.state is State.DONE)
+    return frozenset(one.undoes for one in entries if one.undoes and one.state is EntryState.DONE)
 
 
 def _entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
@@ -123,7 +120,7 @@ def _entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
     undone = _undone(entries)
     if id_ is None:
         for one in reversed(entries):
-            is_plain = not one.undoes and one.id not in undone and one.state is not State.REFUSED
+            is_plain = not one.undoes and one.id not in undone and one.state is not EntryState.REFUSED
             if one.context == context and is_plain:
                 return one
         raise InputError(
@@ -143,44 +140,46 @@ def _entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
         )
     if entry.id in undone:
         raise InputError(f"{land.short_id(entry.id)} was taken back already")
-    if entry.state is State.REFUSED:
+    if entry.state is EntryState.REFUSED:
         raise InputError(f"{land.short_id(entry.id)} was refused by the server: nothing was changed")
     return entry
 
 
-def _undo(entry: Entry, wanted: Asked, options: argparse.Namespace) -> None:
+def _undo(entry: Entry, wanted: ResolvedSource, options: argparse.Namespace) -> None:
     """Take it back. Raises QosError where that cannot be."""
-    writer = land.writer_of(options, wanted)
+    writer = land.resolve_writer(options, wanted)
     if writer is not None and entry.server and writer.server != entry.server:
         raise QosError(
             f"{entry.context} is another server now: the change was on {entry.server}, this is"
             f" {writer.server}"
         )
     stub = Pod(kind=entry.kind, metadata=ObjectMeta(name=entry.name, namespace=entry.namespace))
-    surroundings = wanted.source.surroundings(stub)
-    pod = _pod(entry.kind, surroundings.raw)
-    edits = undo_edits(entry, pod, uid=str((surroundings.raw.get("metadata") or {}).get("uid", "")))
+    related = wanted.source.related(stub)
+    pod = _pod(entry.kind, related.raw)
+    edits = undo_edits(entry, pod, uid=str((related.raw.get("metadata") or {}).get("uid", "")))
     _check_conflicts(entry, pod, writer, options)
     scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
     snapshot = wanted.source.snapshot(scope)
     setup = snapshot.setup(pod.node_name)
     found = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
-    all_ways = ways(pod, found.edits, found, surroundings)
+    all_strategies = strategies(pod, found.edits, found, related)
     usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
     streams.out([preview_subject(found), *part_lines([change_part(pod, found.edits), *preview_parts(found)])])
     by = "in-place" if entry.subresource else "template"
-    streams.out(land.show_ways(found, surroundings, all_ways, usage, by))
-    streams.notes([*map(missing_sentence, snapshot.missing), *land.notes_of(surroundings)])
-    wanted_way = Landing.IN_PLACE if entry.subresource else Landing.TEMPLATE
-    way = next((one for one in all_ways if one.landing is wanted_way), all_ways[0])
-    if way.request is None:
+    streams.out(land.strategy_report(found, related, all_strategies, usage, by))
+    streams.notes([*map(missing_sentence, snapshot.missing), *land.related_notes(related)])
+    wanted_strategy = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
+    strategy = next(
+        (one for one in all_strategies if one.strategy_kind is wanted_strategy), all_strategies[0]
+    )
+    if strategy.request is None:
         raise QosError(
-            f"{entry.kind.lower()}/{entry.name} cannot be changed back: {way.reason}",
+            f"{entry.kind.lower()}/{entry.name} cannot be changed back: {strategy.reason}",
             hint=f"what is different now, as flags of set: {'; '.join(as_flags(found.edits))}",
         )
     if writer is None:
-        land.refuse_what_a_server_would(found, surroundings, way, usage, f"{entry.kind.lower()}/{entry.name}")
-    land.land(land.Plan(found, way, way.request, entry.id), writer, options)
+        land.refuse_what_a_server_would(found, related, strategy, usage, f"{entry.kind.lower()}/{entry.name}")
+    land.land(land.Plan(found, strategy, strategy.request, entry.id), writer, options)
 
 
 def _check_conflicts(entry: Entry, pod: Pod, writer: Writer | None, options: argparse.Namespace) -> None:
@@ -203,6 +202,6 @@ def _check_conflicts(entry: Entry, pod: Pod, writer: Writer | None, options: arg
 def _pod(kind: str, raw: Mapping[str, Any]) -> Pod:
     """The pod, or that of the template. Raises QosError."""
     try:
-        return pod_of_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
     except msgspec.ValidationError as error:
         raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None

@@ -9,27 +9,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import Asked, asked, connected
+from kubectl_qos.cli.sources import ResolvedSource, open_connection, resolve_source
 from kubectl_qos.cli.targets import Target, find_pod, node_name, parse_targets
 from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable, UsageError
 from kubectl_qos.k8s.snapshot import OTHER_PODS
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.structured import to_json, to_yaml
+from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.verification import (
     check_lines,
     summary,
     verification_notes,
     verification_values,
 )
-from kubectl_qos.qos.cgroup_tree import cgroup_tree
-from kubectl_qos.qos.measured import Files, Measured, MeasuredContainer, of_sections
+from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import assumptions, predict
-from kubectl_qos.qos.verification import Unread, Verified, drifted, verify_levels, verify_pod
+from kubectl_qos.qos.verify.compare import Unread, Verified, drifted, verify_levels, verify_pod
+from kubectl_qos.qos.verify.observed import Files, Observed, ObservedContainer, observed_from_sections
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.access.connection import Connection
+    from kubectl_qos.transport.client import Connection
 
 EXIT_DRIFT: Final = 1
 EXIT_TROUBLE: Final = 2
@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
     options.usage = "none"  # no value depends on it
     if node is not None:
         options.node = node
-    wanted = asked(options)
+    wanted = resolve_source(options)
     found = _of_pod(targets[0], wanted) if targets else _of_node(str(node), wanted)
     _refuse_windows(found)
     if getattr(options, "dry_run", False):
@@ -108,11 +108,11 @@ def _reader(options: argparse.Namespace) -> Reader:
             "verify looks into containers, and neither --demo nor -f has any that run",
             hint="--dump FILE verifies what was read on a node against the pods of -f",
         )
-    connection = connected(options)
+    connection = open_connection(options)
     return lambda found: _by_exec(connection, found)
 
 
-def _of_pod(target: Target, wanted: Asked) -> Wanted:
+def _of_pod(target: Target, wanted: ResolvedSource) -> Wanted:
     snapshot = wanted.source.snapshot(replace(wanted.scope, names=frozenset({target.name})))
     pod = find_pod(target, snapshot, wanted)
     if pod.is_terminal:
@@ -122,7 +122,7 @@ def _of_pod(target: Target, wanted: Asked) -> Wanted:
     return Wanted((pod,), snapshot, pod.node_name)
 
 
-def _of_node(name: str, wanted: Asked) -> Wanted:
+def _of_node(name: str, wanted: ResolvedSource) -> Wanted:
     scope = wanted.scope
     snapshot = wanted.source.snapshot(scope)
     on_node = snapshot.by_node().get(name, ())
@@ -146,19 +146,19 @@ def _refuse_windows(wanted: Wanted) -> None:
 def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], dict[str, Files]]:
     """Every running container asked once, some at a time."""
     from kubectl_qos.cluster.exec import read_container
-    from kubectl_qos.cluster.prefetch import side_by_side
+    from kubectl_qos.cluster.pager import side_by_side
 
     places = [(pod.namespace, pod.name, name) for pod in wanted.pods for name in running(pod)]
     outcomes = side_by_side(lambda place: read_container(connection, *place), places, most=AT_ONCE)
     read: list[Read] = []
     above: dict[str, Files] = {}
     for pod in wanted.pods:
-        containers: dict[str, MeasuredContainer] = {}
+        containers: dict[str, ObservedContainer] = {}
         unread: list[Unread] = []
         failed = False
         for name in running(pod):
             try:
-                container, directories = of_sections(outcomes[pod.namespace, pod.name, name]())
+                container, directories = observed_from_sections(outcomes[pod.namespace, pod.name, name]())
             except ValueError as error:
                 unread.append(Unread(name, f"what it said cannot be read: {error}"))
             except QosError as error:
@@ -170,7 +170,7 @@ def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], di
                 above |= directories
         if not containers and not unread:
             unread.append(Unread("", "no container runs"))
-        read.append(Read(Measured(containers, dict(above)), tuple(unread), failed))
+        read.append(Read(Observed(containers, dict(above)), tuple(unread), failed))
     return read, above
 
 

@@ -9,14 +9,13 @@ from typing import Final
 
 from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.cgroupfs import CGROUP, MEMORY_FILES, hierarchy
 from kubectl_qos.host.node_view import HostView, from_json, read_host
-from kubectl_qos.host.procfs import PROC
+from kubectl_qos.host.procfs import CGROUP, MEMORY_FILES, PROC, hierarchy
 from kubectl_qos.k8s.kubelet import CgroupDriver
-from kubectl_qos.qos.cgroup_names import kubepods_name, literal
-from kubectl_qos.qos.cgroup_tree import cgroup_tree
-from kubectl_qos.qos.measured import Files, Measured, MeasuredContainer, of_node
-from kubectl_qos.qos.verification import Unread
+from kubectl_qos.qos.cgroup.names import kubepods_name, literal
+from kubectl_qos.qos.cgroup.tree import cgroup_tree
+from kubectl_qos.qos.verify.compare import Unread
+from kubectl_qos.qos.verify.observed import Files, Observed, ObservedContainer, observed_on_node
 
 _LEFT_BEHIND: Final = ("memory.min", "memory.low", "memory.high")
 
@@ -32,7 +31,7 @@ def host_reader(dump: str | None, *, proc_root: str | None, cgroup_root: str | N
             root = Path(cgroup_root) if cgroup_root is not None else CGROUP
             view = read_host(Path(proc_root) if proc_root is not None else PROC, root)
             directories = _directories(root, view, wanted)
-        containers = of_node(directories, view.processes)
+        containers = observed_on_node(directories, view.processes)
         return [
             _of_pod(wanted, place, containers, directories) for place in range(len(wanted.pods))
         ], directories
@@ -50,7 +49,7 @@ def of_view(view: HostView) -> dict[str, Files]:
 
 
 def _of_pod(
-    wanted: Wanted, place: int, containers: Mapping[str, MeasuredContainer], directories: Mapping[str, Files]
+    wanted: Wanted, place: int, containers: Mapping[str, ObservedContainer], directories: Mapping[str, Files]
 ) -> Read:
     pod = wanted.pods[place]
     ids = {one.name: one.container_id.rpartition("://")[2] for one in pod.status.every_container}
@@ -63,7 +62,7 @@ def _of_pod(
             found[name] = container
     if not found and not unread:
         unread.append(Unread("", "no container runs"))
-    return Read(Measured(found, directories), tuple(unread))
+    return Read(Observed(found, directories), tuple(unread))
 
 
 def _directories(root: Path, view: HostView, wanted: Wanted) -> dict[str, Files]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.measured import Files, Measured
-from kubectl_qos.qos.verification import Unread
+from kubectl_qos.qos.verify.compare import Unread
+from kubectl_qos.qos.verify.observed import Files, Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Wanted:
 class Read:
     """What was read of one pod, and what could not be."""
 
-    measured: Measured
+    measured: Observed
     unread: tuple[Unread, ...] = ()
     failed: bool = False
 

@@ -11,8 +11,15 @@ from typing import Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import streams
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.versions import NEWEST, OLDEST, counted, counted_words, minor_of, range_notes
+from kubectl_qos.present.comparison import (
+    NEWEST,
+    OLDEST,
+    count_versions,
+    minor_version,
+    range_notes,
+    version_counts_text,
+)
+from kubectl_qos.present.format import escape
 
 TIMEOUT: Final = "5s"
 """So long a server has, if --request-timeout does not say something else."""
@@ -42,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if output is None:
         streams.out(_lines(found))
     else:
-        from kubectl_qos.present.structured import to_json, to_yaml
+        from kubectl_qos.present.output import to_json, to_yaml
 
         streams.out_text((to_json if output == "json" else to_yaml)(_values(found, notes)))
     streams.notes(notes)
@@ -58,10 +65,10 @@ def _ask(options: argparse.Namespace, found: _Found) -> None:
     if not (getattr(options, "demo", False) or getattr(options, "filename", None)):
         _ask_server(options, found)
         return
-    from kubectl_qos.cli.sources import asked
+    from kubectl_qos.cli.sources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope
 
-    wanted = asked(options)
+    wanted = resolve_source(options)
     nodes = wanted.source.snapshot(Scope()).nodes.values()
     found.kubelets = _grouped(node.status.node_info.kubelet_version for node in nodes)
     found.problems = tuple(f"error: {problem}" for problem in wanted.problems)
@@ -69,18 +76,18 @@ def _ask(options: argparse.Namespace, found: _Found) -> None:
 
 def _ask_server(options: argparse.Namespace, found: _Found) -> None:
     """The server's version, and its nodes', which are left out without a word for who may not list them."""
-    from kubectl_qos.cli.sources import connected
-    from kubectl_qos.cluster.census import server_version, software_of_nodes
+    from kubectl_qos.cli.sources import open_connection
+    from kubectl_qos.cluster.cluster_info import list_node_software, server_version
 
     options.request_timeout = getattr(options, "request_timeout", TIMEOUT)
-    connection = connected(options)
+    connection = open_connection(options)
     found.server = server_version(connection)
     with suppress(ApiError):
-        found.kubelets = _grouped(node.kubelet for node in software_of_nodes(connection))
+        found.kubelets = _grouped(node.kubelet for node in list_node_software(connection))
 
 
 def _grouped(versions: Iterable[str]) -> dict[str, int]:
-    return counted(map(minor_of, versions))
+    return count_versions(map(minor_version, versions))
 
 
 def _lines(found: _Found) -> Iterable[str]:
@@ -91,7 +98,7 @@ def _lines(found: _Found) -> Iterable[str]:
         version = escape(str(found.server.get("gitVersion")))
         yield f"Server Version: {version}{f' ({escape(str(platform))})' if platform else ''}"
     if found.kubelets:
-        yield f"Kubelet Versions: {escape(counted_words(found.kubelets))}"
+        yield f"Kubelet Versions: {escape(version_counts_text(found.kubelets))}"
 
 
 def _values(found: _Found, notes: list[str]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.parser import spelled
-from kubectl_qos.cli.sources import asked
-from kubectl_qos.config.folders import state_folder
+from kubectl_qos.cli.sources import resolve_source
+from kubectl_qos.config.paths import state_dir
 from kubectl_qos.errors import QosError, UsageError
 
 
@@ -26,14 +26,14 @@ def run(options: argparse.Namespace) -> int:
     if find_spec("textual_serve") is None:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
     # What is wrong with the flags is said here, and a credential plugin may ask the person who starts it.
-    streams.notes(asked(argparse.Namespace(**{**vars(options), "command": None})).problems)
+    streams.notes(resolve_source(argparse.Namespace(**{**vars(options), "command": None})).problems)
     if getattr(options, "verbosity", 0):
-        streams.note(f"each page logs to a file of its own in {state_folder() or 'no folder: there is none'}")
-    from kubectl_qos.web.server import Site, serve
+        streams.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
+    from kubectl_qos.web.server import ServerOptions, serve
 
     gc.enable()
     return serve(
-        Site(
+        ServerOptions(
             words=[*([] if allow_writes else ["--readonly"]), *spelled(options)],
             address=options.address,
             port=options.port,

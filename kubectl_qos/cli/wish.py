@@ -7,24 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubectl_qos.cli.targets import Target, parse_targets, reference
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Amount,
+    Edit,
+    Side,
+    apply,
+    format_amounts,
+    parse_amounts,
+    select_containers,
+)
 from kubectl_qos.edit.goals import Goal, goal
-from kubectl_qos.edit.spelling import Amount, parse_amounts, selected, spelled
 from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.goals import obstacle_remedy, obstacle_sentence
-from kubectl_qos.present.words import step_sentence
-from kubectl_qos.qos.class_steps import SPEC_RESOURCES
-from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.present.diff import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.reasons import step_sentence
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 
 _GOALS = ("to", "outlive", "rank_below")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SetOptions:
     """What the flags ask for, whatever the pod: amounts, and at most one of the goals."""
 
     amounts: tuple[tuple[Side, Amount], ...]
@@ -40,7 +47,7 @@ class Wish:
         return self.target is not None or self.outlived is not None or self.rank is not None
 
 
-def wish_of(options: argparse.Namespace) -> Wish:
+def parse_set_options(options: argparse.Namespace) -> SetOptions:
     """What the flags ask for. Raises UsageError where that makes no wish."""
     amounts = tuple(
         (side, amount)
@@ -77,7 +84,9 @@ def wish_of(options: argparse.Namespace) -> Wish:
     to = getattr(options, "to", None)
     target = next((one for one in QosClass if one.value.lower() == to), None)
     rank = getattr(options, "rank_below", None)
-    return Wish(amounts, patterns, pod_level, target, _outlived(getattr(options, "outlive", None)), rank)
+    return SetOptions(
+        amounts, patterns, pod_level, target, _outlived(getattr(options, "outlive", None)), rank
+    )
 
 
 def dry_run(options: argparse.Namespace) -> str:
@@ -98,7 +107,7 @@ def _outlived(text: str | None) -> Target | None:
     return found
 
 
-def edits_of(wish: Wish, pod: Pod, snapshot: Snapshot) -> list[Edit]:
+def build_edits(wish: SetOptions, pod: Pod, snapshot: Snapshot) -> list[Edit]:
     """The edits of the flags, and those towards the goal. Raises InputError."""
     setup = snapshot.setup(pod.node_name)
     owners: list[str] = []
@@ -110,7 +119,7 @@ def edits_of(wish: Wish, pod: Pod, snapshot: Snapshot) -> list[Edit]:
             )
         owners = [POD_LEVEL]
     elif wish.amounts:
-        owners = selected(pod, wish.patterns)
+        owners = select_containers(pod, wish.patterns)
     given = [
         Edit(owner, side, amount.resource, amount.quantity)
         for owner in owners
@@ -122,7 +131,7 @@ def edits_of(wish: Wish, pod: Pod, snapshot: Snapshot) -> list[Edit]:
     return [*given, *_towards(found, name, given, pod)]
 
 
-def _goal(wish: Wish, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
+def _goal(wish: SetOptions, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
     """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
     if wish.target is not None:
         return goal(pod, wish.target, setup.release), wish.target.value
@@ -165,7 +174,7 @@ def _towards(found: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Sequenc
         if edit.target in asked_for:
             owner = edit.owner or SPEC_RESOURCES
             kept, needed = (
-                spelled([Amount(one.resource, one.quantity)]) for one in (asked_for[edit.target], edit)
+                format_amounts([Amount(one.resource, one.quantity)]) for one in (asked_for[edit.target], edit)
             )
             raise InputError(
                 f"{reference(pod)}: {owner}: --{edit.side.value} {kept} keeps it from {name},"

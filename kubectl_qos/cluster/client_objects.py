@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import Kubelet, Node, node_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 
@@ -26,7 +26,7 @@ def node_from_client(node: Any) -> Node:
     """
     found = _converted(node, NodeObject, "V1Node")
     release = Release.of(found.status.node_info.kubelet_version or "1.36", {})
-    return node_of(found, Kubelet.defaults(release))
+    return node_from_object(found, Kubelet.defaults(release))
 
 
 def _converted(given: Any, wanted: type[T], name: str) -> T:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.feed import Feed
-    from kubectl_qos.cluster.write import Writer
-    from kubectl_qos.edit.surroundings import Surroundings
+    from kubectl_qos.cluster.informer import UpdateStream
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.related import RelatedObjects
 
 DEMO_FILE: Final = Path(__file__).with_name("demo.json")
 DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ class DemoSource:
     is_live = False
     default_namespace = None
 
-    def __init__(self, known: Known = NOTHING_KNOWN) -> None:
+    def __init__(self, known: NodeOverrides = NO_OVERRIDES) -> None:
         self._known = known
 
     @cached_property
@@ -48,11 +48,11 @@ class DemoSource:
         """The whole demo cluster."""
         return self._files.snapshot(scope)
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """All of it, once, and again whenever it is asked for."""
-        from kubectl_qos.cluster.feed import Asking
+        from kubectl_qos.cluster.informer import Poller
 
-        return Asking(self.snapshot, scope, self.now)
+        return Poller(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
@@ -62,13 +62,13 @@ class DemoSource:
         """What the demo says of a pod and its node."""
         return self._files.events(pod)
 
-    def happenings(self, namespace: str | None) -> Happenings:
+    def event_list(self, namespace: str | None) -> EventList:
         """What the demo says of all pods and nodes."""
-        return self._files.happenings(namespace)
+        return self._files.event_list(namespace)
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """The object as the demo has it, with the owners that the demo has."""
-        return self._files.surroundings(pod)
+        return self._files.related(pod)
 
     def writer(self) -> Writer:
         """Nobody: there is no cluster. Raises QosError."""

@@ -5,29 +5,28 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from kubectl_qos.cluster.answers import Answers
-from kubectl_qos.cluster.lists import PAGE_SIZE, Lister
-from kubectl_qos.cluster.prefetch import Later
+from kubectl_qos.cluster.http import RestClient
+from kubectl_qos.cluster.pager import PAGE_SIZE, Future, Pager
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import (
     NODE_EVENTS_NAMESPACE,
     Event,
-    Happenings,
+    EventList,
     in_order,
     is_of_node_memory,
     reported_uid,
 )
-from kubectl_qos.k8s.kinds import segment
+from kubectl_qos.k8s.kinds import path_segment
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Missing
 
 NODE_SECONDS: Final = 2.0
 """So long after the pod's events those of its node are waited for."""
 
-_events = Lister(Event)
+_events = Pager(Event)
 
 
-def events_of(answers: Answers, pod: Pod) -> tuple[Event, ...]:
+def read_pod_events(answers: RestClient, pod: Pod) -> tuple[Event, ...]:
     """The events about a pod and its node's memory, the newest last.
 
     The questions are those of `kubectl describe` (k8s.io/kubectl/pkg/describe/describe.go searchEvents), in
@@ -36,27 +35,27 @@ def events_of(answers: Answers, pod: Pod) -> tuple[Event, ...]:
     Raises QosError where the pod's cannot be had.
     """
     of_node: list[Event] = []
-    meanwhile = Later(lambda: of_node.extend(_of_node(answers, pod.node_name)))
+    meanwhile = Future(lambda: of_node.extend(_of_node(answers, pod.node_name)))
     of_pod = _of_pod(answers, pod)
     # Not for its result: a refusal is nothing to the pod's own events.
     meanwhile.wait(NODE_SECONDS)
     return in_order((*of_pod, *of_node))
 
 
-def happenings_in(answers: Answers, namespace: str | None) -> Happenings:
+def read_events(answers: RestClient, namespace: str | None) -> EventList:
     """All events of a namespace, or of all, and those of nodes; what cannot be had is said in the result."""
     try:
         found = _asked(answers, namespace, {})
     except QosError as error:
-        return Happenings(of_nodes=False, missing=_missing("events", error, namespace))
+        return EventList(of_nodes=False, missing=_missing("events", error, namespace))
     if namespace in {None, NODE_EVENTS_NAMESPACE}:
-        return Happenings(in_order(found))
+        return EventList(in_order(found))
     try:
         of_nodes = _asked(answers, NODE_EVENTS_NAMESPACE, {"involvedObject.kind": "Node"})
     except QosError as error:
         missing = _missing("the nodes' events", error, NODE_EVENTS_NAMESPACE)
-        return Happenings(in_order(found), of_nodes=False, missing=missing)
-    return Happenings(in_order((*found, *of_nodes)))
+        return EventList(in_order(found), of_nodes=False, missing=missing)
+    return EventList(in_order((*found, *of_nodes)))
 
 
 def _missing(what: str, error: QosError, namespace: str | None) -> Missing:
@@ -67,7 +66,7 @@ def _missing(what: str, error: QosError, namespace: str | None) -> Missing:
     return Missing(f"the list of {what}", str(error), remedy)
 
 
-def _of_pod(answers: Answers, pod: Pod) -> list[Event]:
+def _of_pod(answers: RestClient, pod: Pod) -> list[Event]:
     uid = reported_uid(pod)
     fields = {"involvedObject.name": pod.name}
     fields |= {"involvedObject.uid": uid} if uid else {"involvedObject.kind": pod.kind}
@@ -81,7 +80,7 @@ def _of_pod(answers: Answers, pod: Pod) -> list[Event]:
         raise
 
 
-def _of_node(answers: Answers, name: str) -> list[Event]:
+def _of_node(answers: RestClient, name: str) -> list[Event]:
     """A kubelet names its node by the name alone, a controller by the uid too: asked for by the name."""
     if not name:
         return []
@@ -91,9 +90,9 @@ def _of_node(answers: Answers, name: str) -> list[Event]:
     ]
 
 
-def _asked(answers: Answers, namespace: str | None, fields: dict[str, str]) -> list[Event]:
+def _asked(answers: RestClient, namespace: str | None, fields: dict[str, str]) -> list[Event]:
     query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())} if fields else {}
-    place = f"namespaces/{segment(namespace)}/events" if namespace is not None else "events"
+    place = f"namespaces/{path_segment(namespace)}/events" if namespace is not None else "events"
     path = f"/api/v1/{place}"
     # No server keeps events in its watch cache.
     return _events.fetch(answers, path, query, consistent=True, page_size=PAGE_SIZE).items

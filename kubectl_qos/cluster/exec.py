@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kubectl_qos.cluster.access import log, websocket
-from kubectl_qos.cluster.access.connection import Connection, unreachable
-from kubectl_qos.cluster.access.websocket import WebSocket
-from kubectl_qos.cluster.refusals import refusal
+from kubectl_qos.cluster.api_errors import refusal
 from kubectl_qos.errors import QosError, ServerUnreachable
-from kubectl_qos.k8s.kinds import path_of
+from kubectl_qos.k8s.kinds import api_path
+from kubectl_qos.transport import logging as log
+from kubectl_qos.transport import websocket
+from kubectl_qos.transport.client import Connection
+from kubectl_qos.transport.net_errors import unreachable_error
+from kubectl_qos.transport.websocket import WebSocket
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -101,7 +103,7 @@ _HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
 _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
-class Unreadable(QosError):
+class UnreadableContainer(QosError):
     """Nothing in the container could read its files."""
 
 
@@ -114,13 +116,13 @@ class Ran:
     trouble: str = ""
 
 
-class _Status(msgspec.Struct):
+class _ExecStatus(msgspec.Struct):
     status: str = ""
     message: str = ""
     reason: str = ""
 
 
-_status = msgspec.json.Decoder(_Status)
+_status = msgspec.json.Decoder(_ExecStatus)
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
@@ -135,12 +137,12 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
     for command, understood in ((SHELL, _sections), (CAT, _lines)):
         ran = _run(connection, namespace, pod, container, command)
         said = f"{len(ran.out)} characters on stdout, {len(ran.err)} on stderr, {ran.trouble or 'success'}"
-        log.say(log.REQUESTS, f"{command[0]} in {namespace}/{pod} {container}: {said}")
+        log.log(log.REQUESTS, f"{command[0]} in {namespace}/{pod} {container}: {said}")
         found = understood(ran)
         if found:
             return found
         why.append(ran.trouble or f"{command[0]} said nothing of use")
-    raise Unreadable(
+    raise UnreadableContainer(
         f"neither sh nor cat could be run in it: {why[0]}",
         hint=f"kubectl debug -n {namespace} {pod} --target {container} --image busybox -it looks in from"
         " a container beside it, and --local on the node reads it without any",
@@ -184,7 +186,7 @@ def _run(connection: Connection, namespace: str, pod: str, container: str, comma
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
     key = websocket.new_key()
     response = connection.switched(
-        f"{path_of('Pod', namespace, pod)}/exec",
+        f"{api_path('Pod', namespace, pod)}/exec",
         query,
         websocket.request_headers(key, PROTOCOLS),
         read_seconds=SECONDS,
@@ -192,7 +194,7 @@ def _run(connection: Connection, namespace: str, pod: str, container: str, comma
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
             raise _refused(response)
-        trouble = websocket.trouble_with(response.headers, key, PROTOCOLS)
+        trouble = websocket.handshake_problem(response.headers, key, PROTOCOLS)
         if trouble:
             raise ServerUnreachable(
                 f"Unable to connect to the server: {trouble}",
@@ -200,7 +202,7 @@ def _run(connection: Connection, namespace: str, pod: str, container: str, comma
             )
         return _taken(_websocket(response, deadline))
     except OSError as error:
-        raise unreachable(error, connection.server) from error
+        raise unreachable_error(error, connection.server) from error
     finally:
         response.close()
 

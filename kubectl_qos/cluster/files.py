@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cluster.documents import Found, plain_documents, plain_objects, read_documents
+from kubectl_qos.cluster.documents import ParsedObjects, plain_documents, plain_objects, read_documents
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.events import Event, Happenings, in_order, is_about, is_of_node_memory
+from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.feed import Feed
-    from kubectl_qos.cluster.write import Writer
-    from kubectl_qos.edit.surroundings import Surroundings
+    from kubectl_qos.cluster.informer import UpdateStream
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.related import RelatedObjects
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 STANDARD_INPUT: Final = "-"
@@ -30,7 +30,7 @@ class FileSource:
     default_namespace = None
 
     def __init__(
-        self, paths: Sequence[str], *, recursive: bool = False, known: Known = NOTHING_KNOWN
+        self, paths: Sequence[str], *, recursive: bool = False, known: NodeOverrides = NO_OVERRIDES
     ) -> None:
         self._paths = tuple(paths)
         self._recursive = recursive
@@ -62,11 +62,11 @@ class FileSource:
             known=self._known,
         )
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """All of it, once, and again whenever it is asked for."""
-        from kubectl_qos.cluster.feed import Asking
+        from kubectl_qos.cluster.informer import Poller
 
-        return Asking(self.snapshot, scope, self.now)
+        return Poller(self.snapshot, scope, self.now)
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """Every file with its name, read again but for standard input. Raises InputError."""
@@ -102,24 +102,24 @@ class FileSource:
             if is_about(event, pod) or is_of_node_memory(event, pod.node_name)
         )
 
-    def happenings(self, namespace: str | None) -> Happenings:
+    def event_list(self, namespace: str | None) -> EventList:
         """Those of a dump; whether of all of them, it does not say."""
         del namespace
         events = self._found.events
-        return Happenings(in_order(events), of_nodes=any(event.is_of_node for event in events))
+        return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """The object as it is written, and what the same files say of its owners and its namespace.
 
         Raises InputError where it is no longer there.
         """
-        from kubectl_qos.cluster.nearby import nearby
+        from kubectl_qos.cluster.related import related_in_files
 
         objects = [raw for name, content in self.contents() for raw in plain_objects(content, name)]
         found = next((raw for raw in objects if is_named(raw, pod)), None)
         if found is None:
             raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
-        return nearby(found, objects, pod.namespace)
+        return related_in_files(found, objects, pod.namespace)
 
     def writer(self) -> Writer:
         """Nobody: files are no cluster. Raises QosError."""
@@ -129,12 +129,12 @@ class FileSource:
         )
 
 
-def _read(contents: Iterable[tuple[str, bytes]]) -> Found:
+def _read(contents: Iterable[tuple[str, bytes]]) -> ParsedObjects:
     """Everything in files; problems of documents are in the result.
 
     Raises InputError where nothing in them is a pod or node; problems after the first are its notes.
     """
-    found = Found()
+    found = ParsedObjects()
     names = []
     for name, content in contents:
         names.append(name)
@@ -156,7 +156,7 @@ def _read(contents: Iterable[tuple[str, bytes]]) -> Found:
 
 def pod_from_yaml(text: str) -> Pod:
     """The first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
-    found = Found()
+    found = ParsedObjects()
     if "kind:" not in text and '"kind"' not in text:
         text = f"kind: Pod\n{text}"
     read_documents(text.encode(), "text", found)

@@ -11,27 +11,24 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.cluster.access import log
-from kubectl_qos.cluster.access.connection import Connection
-from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.events import events_of, happenings_in
-from kubectl_qos.cluster.feed import Feed
-from kubectl_qos.cluster.follow import Following
-from kubectl_qos.cluster.kubelets import KubeletConfigurations
-from kubectl_qos.cluster.lists import Progress
-from kubectl_qos.cluster.missing import no_capacity, no_neighbours
-from kubectl_qos.cluster.prefetch import Later
+from kubectl_qos.cluster.api_errors import no_capacity, no_neighbours
+from kubectl_qos.cluster.events import read_events, read_pod_events
+from kubectl_qos.cluster.informer import Informer, UpdateStream
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigurations
+from kubectl_qos.cluster.pager import Future, Progress
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.errors import ApiError, InputError, QosError
-from kubectl_qos.k8s.events import Event, Happenings
-from kubectl_qos.k8s.kinds import WORKLOADS, path_of, pod_of_workload
+from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.kinds import WORKLOADS, api_path, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN, Known, Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Snapshot
+from kubectl_qos.transport import logging as log
+from kubectl_qos.transport.client import Connection
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.write import Writer
-    from kubectl_qos.edit.surroundings import Surroundings
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.related import RelatedObjects
 
 NODES_ONE_BY_ONE: Final = 8
 """Up to so many nodes, their pods are listed node by node instead of all pods of the cluster."""
@@ -56,7 +53,7 @@ class LiveSource:
         *,
         usage: UsageChoice = UsageChoice.METRICS,
         only_ranking: bool = False,
-        known: Known = NOTHING_KNOWN,
+        known: NodeOverrides = NO_OVERRIDES,
         progress: Progress | None = None,
         refresh_seconds: float | None = None,
         may_write: bool = False,
@@ -65,7 +62,7 @@ class LiveSource:
         self._may_write = may_write
         self._refresh_seconds = refresh_seconds
         self._only_ranking = only_ranking
-        self._api = Api(connection, ids=not only_ranking)
+        self._api = KubeApi(connection, ids=not only_ranking)
         self._usage = usage
         self._configurations = None if only_ranking else KubeletConfigurations(self._api)
         self._known = known
@@ -93,7 +90,7 @@ class LiveSource:
         """
         missing: list[Missing] = []
         by_metrics = self._usage is UsageChoice.METRICS
-        later = Later(lambda: self._read_usage(scope, ())) if by_metrics else None
+        later = Future(lambda: self._read_usage(scope, ())) if by_metrics else None
         pods = self._pods(scope, missing)
         names = {pod.node_name for pod in pods if pod.node_name}
         nodes = self._nodes(scope, names, missing)
@@ -113,9 +110,9 @@ class LiveSource:
             server_version="" if nodes else self._server_version(),
         )
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """What is known from now on, as it changes."""
-        return Following(
+        return Informer(
             self._api.answers,
             scope,
             now=self.now,
@@ -133,7 +130,7 @@ class LiveSource:
         """The pod that a workload would make. Raises InputError for a kind that makes none, and ApiError."""
         if kind not in WORKLOADS:
             raise InputError(f"{kind} has no pod template")
-        return pod_of_workload(kind, self._api.plain(path_of(kind, namespace, name), f"{kind} {name}"))
+        return pod_from_workload(kind, self._api.plain(api_path(kind, namespace, name), f"{kind} {name}"))
 
     def pod(self, namespace: str, name: str) -> Pod:
         """One pod. Raises ApiError (NotFound) in kubectl's words."""
@@ -141,22 +138,22 @@ class LiveSource:
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object as the server has it now."""
-        path = path_of(pod.kind, pod.namespace, pod.name)
+        path = api_path(pod.kind, pod.namespace, pod.name)
         return {"kind": pod.kind, **self._api.plain(path, f"{pod.kind} {pod.name}")}
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the cluster's events say now; they are kept for an hour by default."""
-        return events_of(self._api.answers, pod)
+        return read_pod_events(self._api.answers, pod)
 
-    def happenings(self, namespace: str | None) -> Happenings:
+    def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, and those of nodes."""
-        return happenings_in(self._api.answers, namespace)
+        return read_events(self._api.answers, namespace)
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """The object as the server has it now, its owners, and what limits its namespace."""
-        from kubectl_qos.cluster.surroundings import surroundings_of
+        from kubectl_qos.cluster.related import read_related
 
-        return surroundings_of(self._api.answers, pod)
+        return read_related(self._api.answers, pod)
 
     def writer(self) -> Writer:
         """Who changes this cluster. Raises QosError in read-only mode."""
@@ -165,7 +162,7 @@ class LiveSource:
                 f"nothing is written: {self.title} is read-only here",
                 hint="by --readonly, or by readonly in the settings, for all contexts or for this one",
             )
-        from kubectl_qos.cluster.write import Writer
+        from kubectl_qos.cluster.writer import Writer
 
         return Writer(self._connection)
 
@@ -239,9 +236,9 @@ class LiveSource:
         """The configurations that can be read soon: that of a node in trouble may never come."""
         configurations = self._configurations
         if configurations is None:
-            log.say(log.DECISIONS, "configz is not read: a ranking does not depend on it")
+            log.log(log.DECISIONS, "configz is not read: a ranking does not depend on it")
             return {}
-        Later(lambda: configurations.read(nodes)).wait(CONFIGURATION_SECONDS)
+        Future(lambda: configurations.read(nodes)).wait(CONFIGURATION_SECONDS)
         return configurations.found
 
     def _node(self, name: str) -> NodeObject | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.feed import Feed
-    from kubectl_qos.cluster.write import Writer
-    from kubectl_qos.edit.surroundings import Surroundings
+    from kubectl_qos.cluster.informer import UpdateStream
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.related import RelatedObjects
 
 
 class Source(Protocol):
@@ -40,7 +40,7 @@ class Source(Protocol):
         `Snapshot.missing`.
         """
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """What is known from now on, as it changes; a source that is read once says it once."""
 
     def raw(self, pod: Pod) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Source(Protocol):
         Raises QosError where that cannot be had.
         """
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """The object behind a pod, its owners, and what limits its namespace; what is missing says so itself.
 
         Raises QosError where the object itself cannot be had.
@@ -66,8 +66,8 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Chronicle(Protocol):
+class EventSource(Protocol):
     """A source that has the events of many pods, and not only those about one."""
 
-    def happenings(self, namespace: str | None) -> Happenings:
+    def event_list(self, namespace: str | None) -> EventList:
         """All events of a namespace, or of all, with those of nodes; it says itself what is missing."""

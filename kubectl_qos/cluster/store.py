@@ -18,7 +18,7 @@ from typing import Final
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Known, Missing, PodsByNode, Snapshot
+from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 PODS: Final = "pods"
@@ -42,7 +42,7 @@ LIVE: Final = Health()
 
 
 @dataclass(slots=True)
-class _Link:
+class _WatchState:
     """How one of the watches stands; `dispensable` where the rest is said without it."""
 
     listed: bool = False
@@ -51,7 +51,7 @@ class _Link:
 
 
 @dataclass(slots=True)
-class _Facts:
+class _ClusterFacts:
     """Facts that come with every snapshot, each replaced as a whole."""
 
     usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _Facts:
 class Store:
     """Pods by node, nodes, and everything else that a snapshot is made of."""
 
-    def __init__(self, known: Known, now: Callable[[], datetime]) -> None:
+    def __init__(self, known: NodeOverrides, now: Callable[[], datetime]) -> None:
         self._known = known
         self._now = now
         self._changed = threading.Condition()
@@ -71,8 +71,8 @@ class Store:
         self._pods: dict[str, dict[PodKey, Pod]] = {}
         self._in_order: dict[str, tuple[Pod, ...]] = {}
         self._nodes: dict[str, NodeObject] = {}
-        self._facts = _Facts()
-        self._links = {PODS: _Link(), NODES: _Link()}
+        self._facts = _ClusterFacts()
+        self._links = {PODS: _WatchState(), NODES: _WatchState()}
         self._refused: ApiError | None = None
 
     def wait(self, version: int, timeout: float | None = None) -> int:
@@ -254,7 +254,7 @@ class Store:
     def refuse(self, link: str, error: ApiError, missing: Missing | None) -> None:
         """A watch will never bring anything: without pods nothing can be said, without others less."""
         with self._changed:
-            self._links[link] = _Link(listed=True)
+            self._links[link] = _WatchState(listed=True)
             self._note(link, missing)
             if missing is None:
                 self._refused = error

@@ -12,14 +12,12 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from kubectl_qos.cluster.access import log
-from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.prefetch import side_by_side
+from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.pager import side_by_side
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.metrics import usage_by_pod
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.k8s.summary import Summary, usage_of_summary
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Summary, usage_by_pod, usage_from_summary
+from kubectl_qos.transport import logging as log
 
 NODES_AT_ONCE: Final = 8
 
@@ -47,7 +45,7 @@ class Usage(NamedTuple):
 NO_USAGE: Final = Usage({})
 
 
-def read_usage(api: Api, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
+def read_usage(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
     """Usage of all pods, because a rank is among the pods of every namespace.
 
     Args:
@@ -58,11 +56,11 @@ def read_usage(api: Api, choice: UsageChoice, namespace: str | None, nodes: Coll
     """
     usage = _read(api, choice, namespace, nodes)
     why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
-    log.say(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
+    log.log(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
     return usage
 
 
-def _read(api: Api, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
+def _read(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
     if choice is UsageChoice.NONE:
         return NO_USAGE
     if choice is UsageChoice.SUMMARY:
@@ -84,7 +82,7 @@ def _read(api: Api, choice: UsageChoice, namespace: str | None, nodes: Collectio
         return Usage({}, Missing("memory usage", str(error), _GRANT_METRICS))
 
 
-def _of_kubelets(api: Api, nodes: Collection[str]) -> Usage:
+def _of_kubelets(api: KubeApi, nodes: Collection[str]) -> Usage:
     """What the kubelets of these nodes say; who may not ask the first is not made to ask the others."""
     first, *others = sorted(nodes) or [""]
     if not first:
@@ -100,7 +98,7 @@ def _of_kubelets(api: Api, nodes: Collection[str]) -> Usage:
     silent: dict[str, QosError] = {}
     for name, answer in answers.items():
         try:
-            found |= usage_of_summary(answer())
+            found |= usage_from_summary(answer())
         except QosError as error:
             silent[name] = error
     if not silent:

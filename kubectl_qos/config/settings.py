@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from kubectl_qos.config.document import Value, read_document
 from kubectl_qos.config.keys import textual_key
+from kubectl_qos.config.yaml_source import YamlValue, read_yaml
 from kubectl_qos.errors import InputError
 
 SHORTEST_REFRESH_SECONDS: Final = 2
@@ -83,7 +83,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AllowedNames:
     """The words that settings may use.
 
     Attributes:
@@ -102,25 +102,25 @@ class Known:
     rooms_together: Collection[Collection[str]] = ()
 
 
-def read_settings(path: Path | None, known: Known) -> Settings:
+def read_settings(path: Path | None, known: AllowedNames) -> Settings:
     """The settings of a file; the defaults if there is none.
 
     Raises InputError for the first thing in it that cannot be used, with the file and the line.
     """
-    document = None if path is None else read_document(path)
+    document = None if path is None else read_yaml(path)
     if document is None:
         return Settings()
-    readers: Mapping[str, Callable[[Value], Any]] = {
+    readers: Mapping[str, Callable[[YamlValue], Any]] = {
         "theme": lambda value: value.one_of(known.themes),
         "columns": lambda value: _columns(value, known.columns),
         "scope": _scope,
         "view": lambda value: value.one_of(known.views),
-        "readonly": Value.flag,
+        "readonly": YamlValue.flag,
         "contexts": _contexts,
         "refresh": _refresh_seconds,
         "ascii": _ascii,
         "motion": lambda value: value.one_of(("full", "reduced")),
-        "mouse": Value.flag,
+        "mouse": YamlValue.flag,
         "keys": lambda value: _keys(value, known),
     }
     fields = {"refresh": "refresh_seconds"}
@@ -136,7 +136,7 @@ def read_write_settings(path: Path | None) -> Settings:
 
     Raises InputError for what of that cannot be used.
     """
-    document = None if path is None else read_document(path)
+    document = None if path is None else read_yaml(path)
     if document is None:
         return Settings()
     entries = document.entries("setting")
@@ -147,7 +147,7 @@ def read_write_settings(path: Path | None) -> Settings:
     )
 
 
-def _columns(value: Value, known: Collection[str]) -> tuple[str, ...]:
+def _columns(value: YamlValue, known: Collection[str]) -> tuple[str, ...]:
     found: list[str] = []
     for item in value.items():
         key = item.one_of(known)
@@ -159,7 +159,7 @@ def _columns(value: Value, known: Collection[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _scope(value: Value) -> StartScope:
+def _scope(value: YamlValue) -> StartScope:
     if not value.is_mapping:
         if value.text() != "all":
             hint = "write all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}"
@@ -170,7 +170,7 @@ def _scope(value: Value) -> StartScope:
     return StartScope(namespace=named.get("namespace"), node=named.get("node"))
 
 
-def _name(value: Value) -> str:
+def _name(value: YamlValue) -> str:
     text = value.text()
     if not _NAME.fullmatch(text):
         raise value.wrong(
@@ -179,9 +179,9 @@ def _name(value: Value) -> str:
     return text
 
 
-def _contexts(value: Value) -> Mapping[str, ContextSettings]:
-    readers: Mapping[str, Callable[[Value], Any]] = {
-        "readonly": Value.flag,
+def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
+    readers: Mapping[str, Callable[[YamlValue], Any]] = {
+        "readonly": YamlValue.flag,
         "confirm": lambda entry: entry.one_of(("name", "key")),
     }
     return MappingProxyType(
@@ -206,12 +206,12 @@ def _is_pattern_of(pattern: str, name: str) -> bool:
     )
 
 
-def _refresh_seconds(value: Value) -> float:
-    from kubectl_qos.k8s.kubelet import duration_us
+def _refresh_seconds(value: YamlValue) -> float:
+    from kubectl_qos.k8s.kubelet import parse_duration_us
 
     hint = "write a time such as 15s, 1m or 1m30s"
     try:
-        seconds = duration_us(value.text()) / 1_000_000
+        seconds = parse_duration_us(value.text()) / 1_000_000
     except (InputError, OverflowError):
         raise value.wrong(f"refresh cannot be {value.text()!r}", hint) from None
     if not SHORTEST_REFRESH_SECONDS <= seconds <= LONGEST_REFRESH_SECONDS:
@@ -219,18 +219,18 @@ def _refresh_seconds(value: Value) -> float:
     return seconds
 
 
-def _ascii(value: Value) -> bool | None:
+def _ascii(value: YamlValue) -> bool | None:
     return None if value.text() == "auto" else _flag_or_auto(value)
 
 
-def _flag_or_auto(value: Value) -> bool:
+def _flag_or_auto(value: YamlValue) -> bool:
     try:
         return value.flag()
     except InputError:
         raise value.wrong(f"ascii is true, false or auto, not {value.text()!r}") from None
 
 
-def _keys(value: Value, known: Known) -> Mapping[str, tuple[str, ...]]:
+def _keys(value: YamlValue, known: AllowedNames) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     taken = {action: tuple(keys) for action, keys in known.actions.items()}
     entries = value.entries("action", known.actions)
@@ -248,7 +248,7 @@ def _keys(value: Value, known: Known) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(found)
 
 
-def _named_keys(value: Value) -> Iterator[tuple[str, str]]:
+def _named_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
     """The keys of one action: Textual's name of each, and what stands in the file. Raises InputError."""
     items = value.items() if value.node.id == "sequence" else [value]
     if not items:

@@ -26,7 +26,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class UiState:
     """What the last run left.
 
     Attributes:
@@ -50,22 +50,22 @@ class State:
     places: tuple[str, ...] = ()
     views: Mapping[str, Json] = field(default_factory=dict)
 
-    def with_view(self, title: str, view: Json) -> State:
+    def with_view(self, title: str, view: Json) -> UiState:
         """The state after this was shown of this context."""
         others = {other: kept for other, kept in self.views.items() if other != title}
         return replace(self, view=view, views=_last({**others, title: view}))
 
 
-def load_state(path: Path | None) -> State:
+def load_state(path: Path | None) -> UiState:
     """What the file holds and can be used; never fails."""
     try:
         found = json.loads(_bytes(path)) if path is not None else None
     except (OSError, ValueError, RecursionError):
-        return State()
+        return UiState()
     if not isinstance(found, dict) or found.get("version") != VERSION:
-        return State()
+        return UiState()
     theme, view = found.get("theme"), found.get("view")
-    return State(
+    return UiState(
         theme=theme if isinstance(theme, str) else None,
         view=view if isinstance(view, dict) else None,
         sort={
@@ -86,7 +86,7 @@ def load_state(path: Path | None) -> State:
     )
 
 
-def save_state(path: Path | None, state: State) -> bool:
+def save_state(path: Path | None, state: UiState) -> bool:
     """Write the file, for its owner's eyes only; False where that is not possible.
 
     Raises TypeError or ValueError for a `view` that is no JSON.

@@ -10,18 +10,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply, current
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos.class_steps import SPEC_RESOURCES, Step, StepKind, steps_to
-from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.qos_class import (
+    SPEC_RESOURCES,
+    ClassStep,
+    ClassStepKind,
+    QosClass,
+    computed_class,
+    steps_to,
+)
 
 _RESOURCES: Final = (CPU, MEMORY)
 
 
-class WhyNot(StrEnum):
+class ObstacleReason(StrEnum):
     """Why no memory request reaches a goal."""
 
     NO_CAPACITY = "the node's memory is not known"
@@ -50,7 +56,7 @@ class Obstacle:
         ranked: how many pods of the node have a rank.
     """
 
-    why: WhyNot
+    why: ObstacleReason
     container: str = ""
     needed: int | None = None
     least: int | None = None
@@ -66,7 +72,7 @@ class Goal:
     """
 
     edits: tuple[Edit, ...]
-    to_choose: tuple[Step, ...] = ()
+    to_choose: tuple[ClassStep, ...] = ()
     obstacle: Obstacle | None = None
 
 
@@ -82,7 +88,7 @@ def goal(pod: Pod, target: QosClass, release: Release) -> Goal:
     while True:
         changed = apply(pod, edits)
         steps = steps_to(default_pod(changed, release), target, release)
-        more = [edit for step in steps for edit in edits_of(step, changed, release)]
+        more = [edit for step in steps for edit in edits_for_step(step, changed, release)]
         if not more:
             return Goal(tuple(edits if steps else _needed(pod, edits, target, release)), tuple(steps))
         edits += more
@@ -101,26 +107,26 @@ def _needed(pod: Pod, edits: list[Edit], target: QosClass, release: Release) -> 
     return edits
 
 
-def edits_of(step: Step, pod: Pod, release: Release) -> Iterator[Edit]:
+def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit]:
     """The edits that take a step; none where a number has to be chosen."""
-    if step.kind is StepKind.SET_LIMIT:
+    if step.kind is ClassStepKind.SET_LIMIT:
         yield Edit(_owner(step), Side.LIMITS, step.resource, _limit(step, pod))
-    elif step.kind is StepKind.SET_REQUEST:
+    elif step.kind is ClassStepKind.SET_REQUEST:
         yield Edit(_owner(step), Side.REQUESTS, step.resource, step.value)
-    elif step.kind is StepKind.LOWER_A_REQUEST:
+    elif step.kind is ClassStepKind.LOWER_A_REQUEST:
         yield from _one_limit_less(pod, release)
-    elif step.kind is StepKind.REMOVE_ALL:
+    elif step.kind is ClassStepKind.REMOVE_ALL:
         for side in Side:
             for resource in _RESOURCES:
                 if current(pod, _owner(step), side, resource) is not None:
                     yield Edit(_owner(step), side, resource, None)
 
 
-def _owner(step: Step) -> str:
+def _owner(step: ClassStep) -> str:
     return POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
 
 
-def _limit(step: Step, pod: Pod) -> Quantity | None:
+def _limit(step: ClassStep, pod: Pod) -> Quantity | None:
     """The limit of a step; a pod's own holds that of each container, or a server refuses it."""
     if _owner(step) != POD_LEVEL or step.value is None:
         return step.value

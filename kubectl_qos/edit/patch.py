@@ -1,19 +1,98 @@
-"""A change as a patch or as a manifest, ready to be shown, copied, saved or applied by hand.
-
-Patches name only what changes (strategic merge): an object is never sent back whole, because a client that
-does not know a field would drop it.
-"""
+"""A change as the exact request that makes it, as a patch or as a manifest."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, current
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import template_path
+from kubectl_qos.k8s.kinds import api_path, template_path
 from kubectl_qos.k8s.objects import Pod
+
+FIELD_MANAGER: Final = "kubectl-qos"
+METHOD: Final = "PATCH"
+CONTENT_TYPE: Final = "application/strategic-merge-patch+json"
+RESIZE: Final = "resize"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRequest:
+    """A strategic merge patch of one object.
+
+    Attributes:
+        kind: of the object: `Pod`, `Deployment`.
+        namespace: of the object.
+        name: of the object.
+        uid: of the object that was looked at; another one of the same name is not meant.
+        resource_version: of the object that was looked at.
+        subresource: `resize` for a change in place, else empty.
+        edits: what changes.
+        before: the same values as they were, None for those that were not there.
+        patch: the change alone, without the precondition.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    subresource: str
+    edits: tuple[Edit, ...]
+    before: tuple[Edit, ...]
+    patch: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The path on the server."""
+        path = api_path(self.kind, self.namespace, self.name)
+        return f"{path}/{self.subresource}" if self.subresource else path
+
+    @property
+    def reference(self) -> str:
+        """What a sentence calls the object: `deployment/web`."""
+        return f"{self.kind.lower()}/{self.name}"
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The patch with its precondition."""
+        identity = {"uid": self.uid, "resourceVersion": self.resource_version}
+        return {"metadata": {name: value for name, value in identity.items() if value}, **self.patch}
+
+    def query(self, *, dry_run: bool) -> dict[str, str]:
+        """The query of the URL."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        return {"dryRun": "All", **query} if dry_run else query
+
+
+def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:
+    """The request that makes the edits.
+
+    Args:
+        raw: the object as the server has it: the pod, or the workload.
+        pod: the same, decoded; for workloads the pod of its template, under its kind and name.
+        edits: the values to change, each of them once.
+        in_place: through the pod's resize subresource.
+    """
+    edits = tuple(edits)
+    metadata = raw.get("metadata") or {}
+    return PatchRequest(
+        kind=pod.kind,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=str(metadata.get("uid", "")),
+        resource_version=str(metadata.get("resourceVersion", "")),
+        subresource=RESIZE if in_place else "",
+        edits=edits,
+        before=tuple(
+            Edit(edit.owner, edit.side, edit.resource, current(pod, edit.owner, edit.side, edit.resource))
+            for edit in edits
+        ),
+        patch=build_patch(pod, edits),
+    )
+
 
 _SERVER_FIELDS: Final = (
     "managedFields",
@@ -25,7 +104,7 @@ _SERVER_FIELDS: Final = (
 )
 
 
-def patch_of(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """The strategic merge patch of the object (a pod, or the workload whose template `pod` is)."""
     spec: dict[str, Any] = {}
     init = {container.name for container in pod.init_containers}
@@ -43,7 +122,7 @@ def patch_of(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     return patch
 
 
-def manifest_of(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """The whole object with the edits made and without what only a server fills in.
 
     A pod that a server has seen names its node because the scheduler chose it; made anew it is chosen again.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.goals import Goal, Obstacle, WhyNot, goal
-from kubectl_qos.edit.preview import as_new, others_of
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply
+from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, goal
+from kubectl_qos.edit.preview import as_new, neighbours_without
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod, ResourceRequirements
@@ -27,7 +27,7 @@ from kubectl_qos.qos.oom_score import (
     LOWEST_BURSTABLE_ADJ,
     Kernel,
     PodAdj,
-    kernel_of,
+    kernel_formula,
     restricted,
 )
 from kubectl_qos.qos.qos_class import QosClass, computed_class, decided_at_pod_level
@@ -66,17 +66,17 @@ def outlive(
         usage: memory by pod; those without count as using nothing.
         may_be_guaranteed: whether the class Guaranteed is an answer where no request is enough.
     """
-    others = others_of(pod, neighbours, setup.release)
+    others = neighbours_without(pod, neighbours, setup.release)
     rows = rank_node(others, setup.node, setup.release, usage).pods
     key = (other.kind, other.namespace, other.name)
     its = next((row for row in rows if (row.pod.kind, row.pod.namespace, row.pod.name) == key), None)
     if not setup.node.memory_capacity_bytes:
-        return _impossible(Obstacle(WhyNot.NO_CAPACITY))
+        return _impossible(Obstacle(ObstacleReason.NO_CAPACITY))
     if its is None:
-        return _impossible(Obstacle(WhyNot.OTHER_NOT_THERE))
+        return _impossible(Obstacle(ObstacleReason.OTHER_NOT_THERE))
     if its.worst is None or its.worst.points is None:
-        return _impossible(Obstacle(WhyNot.OTHER_HAS_NO_PROCESSES))
-    search = _Search(pod, setup, others, usage, its.worst.points)
+        return _impossible(Obstacle(ObstacleReason.OTHER_HAS_NO_PROCESSES))
+    search = _RankSearch(pod, setup, others, usage, its.worst.points)
     return search.found(may_be_guaranteed=may_be_guaranteed)
 
 
@@ -94,16 +94,16 @@ def rank_at_least(
     Rank 1 is the next victim, so a later death is a higher number: 10 asks for the rank 10, 11 or any beyond
     it, which is at least nine pods that are killed before it. The rest is as in `outlive`.
     """
-    others = others_of(pod, neighbours, setup.release)
+    others = neighbours_without(pod, neighbours, setup.release)
     if not setup.node.memory_capacity_bytes:
-        return _impossible(Obstacle(WhyNot.NO_CAPACITY))
+        return _impossible(Obstacle(ObstacleReason.NO_CAPACITY))
     rows = rank_node(others, setup.node, setup.release, usage).pods
     points = [row.worst.points for row in rows if row.worst is not None and row.worst.points is not None]
     if rank <= 1:
         return Goal(())
     if rank > len(points) + 1:
-        return _impossible(Obstacle(WhyNot.TOO_FEW_PODS, ranked=len(points) + 1))
-    search = _Search(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2])
+        return _impossible(Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=len(points) + 1))
+    search = _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2])
     return search.found(may_be_guaranteed=may_be_guaranteed)
 
 
@@ -112,14 +112,14 @@ def _impossible(obstacle: Obstacle) -> Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Raise:
+class _RaisedRequest:
     """A place with a memory request, and what it is raised to. In bytes."""
 
     owner: str
     to: int
 
 
-class _Search:
+class _RankSearch:
     """The search for one pod: it has to come below so many points."""
 
     def __init__(
@@ -140,15 +140,15 @@ class _Search:
         """The edits, or what stands in the way."""
         ranking, mine = self._ranked(default_pod(self._pod, self._release))
         if mine.worst is None:
-            return _impossible(Obstacle(WhyNot.NO_PROCESSES))
+            return _impossible(Obstacle(ObstacleReason.NO_PROCESSES))
         if ranking.basis is Basis.USAGE and mine.usage is None:
-            return _impossible(Obstacle(WhyNot.NO_USAGE))
+            return _impossible(Obstacle(ObstacleReason.NO_USAGE))
         if self._is_reached(mine):
             return Goal(())
         burstable = self._burstable(mine)
         if burstable.obstacle is None or not may_be_guaranteed:
             return burstable
-        if burstable.obstacle.why is not WhyNot.BEYOND_BURSTABLE:
+        if burstable.obstacle.why is not ObstacleReason.BEYOND_BURSTABLE:
             return burstable
         return self._guaranteed(mine)
 
@@ -159,19 +159,19 @@ class _Search:
         highest = self._highest_adj(mine)
         name, needed = min(highest.items(), key=lambda item: item[1])
         if fixed is not None and fixed.adj != BEST_EFFORT_ADJ:
-            why = WhyNot.GUARANTEED if qos is QosClass.GUARANTEED else WhyNot.CRITICAL
+            why = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
             return _impossible(Obstacle(why, name, needed, fixed.adj))
         runtime = self._setup.node.runtime_oom_score_adj
         least = restricted(LOWEST_BURSTABLE_ADJ, runtime)
         if needed < least:
             by_runtime = needed >= LOWEST_BURSTABLE_ADJ
-            why = WhyNot.RESTRICTED if by_runtime else WhyNot.BEYOND_BURSTABLE
+            why = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
             return _impossible(Obstacle(why, name, needed, least))
         bytes_needed = {name: self._bytes_for(adj) for name, adj in highest.items()}
         raises = self._pod_level(bytes_needed) if self._is_pod_level else self._containers(bytes_needed)
         edits = self._still_burstable([edit for one in raises or self._any() for edit in self._edits(one)])
         if not self._does(edits):
-            return _impossible(Obstacle(WhyNot.NOT_BY_REQUESTS, name, needed))
+            return _impossible(Obstacle(ObstacleReason.NOT_BY_REQUESTS, name, needed))
         return Goal(tuple(self._needed(edits)))
 
     def _does(self, edits: Iterable[Edit]) -> bool:
@@ -196,7 +196,7 @@ class _Search:
         least = restricted(GUARANTEED_ADJ, self._setup.node.runtime_oom_score_adj)
         name, needed = min(self._highest_adj(mine).items(), key=lambda item: item[1])
         if needed < least:
-            return _impossible(Obstacle(WhyNot.BEYOND_GUARANTEED, name, needed, least))
+            return _impossible(Obstacle(ObstacleReason.BEYOND_GUARANTEED, name, needed, least))
         return found
 
     # -- what the kernel makes of it --------------------------------------------------------------
@@ -218,7 +218,7 @@ class _Search:
         page = node.page_size_bytes
         thousandth = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page // 1000
         most = self._points - 1
-        if kernel_of(node.kernel) is not Kernel.SIGNED and most < 1:
+        if kernel_formula(node.kernel) is not Kernel.SIGNED and most < 1:
             most = _OUT_OF_REACH
         found = {}
         for one in mine.alive():
@@ -238,12 +238,12 @@ class _Search:
         """
         return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
 
-    def _pod_level(self, needed: Mapping[str, int]) -> list[_Raise]:
+    def _pod_level(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """The pod's request, of which every container has an equal part of what none of them claims."""
         containers = [*self._new.containers, *self._new.init_containers]
         share = max(needed[one.name] - self._held(one) for one in containers if one.name in needed)
         to = _whole_units(self._claimed() + len(containers) * max(share, 0))
-        return [_Raise(POD_LEVEL, to)] if to > self._own else []
+        return [_RaisedRequest(POD_LEVEL, to)] if to > self._own else []
 
     def _claimed(self) -> int:
         """What the containers request in all: the pod cannot request less."""
@@ -261,7 +261,7 @@ class _Search:
             return False
         return any(container.name == init.name for init in self._new.init_containers)
 
-    def _containers(self, needed: Mapping[str, int]) -> list[_Raise]:
+    def _containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """Requests of containers, the fewest bytes in all.
 
         A sidecar comes out as well by its own request as by those of all app containers, so both are tried
@@ -273,9 +273,9 @@ class _Search:
         held = {one.name: _request(one) for one in (*self._new.containers, *self._new.init_containers)}
         return min(tried, key=lambda raises: sum(one.to - held[one.owner] for one in raises))
 
-    def _with_floor(self, needed: Mapping[str, int], floor: int) -> list[_Raise]:
+    def _with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
         """The raises where every app container requests at least `floor`."""
-        raises: list[_Raise] = []
+        raises: list[_RaisedRequest] = []
         for one in self._new.containers:
             raises += _raised(one, max(needed.get(one.name, 0), floor))
         reached = {one.owner: one.to for one in raises}
@@ -286,17 +286,17 @@ class _Search:
                 raises += _raised(one, wanted)
         return raises
 
-    def _any(self) -> list[_Raise]:
+    def _any(self) -> list[_RaisedRequest]:
         """The least request there is: it makes a BestEffort pod Burstable."""
         if self._is_pod_level:
             least = max(self._own + 1, self._claimed())
-            return [_Raise(POD_LEVEL, _whole_units(least))]
+            return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
         first = self._new.containers[0]
-        return [_Raise(first.name, _whole_units(_request(first) + 1))]
+        return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
 
     # -- edits ------------------------------------------------------------------------------------
 
-    def _edits(self, raised: _Raise) -> Iterable[Edit]:
+    def _edits(self, raised: _RaisedRequest) -> Iterable[Edit]:
         """The request, and the limit where it would be below; a limit of 0 is none, and goes."""
         quantity = _quantity(raised.to)
         yield Edit(raised.owner, Side.REQUESTS, MEMORY, quantity)
@@ -334,8 +334,8 @@ def _request(container: Container) -> int:
     return container.requests.get(MEMORY, ZERO).value()
 
 
-def _raised(container: Container, needed: int) -> list[_Raise]:
-    return [_Raise(container.name, _whole_units(needed))] if needed > _request(container) else []
+def _raised(container: Container, needed: int) -> list[_RaisedRequest]:
+    return [_RaisedRequest(container.name, _whole_units(needed))] if needed > _request(container) else []
 
 
 def _whole_units(needed: int) -> int:

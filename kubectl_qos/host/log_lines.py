@@ -23,7 +23,7 @@ LONGEST: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """One message of the kernel.
 
     `time` is RFC 3339, without a zone where the log says none; `uptime` seconds since boot. `caller` is the
@@ -39,7 +39,7 @@ class Record:
     is_continued: bool = False
 
 
-def lines_of(stream: BinaryIO) -> Iterator[str]:
+def read_lines(stream: BinaryIO) -> Iterator[str]:
     """The lines of a file, one in memory at a time, decoded whatever they hold."""
     while piece := stream.readline(LONGEST):
         yield piece.decode(errors="replace").rstrip("\r\n")
@@ -47,13 +47,13 @@ def lines_of(stream: BinaryIO) -> Iterator[str]:
             piece = stream.readline(LONGEST)
 
 
-class Prefixes:
+class PrefixParser:
     """Takes off what stands before messages. `now` gives lines without a year theirs: the latest possible."""
 
     def __init__(self, now: datetime | None = None) -> None:
         self._now = now
 
-    def record(self, text: str) -> Record | None:
+    def record(self, text: str) -> LogRecord | None:
         """The message of a line, None where it is not the kernel's."""
         if "\x1b" in text:
             text = _ANSI.sub("", text)
@@ -63,7 +63,7 @@ class Prefixes:
             return _json_record(text.removeprefix("data: "))
         return self._text_record(text, is_indented=is_indented)
 
-    def _text_record(self, text: str, *, is_indented: bool) -> Record | None:
+    def _text_record(self, text: str, *, is_indented: bool) -> LogRecord | None:
         front = _Front()
         place = front.named(text)
         while (found := _PIECE.match(text, place)) is not None:
@@ -79,7 +79,7 @@ class Prefixes:
                     return None
                 front.node, place = who["host"] or front.node, who.end()
         is_continued = is_indented and not place
-        return Record(text[place:], front.time, front.uptime, front.node, front.caller, is_continued)
+        return LogRecord(text[place:], front.time, front.uptime, front.node, front.caller, is_continued)
 
     def _time(self, kind: str, text: str) -> str:
         """RFC 3339 of a time in one of the forms that logs use; empty for one that does not exist."""
@@ -157,13 +157,13 @@ def _host_form(found: re.Match[str], kind: str) -> re.Pattern[str]:
     return _HOST_KERNEL if kind == "uptime" else _NEVER
 
 
-class Exported:
+class JournalExport:
     """An entry of `journalctl -o export`: fields on lines of their own, and an empty line at the end."""
 
     def __init__(self) -> None:
         self._fields: dict[str, str] = {}
 
-    def add(self, text: str) -> Record | None:
+    def add(self, text: str) -> LogRecord | None:
         """The record that this line completes."""
         if not text:
             return self.end()
@@ -172,13 +172,13 @@ class Exported:
             self._fields[name] = value
         return None
 
-    def end(self) -> Record | None:
+    def end(self) -> LogRecord | None:
         """The entry so far."""
         found, self._fields = self._fields, {}
-        return _journal_record(_Entry(**{_EXPORTED[name]: value for name, value in found.items()}))
+        return _journal_record(_JournalEntry(**{_EXPORTED[name]: value for name, value in found.items()}))
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _JournalEntry(msgspec.Struct, frozen=True):
     """A journal entry, or one of Talos, as far as we read it; numbers are texts in a journal."""
 
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
@@ -201,10 +201,10 @@ _EXPORTED: Final = {
     "SYSLOG_IDENTIFIER": "identifier",
 }
 EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
-_entries = msgspec.json.Decoder(_Entry)
+_entries = msgspec.json.Decoder(_JournalEntry)
 
 
-def _json_record(text: str) -> Record | None:
+def _json_record(text: str) -> LogRecord | None:
     try:
         entry = _entries.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -212,11 +212,11 @@ def _json_record(text: str) -> Record | None:
     return _journal_record(entry)
 
 
-def _journal_record(entry: _Entry) -> Record | None:
+def _journal_record(entry: _JournalEntry) -> LogRecord | None:
     if entry.talos_message:
         if entry.talos_facility not in {"", "kern"}:
             return None
-        return Record(entry.talos_message, Prefixes()._time("iso", entry.talos_time))  # noqa: SLF001 - its own
+        return LogRecord(entry.talos_message, PrefixParser()._time("iso", entry.talos_time))  # noqa: SLF001 - its own
     message = entry.message
     if isinstance(message, list):
         # A message that is no UTF-8 is an array of bytes.
@@ -225,9 +225,9 @@ def _journal_record(entry: _Entry) -> Record | None:
     is_kernel = entry.transport == "kernel" if entry.transport else entry.identifier in {"", "kernel"}
     if not message or not is_kernel:
         return None
-    time = Prefixes()._time("unix", _seconds(entry.realtime)) if entry.realtime else ""  # noqa: SLF001
+    time = PrefixParser()._time("unix", _seconds(entry.realtime)) if entry.realtime else ""  # noqa: SLF001
     uptime = float(_seconds(entry.source_monotonic) or 0) or None
-    return Record(message, time, uptime, entry.host)
+    return LogRecord(message, time, uptime, entry.host)
 
 
 def _seconds(microseconds: str) -> str:

@@ -14,11 +14,14 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.cgroupfs import CGROUP, MEMORY_FILES, above, hierarchy
 from kubectl_qos.host.process import HostProcess, Memoryless, read_process
 from kubectl_qos.host.procfs import (
+    CGROUP,
+    MEMORY_FILES,
     PROC,
-    Denied,
+    AccessDenied,
+    above,
+    hierarchy,
     is_hidden,
     kernel_release,
     memory,
@@ -112,7 +115,7 @@ def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
     for pid in process_ids(proc):
         try:
             found = read_process(proc, pid)
-        except Denied:
+        except AccessDenied:
             denied += 1
             continue
         if isinstance(found, HostProcess):

@@ -10,8 +10,8 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from kubectl_qos.host.log_lines import Record
-from kubectl_qos.qos.oom_report import Constraint, Invoker, Killed, MemoryState, OomReport, OomTask
+from kubectl_qos.host.log_lines import LogRecord
+from kubectl_qos.qos.kills.report import Constraint, Invoker, Killed, MemoryState, OomReport, OomTask
 
 MOST_TASKS: Final = 65_536
 """Rows of one table; 32,768 is the kernel's default limit of process ids."""
@@ -85,10 +85,10 @@ _NOBODY: Final = "Out of memory and no killable processes"
 _MEMCG_WORDS: Final = "Memory cgroup out of memory"
 
 
-class Building:
+class ReportBuilder:
     """A report while its lines come in."""
 
-    def __init__(self, record: Record, number: int) -> None:
+    def __init__(self, record: LogRecord, number: int) -> None:
         self.node = record.node
         self.victims: list[Killed] = []
         self.reaped: list[int] = []
@@ -110,7 +110,7 @@ class Building:
         self._is_over = False
 
     @classmethod
-    def begun_by(cls, record: Record, number: int) -> Building | None:
+    def begun_by(cls, record: LogRecord, number: int) -> ReportBuilder | None:
         """The report that a line begins, None if it begins none."""
         found = cls(record, number)
         invoked = _INVOKED.match(record.message)
@@ -133,7 +133,7 @@ class Building:
         """Whether that process is among the victims."""
         return any(one.pid == pid for one in self.victims)
 
-    def give_back(self, later: Building) -> None:
+    def give_back(self, later: ReportBuilder) -> None:
         """Hand over the first victim of a report without a header, which looked like one of the group here.
 
         A line about a group comes after its first victim.

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.host.procfs import Denied, fields, kibibytes, may_be, number, read, threads
+from kubectl_qos.host.procfs import AccessDenied, fields, kibibytes, number, read, read_or_empty, threads
 
 LONGEST_COMMAND: Final = 4096
 _CAP_SYS_ADMIN: Final = 21
@@ -74,7 +74,7 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
         swap_kb=kibibytes(with_memory, "VmSwap"),
         # Before 4.15 the second level of page tables was a line of its own.
         pte_kb=kibibytes(with_memory, "VmPTE") + kibibytes(with_memory, "VmPMD"),
-        cgroup=memory_path(may_be(folder / "cgroup")),
+        cgroup=memory_path(read_or_empty(folder / "cgroup")),
         uid=min(max(number(status.get("Uid")) or 0, 0), 2**32 - 1),
         admin=_has_admin(status.get("CapEff", "")),
         borrows=_borrows(proc, status),
@@ -124,7 +124,7 @@ def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
         return False
     try:
         found = fields(read(proc / str(parent) / "status") or "")
-    except Denied:
+    except AccessDenied:
         return False
     return found.get("State", "").startswith("D") and all(
         found.get(name) == status.get(name) for name in _MEMORY_OF_BOTH
@@ -135,7 +135,7 @@ _MEMORY_OF_BOTH: Final = ("VmPeak", "VmSize", "VmHWM", "VmRSS", "VmData", "VmStk
 
 
 def _command(folder: Path) -> str:
-    words = may_be(folder / "cmdline").rstrip("\0")
+    words = read_or_empty(folder / "cmdline").rstrip("\0")
     return words.replace("\0", " ")[:LONGEST_COMMAND]
 
 

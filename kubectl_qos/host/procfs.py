@@ -1,13 +1,11 @@
-"""Files below /proc, read as they are found: processes vanish, and some may not be read.
-
-Not here: what they mean together (process.py, node_view.py). Formats: Documentation/filesystems/proc.rst.
-"""
+"""Files below /proc and /sys/fs/cgroup, read as they are found: processes vanish, some are not readable."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +19,7 @@ SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcomm
 """What changes who dies, or whether anybody does."""
 
 
-class Denied(Exception):
+class AccessDenied(Exception):
     """A file is there, but not for us."""
 
 
@@ -31,18 +29,18 @@ def read(path: Path) -> str | None:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE)
     except PermissionError:
-        raise Denied from None
+        raise AccessDenied from None
     except (OSError, ValueError):
         # Gone meanwhile (ENOENT, ESRCH), or an error of a file that only looks like one of /proc.
         return None
     return text.decode("utf-8", errors="backslashreplace")
 
 
-def may_be(path: Path) -> str:
+def read_or_empty(path: Path) -> str:
     """A file's text, empty where there is none to be had."""
     try:
         return read(path) or ""
-    except Denied:
+    except AccessDenied:
         return ""
 
 
@@ -91,26 +89,26 @@ def kibibytes(found: Mapping[str, str], name: str) -> int:
 
 def memory(proc: Path) -> dict[str, int]:
     """/proc/meminfo in KiB; counts of pages as they are."""
-    found = fields(may_be(proc / "meminfo"))
+    found = fields(read_or_empty(proc / "meminfo"))
     return {name: value for name, text in found.items() if (value := number(text)) is not None}
 
 
 def sysctls(proc: Path) -> dict[str, int]:
     """The settings that change who dies, as far as they can be read."""
-    found = {name.replace("/", "."): number(may_be(proc / "sys" / name)) for name in SYSCTLS}
+    found = {name.replace("/", "."): number(read_or_empty(proc / "sys" / name)) for name in SYSCTLS}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def kernel_release(proc: Path) -> str:
     """`6.1.0-50-amd64`, empty if unknown."""
-    release = may_be(proc / "sys/kernel/osrelease").strip()
-    words = may_be(proc / "version").split()
+    release = read_or_empty(proc / "sys/kernel/osrelease").strip()
+    words = read_or_empty(proc / "version").split()
     return release or (words[2] if len(words) > 2 else "")
 
 
 def is_hidden(proc: Path) -> bool:
     """Whether processes of others are hidden from some users (the mount option hidepid)."""
-    for line in (may_be(proc / "self/mounts") or may_be(proc / "mounts")).splitlines():
+    for line in (read_or_empty(proc / "self/mounts") or read_or_empty(proc / "mounts")).splitlines():
         words = line.split()
         if len(words) > 3 and words[2] == "proc":
             options = dict(word.partition("=")[::2] for word in words[3].split(","))
@@ -123,3 +121,80 @@ def threads(proc: Path, pid: int) -> Iterator[Path]:
     """The folders of the process's threads."""
     with contextlib.suppress(OSError):
         yield from sorted((proc / str(pid) / "task").iterdir())
+
+
+CGROUP: Final = Path("/sys/fs/cgroup")
+
+MEMORY_FILES: Final = {
+    2: (
+        "memory.max",
+        "memory.high",
+        "memory.min",
+        "memory.low",
+        "memory.current",
+        "memory.swap.max",
+        "memory.swap.current",
+        "memory.oom.group",
+        "memory.events",
+    ),
+    1: (
+        "memory.limit_in_bytes",
+        "memory.memsw.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "memory.memsw.usage_in_bytes",
+        "memory.swappiness",
+        "memory.oom_control",
+    ),
+}
+"""What decides which cgroup runs out, on which scale, and what dies there with the victim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """A mounted tree of cgroups that has a controller."""
+
+    root: Path
+    version: int
+
+    def files(self, path: str, names: Iterable[str]) -> dict[str, str]:
+        """Those of the named files that the cgroup has and that may be read."""
+        found = {}
+        for name in names:
+            try:
+                text = read(self.folder(path) / name)
+            except AccessDenied:
+                continue
+            if text is not None:
+                found[name] = text.strip("\n")
+        return found
+
+    def every_file(self, path: str) -> dict[str, str]:
+        """All files of a cgroup that may be read."""
+        try:
+            names = sorted(found.name for found in self.folder(path).iterdir())
+        except OSError:
+            return {}
+        return self.files(path, names)
+
+    def folder(self, path: str) -> Path:
+        """Where a cgroup is; one outside of what this cgroup namespace sees (`/..`) is not below the root."""
+        return self.root / path.strip("/")
+
+
+def hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | None:
+    """Where a controller is: on v1 it has a mount of its own, else it is on v2; None where it is nowhere."""
+    for folder in (root / controller, root):
+        if (folder / "cgroup.procs").exists() and not (folder / "cgroup.controllers").exists():
+            return Hierarchy(folder, 1)
+    for folder in (root, root / "unified"):
+        if (folder / "cgroup.controllers").exists():
+            return Hierarchy(folder, 2)
+    return None
+
+
+def above(path: str) -> list[str]:
+    """A cgroup and all that it is in but the root, which has no limits: the topmost first."""
+    if not path.startswith("/") or ".." in path.split("/"):
+        return []
+    parts = [part for part in path.split("/") if part]
+    return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]

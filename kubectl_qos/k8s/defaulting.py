@@ -1,17 +1,13 @@
-"""What the API server fills in before it stores a pod.
+"""The PriorityClasses that every cluster has, and their numbers.
 
-Source: pkg/apis/core/v1/defaults.go (SetDefaults_Pod, SetDefaults_ResourceList, defaultPodRequests,
-defaultHugePagePodLimits). A pod template is not defaulted until a pod is made of it; that is done here by
-passing the template's pod. A defaulted pod is a fixed point, so defaulting what a server sent is harmless.
-
-Not here: admission plugins (LimitRanger, Priority, RuntimeClass).
+Source: pkg/apis/scheduling/types.go, plugin/pkg/admission/priority/admission.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import is_
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -34,6 +30,24 @@ from kubectl_qos.k8s.resources import (
     aggregate_requests,
     is_supported_at_pod_level,
 )
+
+SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
+SYSTEM_NODE_CRITICAL: Final = "system-node-critical"
+SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
+    "system-cluster-critical": SYSTEM_CRITICAL_PRIORITY,
+    SYSTEM_NODE_CRITICAL: SYSTEM_CRITICAL_PRIORITY + 1_000,
+}
+
+
+def with_system_priority(pod: Pod) -> Pod:
+    """A pod that no server has seen, with the number that one gives it for such a class.
+
+    Templates and manifests name the class alone, and kubelets go by the number.
+    """
+    number = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
+    if number is None or pod.spec.priority is not None:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=number))
 
 
 def default_pod(pod: Pod, release: Release) -> Pod:

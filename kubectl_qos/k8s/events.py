@@ -34,11 +34,11 @@ NODE_EVENTS_NAMESPACE: Final = "default"
 _CONTAINER = re.compile(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(?P<name>[^}]*)\}")
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
+class _EventObject(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
     """Frozen, unknown fields skipped."""
 
 
-class InvolvedObject(_Part, frozen=True):
+class InvolvedObject(_EventObject, frozen=True):
     """What an event is about; `field_path` is a part of it such as `spec.containers{app}`."""
 
     kind: str = ""
@@ -48,20 +48,20 @@ class InvolvedObject(_Part, frozen=True):
     field_path: str = ""
 
 
-class EventSource(_Part, frozen=True):
+class EventSource(_EventObject, frozen=True):
     """Who reported an event, in its older form."""
 
     component: str = ""
 
 
-class EventSeries(_Part, frozen=True):
+class EventSeries(_EventObject, frozen=True):
     """How often an event has happened, where it is kept as a series."""
 
     count: int = 0
     last_observed_time: str | None = None
 
 
-class Event(_Part, frozen=True):
+class Event(_EventObject, frozen=True):
     """A core/v1 Event; times are RFC 3339 texts as the server sends them, each of which may be absent."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -113,7 +113,7 @@ class Event(_Part, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Happenings:
+class EventList:
     """The events of one namespace or of all, and whether those of nodes are among them.
 
     `missing` says which could not be had.

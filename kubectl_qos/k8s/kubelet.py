@@ -10,17 +10,26 @@ Not here: asking a cluster for these (cluster/), and what follows from them (qos
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, HUGEPAGES_PREFIX, MEMORY, NodeObject, ResourceList
-from kubectl_qos.k8s.oci_runtime import CURRENT_RUNC, OciRuntime
-from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Change, Release
-from kubectl_qos.k8s.thresholds import threshold
+from kubectl_qos.k8s.objects import (
+    CPU,
+    EMPTY_RESOURCES,
+    HUGEPAGES_PREFIX,
+    MEMORY,
+    NodeObject,
+    ResourceList,
+    resource_list,
+)
+from kubectl_qos.k8s.quantity import Format, Quantity, from_float
+from kubectl_qos.k8s.releases import CURRENT_RUNC, Change, OciRuntime, Release
 
 
 class Origin(StrEnum):
@@ -160,7 +169,7 @@ class NodeSetup:
         return NodeSetup(node, kubelet or Kubelet.defaults(release), release)
 
 
-def node_of(found: NodeObject, kubelet: Kubelet) -> Node:
+def node_from_object(found: NodeObject, kubelet: Kubelet) -> Node:
     """The facts that a Node object gives, completed with the kubelet's configuration.
 
     What the API does not say is assumed: cgroup v2, 4 KiB pages, and no swap unless nodeInfo reports it.
@@ -180,7 +189,7 @@ def node_of(found: NodeObject, kubelet: Kubelet) -> Node:
     allocatable_memory = None
     if MEMORY in allocatable and memory is not None:
         hard = kubelet.eviction_hard.get("memory.available")
-        kept_free = threshold(hard, capacity[MEMORY]).value() if hard else 0
+        kept_free = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
         hugepages = sum(
             quantity.value() for name, quantity in capacity.items() if name.startswith(HUGEPAGES_PREFIX)
         )
@@ -232,7 +241,7 @@ _DURATION_PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ns|us|µs|ms|s|m
 _MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "ms": 1000, "s": 1e6, "m": 6e7, "h": 3.6e9}
 
 
-def duration_us(text: str) -> int:
+def parse_duration_us(text: str) -> int:
     """A Go duration such as `100ms` in whole microseconds. Raises InputError for anything else."""
     position, total = 0, 0.0
     for part in _DURATION_PART.finditer(text):
@@ -249,3 +258,78 @@ def with_origin(kubelet: Kubelet, origin: Origin, **changes: object) -> Kubelet:
     """The configuration with fields set, each remembering where it came from."""
     origins = {**kubelet.origins, **dict.fromkeys(changes, origin)}
     return replace(kubelet, origins=origins, **changes)  # type: ignore[arg-type]
+
+
+class _MemorySwap(msgspec.Struct, rename="camel", frozen=True):
+    swap_behavior: str = ""
+
+
+class _Configuration(msgspec.Struct, rename="camel", frozen=True):
+    cgroup_driver: CgroupDriver = CgroupDriver.CGROUPFS
+    cgroup_root: str = ""
+    cgroups_per_qos: bool = msgspec.field(name="cgroupsPerQOS", default=True)
+    cpu_cfs_quota: bool = msgspec.field(name="cpuCFSQuota", default=True)
+    cpu_cfs_quota_period: str = msgspec.field(name="cpuCFSQuotaPeriod", default="100ms")
+    cpu_manager_policy: str = "none"
+    pod_pids_limit: int = -1
+    memory_throttling_factor: float | None = None
+    memory_reservation_policy: str = ""
+    memory_swap: _MemorySwap = _MemorySwap()
+    single_process_oom_kill: bool | None = msgspec.field(name="singleProcessOOMKill", default=None)
+    qos_reserved: dict[str, str] = msgspec.field(default_factory=dict)
+    feature_gates: dict[str, bool] = msgspec.field(default_factory=dict)
+    kube_reserved: dict[str, str] = msgspec.field(default_factory=dict)
+    system_reserved: dict[str, str] = msgspec.field(default_factory=dict)
+    kube_reserved_cgroup: str = ""
+    system_reserved_cgroup: str = ""
+    enforce_node_allocatable: tuple[str, ...] = ("pods",)
+    eviction_hard: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft: dict[str, str] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
+    """The configuration of a `/configz` answer, with or without its outer `kubeletconfig`.
+
+    Every value is marked as coming from there. Raises msgspec.ValidationError for another shape.
+    """
+    found = msgspec.convert(configz.get("kubeletconfig", configz), _Configuration)
+    policy = found.memory_reservation_policy or MemoryReservationPolicy.NONE.value
+    return with_origin(
+        Kubelet.defaults(release),
+        Origin.CONFIGZ,
+        cgroup_driver=found.cgroup_driver,
+        cgroup_root=found.cgroup_root or "/",
+        cgroups_per_qos=found.cgroups_per_qos,
+        cpu_cfs_quota=found.cpu_cfs_quota,
+        cpu_cfs_quota_period_us=parse_duration_us(found.cpu_cfs_quota_period),
+        cpu_manager_policy=found.cpu_manager_policy,
+        pod_pids_limit=found.pod_pids_limit,
+        memory_throttling_factor=found.memory_throttling_factor,
+        memory_reservation_policy=MemoryReservationPolicy(policy),
+        memory_swap_behavior=found.memory_swap.swap_behavior,
+        single_process_oom_kill=found.single_process_oom_kill,
+        qos_reserved_percent={name: int(percent.rstrip("%")) for name, percent in found.qos_reserved.items()},
+        feature_gates=found.feature_gates,
+        kube_reserved=resource_list(found.kube_reserved),
+        system_reserved=resource_list(found.system_reserved),
+        kube_reserved_cgroup=found.kube_reserved_cgroup,
+        system_reserved_cgroup=found.system_reserved_cgroup,
+        enforce_node_allocatable=found.enforce_node_allocatable,
+        eviction_hard=found.eviction_hard,
+        eviction_soft=found.eviction_soft,
+        eviction_minimum_reclaim=found.eviction_minimum_reclaim,
+    )
+
+
+def parse_threshold(text: str, capacity: Quantity) -> Quantity:
+    """`100Mi` or `5%` of a capacity; a percentage is float32 upstream, and so here."""
+    if not text.endswith("%"):
+        return Quantity.parse(text)
+    percentage = _float32(_float32(float(text.rstrip("%"))) / 100)
+    return Quantity(from_float(float(capacity.value()) * percentage), 0, Format.BINARY_SI)
+
+
+def _float32(value: float) -> float:
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded

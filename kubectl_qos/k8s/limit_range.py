@@ -12,7 +12,6 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.k8s.int64 import MAX_INT64
 from kubectl_qos.k8s.objects import (
     Container,
     LimitRange,
@@ -21,7 +20,7 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     ResourceRequirements,
 )
-from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_limits, pod_requests
 

@@ -426,7 +426,7 @@ def resource_list(raw: Mapping[str, object]) -> ResourceList:
     return ResourceList(parsed)
 
 
-def decoder_of(wanted: type[T]) -> msgspec.json.Decoder[T]:
+def json_decoder(wanted: type[T]) -> msgspec.json.Decoder[T]:
     """A decoder of JSON bytes into `wanted`; numbers with a point or exponent keep their spelling."""
     return msgspec.json.Decoder(wanted, dec_hook=_decode_hook, float_hook=str)
 

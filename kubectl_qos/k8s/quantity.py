@@ -1,12 +1,4 @@
-"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), comparison, addition.
-
-Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go),
-the same in every release from 1.25 to 1.37. Go keeps a quantity in one of two forms, an int64 with a
-decimal exponent or an arbitrary-precision decimal, and the form decides how overflow looks: the first
-answers 0, the second wraps. So the form is kept here too (`is_decimal`).
-
-Not here: which quantities a pod has (objects.py) and what the API server does to them (defaulting.py).
-"""
+"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), sums; Go's int64 arithmetic."""
 
 from __future__ import annotations
 
@@ -16,7 +8,33 @@ from functools import lru_cache
 from typing import Final
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.int64 import MAX_INT64, MIN_INT64, fits, truncating_div, wrap
+
+MAX_INT64 = (1 << 63) - 1
+MIN_INT64 = -(1 << 63)
+_MASK64 = (1 << 64) - 1
+
+
+def fits(value: int) -> bool:
+    """Whether `value` can be held in an int64."""
+    return MIN_INT64 <= value <= MAX_INT64
+
+
+def wrap(value: int) -> int:
+    """`value` as an int64 that overflowed silently."""
+    return ((value + (1 << 63)) & _MASK64) - (1 << 63)
+
+
+def truncating_div(dividend: int, divisor: int) -> int:
+    """Go's `/` on integers: the quotient rounded toward zero. Raises ZeroDivisionError as Go panics."""
+    if dividend >= 0 < divisor:
+        return dividend // divisor
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def from_float(value: float) -> int:
+    """Go's `int64(float64)` on amd64: truncation, and the least int64 for what does not fit."""
+    return int(value) if float(MIN_INT64) <= value < -float(MIN_INT64) else MIN_INT64
 
 
 class Format(StrEnum):

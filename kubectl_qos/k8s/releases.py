@@ -1,11 +1,4 @@
-"""Kubernetes minor releases: what changed when, and which feature gates were on.
-
-The one place that knows "since when". A rule elsewhere asks `release.has(Change.X)` or
-`release.enabled(Gate.Y)`; nobody compares version numbers in place.
-
-Every change carries the upstream file that shows it. Gate defaults are those of the tagged releases
-(pkg/features/kube_features.go).
-"""
+"""Kubernetes minor releases and OCI runtime versions: what changed when, and which feature gates were on."""
 
 from __future__ import annotations
 
@@ -72,7 +65,7 @@ class Change(StrEnum):
     SYSTEMD_QUOTA_IS_WRITTEN = "the systemd driver writes a quota rounded to whole percents"
 
 
-class _Span(NamedTuple):
+class _ChangeSpan(NamedTuple):
     """Since which minor, and up to which; `patches` names older minors that have it from a patch on."""
 
     since: int
@@ -86,53 +79,55 @@ class _Span(NamedTuple):
         return self.since <= minor <= self.last
 
 
-_CHANGES: Final[Mapping[Change, _Span]] = {
-    Change.ONLY_NODE_CRITICAL_IS_SPARED: _Span(22, "pkg/kubelet/qos/policy.go (PR 99729)"),
-    Change.INIT_CONTAINERS_DECLARE_LIMITS: _Span(23, "pkg/kubelet/cm/helpers_linux.go"),
-    Change.CONTAINER_SHARES_CLAMPED: _Span(24, "pkg/kubelet/kuberuntime/helpers_linux.go"),
-    Change.MISSING_CPU_REQUEST_TAKES_LIMIT: _Span(26, "kuberuntime_container_linux.go"),
-    Change.HUGEPAGES_FROM_POD_REQUESTS: _Span(27, "pkg/kubelet/cm/helpers_linux.go"),
-    Change.MEMORY_HIGH_ABOVE_REQUEST: _Span(27, "kuberuntime_container_linux.go"),
-    Change.SIDECARS: _Span(28, "pkg/api/v1/resource/helpers.go"),
-    Change.CUMULATIVE_DECLARED_LIMITS: _Span(28, "pkg/api/v1/resource/helpers.go"),
-    Change.MEMORY_OOM_GROUP: _Span(28, "kuberuntime_container_linux.go"),
-    Change.SWAP_BY_UNIFIED: _Span(28, "kuberuntime_container_linux.go"),
-    Change.STORED_QOS_CLASS: _Span(29, "pkg/apis/core/v1/helper/qos/qos.go"),
-    Change.NO_UNLIMITED_SWAP: _Span(30, "kuberuntime_container_linux.go"),
-    Change.CRITICAL_PODS_DO_NOT_SWAP: _Span(31, "kuberuntime_container_linux.go"),
-    Change.SINGLE_PROCESS_OOM_KILL: _Span(32, "kuberuntime_container_linux.go"),
-    Change.STATUS_RESOURCES: _Span(32, "component-helpers/resource/helpers.go"),
-    Change.SIDECAR_OOM_SCORE: _Span(32, "pkg/kubelet/qos/policy.go"),
-    Change.POD_LEVEL_LIMIT_FALLBACK: _Span(32, "kuberuntime_container_linux.go"),
-    Change.POD_LEVEL_HUGEPAGES: _Span(33, "component-helpers/resource/helpers.go"),
-    Change.ALLOCATED_STATUS: _Span(33, "component-helpers/resource/helpers.go"),
-    Change.POD_LEVEL_HUGEPAGE_LIMITS: _Span(34, "kuberuntime_container_linux.go"),
-    Change.EVICTION_COUNTS_POD_REQUESTS: _Span(34, "pkg/api/v1/resource/helpers.go"),
-    Change.MEMORY_RESERVATION_POLICY: _Span(36, "kuberuntime_container_linux.go"),
-    Change.MEMORY_HIGH_NEEDS_FACTOR: _Span(37, "pkg/kubelet/apis/config/v1beta1/defaults.go"),
-    Change.POD_LEVEL_NEEDS_A_KEY: _Span(37, "pkg/apis/core/v1/helper/qos/qos.go (PR 137150)"),
-    Change.POD_LEVEL_DEFAULTS_IN_STRATEGY: _Span(37, "pkg/registry/core/pod (PR 140514)"),
-    Change.RESERVED_COMPRESSIBLE: _Span(32, "node_container_manager_linux.go"),
-    Change.KUBEPODS_CPUSET: _Span(28, "node_container_manager_linux.go"),
-    Change.RSVD_HUGEPAGES: _Span(29, "runc/libcontainer/cgroups/fs2/hugetlb.go"),
-    Change.PIDS_LIMIT_OPTIONAL: _Span(36, "opencontainers/cgroups/fs2/pids.go"),
-    Change.QUADRATIC_CPU_WEIGHT: _Span(33, "opencontainers/cgroups/utils.go"),
-    Change.RESIZE_SUBRESOURCE: _Span(32, "pkg/registry/core/pod/storage/storage.go"),
-    Change.POD_LEVEL_NEEDS_SUPPORT: _Span(34, "pkg/kubelet/lifecycle/features_linux.go"),
-    Change.REFUSAL_NAMES_LIMIT: _Span(27, "pkg/apis/core/validation/validation.go"),
-    Change.REFUSAL_QUOTES_NAMES: _Span(34, "apimachinery/pkg/util/validation/field/errors.go"),
-    Change.POD_REQUEST_MAY_BE_MISSING: _Span(34, "pkg/apis/core/validation/validation.go"),
-    Change.ENFORCEMENT_WITHOUT_CGROUPS: _Span(31, "pkg/kubelet/apis/config/validation/validation.go"),
-    Change.RESIZE_OF_POD_LEVEL: _Span(35, "pkg/apis/core/validation/validation.go"),
-    Change.INIT_RESIZE_NAMES_PATH: _Span(36, "pkg/apis/core/validation/validation.go"),
-    Change.RESIZE_CHECKED_AGAINST_NODE: _Span(36, "plugin/pkg/admission/podresize/admission.go"),
-    Change.RESIZE_NEEDS_DECLARED_FEATURES: _Span(
+_CHANGES: Final[Mapping[Change, _ChangeSpan]] = {
+    Change.ONLY_NODE_CRITICAL_IS_SPARED: _ChangeSpan(22, "pkg/kubelet/qos/policy.go (PR 99729)"),
+    Change.INIT_CONTAINERS_DECLARE_LIMITS: _ChangeSpan(23, "pkg/kubelet/cm/helpers_linux.go"),
+    Change.CONTAINER_SHARES_CLAMPED: _ChangeSpan(24, "pkg/kubelet/kuberuntime/helpers_linux.go"),
+    Change.MISSING_CPU_REQUEST_TAKES_LIMIT: _ChangeSpan(26, "kuberuntime_container_linux.go"),
+    Change.HUGEPAGES_FROM_POD_REQUESTS: _ChangeSpan(27, "pkg/kubelet/cm/helpers_linux.go"),
+    Change.MEMORY_HIGH_ABOVE_REQUEST: _ChangeSpan(27, "kuberuntime_container_linux.go"),
+    Change.SIDECARS: _ChangeSpan(28, "pkg/api/v1/resource/helpers.go"),
+    Change.CUMULATIVE_DECLARED_LIMITS: _ChangeSpan(28, "pkg/api/v1/resource/helpers.go"),
+    Change.MEMORY_OOM_GROUP: _ChangeSpan(28, "kuberuntime_container_linux.go"),
+    Change.SWAP_BY_UNIFIED: _ChangeSpan(28, "kuberuntime_container_linux.go"),
+    Change.STORED_QOS_CLASS: _ChangeSpan(29, "pkg/apis/core/v1/helper/qos/qos.go"),
+    Change.NO_UNLIMITED_SWAP: _ChangeSpan(30, "kuberuntime_container_linux.go"),
+    Change.CRITICAL_PODS_DO_NOT_SWAP: _ChangeSpan(31, "kuberuntime_container_linux.go"),
+    Change.SINGLE_PROCESS_OOM_KILL: _ChangeSpan(32, "kuberuntime_container_linux.go"),
+    Change.STATUS_RESOURCES: _ChangeSpan(32, "component-helpers/resource/helpers.go"),
+    Change.SIDECAR_OOM_SCORE: _ChangeSpan(32, "pkg/kubelet/qos/policy.go"),
+    Change.POD_LEVEL_LIMIT_FALLBACK: _ChangeSpan(32, "kuberuntime_container_linux.go"),
+    Change.POD_LEVEL_HUGEPAGES: _ChangeSpan(33, "component-helpers/resource/helpers.go"),
+    Change.ALLOCATED_STATUS: _ChangeSpan(33, "component-helpers/resource/helpers.go"),
+    Change.POD_LEVEL_HUGEPAGE_LIMITS: _ChangeSpan(34, "kuberuntime_container_linux.go"),
+    Change.EVICTION_COUNTS_POD_REQUESTS: _ChangeSpan(34, "pkg/api/v1/resource/helpers.go"),
+    Change.MEMORY_RESERVATION_POLICY: _ChangeSpan(36, "kuberuntime_container_linux.go"),
+    Change.MEMORY_HIGH_NEEDS_FACTOR: _ChangeSpan(37, "pkg/kubelet/apis/config/v1beta1/defaults.go"),
+    Change.POD_LEVEL_NEEDS_A_KEY: _ChangeSpan(37, "pkg/apis/core/v1/helper/qos/qos.go (PR 137150)"),
+    Change.POD_LEVEL_DEFAULTS_IN_STRATEGY: _ChangeSpan(37, "pkg/registry/core/pod (PR 140514)"),
+    Change.RESERVED_COMPRESSIBLE: _ChangeSpan(32, "node_container_manager_linux.go"),
+    Change.KUBEPODS_CPUSET: _ChangeSpan(28, "node_container_manager_linux.go"),
+    Change.RSVD_HUGEPAGES: _ChangeSpan(29, "runc/libcontainer/cgroups/fs2/hugetlb.go"),
+    Change.PIDS_LIMIT_OPTIONAL: _ChangeSpan(36, "opencontainers/cgroups/fs2/pids.go"),
+    Change.QUADRATIC_CPU_WEIGHT: _ChangeSpan(33, "opencontainers/cgroups/utils.go"),
+    Change.RESIZE_SUBRESOURCE: _ChangeSpan(32, "pkg/registry/core/pod/storage/storage.go"),
+    Change.POD_LEVEL_NEEDS_SUPPORT: _ChangeSpan(34, "pkg/kubelet/lifecycle/features_linux.go"),
+    Change.REFUSAL_NAMES_LIMIT: _ChangeSpan(27, "pkg/apis/core/validation/validation.go"),
+    Change.REFUSAL_QUOTES_NAMES: _ChangeSpan(34, "apimachinery/pkg/util/validation/field/errors.go"),
+    Change.POD_REQUEST_MAY_BE_MISSING: _ChangeSpan(34, "pkg/apis/core/validation/validation.go"),
+    Change.ENFORCEMENT_WITHOUT_CGROUPS: _ChangeSpan(31, "pkg/kubelet/apis/config/validation/validation.go"),
+    Change.RESIZE_OF_POD_LEVEL: _ChangeSpan(35, "pkg/apis/core/validation/validation.go"),
+    Change.INIT_RESIZE_NAMES_PATH: _ChangeSpan(36, "pkg/apis/core/validation/validation.go"),
+    Change.RESIZE_CHECKED_AGAINST_NODE: _ChangeSpan(36, "plugin/pkg/admission/podresize/admission.go"),
+    Change.RESIZE_NEEDS_DECLARED_FEATURES: _ChangeSpan(
         36, "plugin/pkg/admission/nodedeclaredfeatures/admission.go"
     ),
-    Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: _Span(33, "pkg/kubelet/allocation", last=35),
-    Change.MEMORY_LIMIT_ONLY_GROWS: _Span(33, "pkg/apis/core/validation/validation.go", last=33),
-    Change.CGROUP_V1_IS_REFUSED: _Span(35, "pkg/kubelet/apis/config/v1beta1/defaults.go (failCgroupV1)"),
-    Change.SYSTEMD_QUOTA_IS_WRITTEN: _Span(
+    Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: _ChangeSpan(33, "pkg/kubelet/allocation", last=35),
+    Change.MEMORY_LIMIT_ONLY_GROWS: _ChangeSpan(33, "pkg/apis/core/validation/validation.go", last=33),
+    Change.CGROUP_V1_IS_REFUSED: _ChangeSpan(
+        35, "pkg/kubelet/apis/config/v1beta1/defaults.go (failCgroupV1)"
+    ),
+    Change.SYSTEMD_QUOTA_IS_WRITTEN: _ChangeSpan(
         35, "opencontainers/cgroups systemd/common.go, v0.0.2 and later", {33: 11, 34: 7}
     ),
 }
@@ -157,27 +152,27 @@ class Gate(StrEnum):
     DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources"
 
 
-class _Stage(NamedTuple):
+class _GateStage(NamedTuple):
     since: int
     default: bool
     locked: bool = False
 
 
-_GATES: Final[Mapping[Gate, tuple[_Stage, ...]]] = {
-    Gate.POD_LEVEL_RESOURCES: (_Stage(32, False), _Stage(34, True)),
-    Gate.IN_PLACE_RESIZE: (_Stage(27, False), _Stage(33, True), _Stage(35, True, locked=True)),
-    Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: (_Stage(32, False),),
-    Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS: (_Stage(32, False),),
-    Gate.IN_PLACE_RESIZE_INIT_CONTAINERS: (_Stage(36, True), _Stage(37, True, locked=True)),
-    Gate.IN_PLACE_RESIZE_POD_LEVEL: (_Stage(35, False), _Stage(36, True)),
-    Gate.POD_LEVEL_RESOURCE_MANAGERS: (_Stage(36, False),),
-    Gate.SIDECAR_CONTAINERS: (_Stage(28, False), _Stage(29, True), _Stage(33, True, locked=True)),
-    Gate.MEMORY_QOS: (_Stage(22, False), _Stage(37, True)),
-    Gate.NODE_SWAP: (_Stage(22, False), _Stage(30, True), _Stage(34, True, locked=True)),
-    Gate.NO_QUOTA_WITH_EXCLUSIVE_CPUS: (_Stage(33, True),),
-    Gate.CUSTOM_CFS_QUOTA_PERIOD: (_Stage(12, False), _Stage(36, True)),
-    Gate.QOS_RESERVED: (_Stage(11, False),),
-    Gate.DRA_NODE_ALLOCATABLE: (_Stage(36, False),),
+_GATES: Final[Mapping[Gate, tuple[_GateStage, ...]]] = {
+    Gate.POD_LEVEL_RESOURCES: (_GateStage(32, False), _GateStage(34, True)),
+    Gate.IN_PLACE_RESIZE: (_GateStage(27, False), _GateStage(33, True), _GateStage(35, True, locked=True)),
+    Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: (_GateStage(32, False),),
+    Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS: (_GateStage(32, False),),
+    Gate.IN_PLACE_RESIZE_INIT_CONTAINERS: (_GateStage(36, True), _GateStage(37, True, locked=True)),
+    Gate.IN_PLACE_RESIZE_POD_LEVEL: (_GateStage(35, False), _GateStage(36, True)),
+    Gate.POD_LEVEL_RESOURCE_MANAGERS: (_GateStage(36, False),),
+    Gate.SIDECAR_CONTAINERS: (_GateStage(28, False), _GateStage(29, True), _GateStage(33, True, locked=True)),
+    Gate.MEMORY_QOS: (_GateStage(22, False), _GateStage(37, True)),
+    Gate.NODE_SWAP: (_GateStage(22, False), _GateStage(30, True), _GateStage(34, True, locked=True)),
+    Gate.NO_QUOTA_WITH_EXCLUSIVE_CPUS: (_GateStage(33, True),),
+    Gate.CUSTOM_CFS_QUOTA_PERIOD: (_GateStage(12, False), _GateStage(36, True)),
+    Gate.QOS_RESERVED: (_GateStage(11, False),),
+    Gate.DRA_NODE_ALLOCATABLE: (_GateStage(36, False),),
 }
 _LAST_MINOR: Final[Mapping[Gate, int]] = {Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: 35}
 _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
@@ -264,13 +259,13 @@ def _release(version: str, gates: tuple[tuple[str, bool], ...]) -> Release:
     return release.with_gates(dict(gates)) if gates else release
 
 
-def source_of(change: Change) -> str:
+def change_source(change: Change) -> str:
     """The upstream file that shows the change, and the first release that has it."""
     span = _CHANGES[change]
     return f"{span.source}, since 1.{span.since}"
 
 
-def _stage(gate: Gate, minor: int) -> _Stage | None:
+def _stage(gate: Gate, minor: int) -> _GateStage | None:
     if minor > _LAST_MINOR.get(gate, NEWEST_MINOR):
         return None
     stages = [stage for stage in _GATES[gate] if stage.since <= minor]
@@ -284,3 +279,47 @@ def _refusal(gate: Gate, on: bool, minor: int) -> str | None:
     if stage.locked and on != stage.default:
         return "locked"
     return None
+
+
+_TEXT = re.compile(r"(?P<name>runc|crun)(?:[ -]v?(?P<version>\d+(?:\.\d+)*))?")
+_QUADRATIC_SINCE = {"runc": (1, 3, 2), "crun": (1, 23)}
+
+
+class OciRuntime(NamedTuple):
+    """`runc` or `crun`, and its version; an empty one stands for a current version."""
+
+    name: str = "runc"
+    version: tuple[int, ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> OciRuntime:
+        """`runc`, `runc 1.2.5` or `crun-1.22`. Raises InputError for anything else."""
+        found = _TEXT.fullmatch(text.strip())
+        if found is None:
+            raise InputError(
+                f"{text!r} is no OCI runtime", hint="write runc or crun, and its version: crun-1.22"
+            )
+        version = found["version"]
+        return OciRuntime(found["name"], tuple(map(int, version.split("."))) if version else ())
+
+    def __str__(self) -> str:
+        return " ".join([self.name, ".".join(map(str, self.version))]).strip()
+
+    @property
+    def has_quadratic_weight(self) -> bool:
+        """Whether CPU shares become cpu.weight on the curve of 2025: since runc 1.3.2 and crun 1.23."""
+        return not self.version or self.version >= _QUADRATIC_SINCE[self.name]
+
+    @property
+    def rounds_quota(self) -> bool:
+        """Whether cpu.max has whole percents of a CPU under systemd: runc before 1.3.2 overwrites them."""
+        return self.name == "crun" or self.has_quadratic_weight
+
+    @property
+    def has_process_cgroup(self) -> bool:
+        """Whether processes are in a cgroup `container` below the scope (crun, systemd, cgroup v2)."""
+        return self.name == "crun"
+
+
+CURRENT_RUNC: Final = OciRuntime()
+"""What nearly every node has, and so what is assumed."""

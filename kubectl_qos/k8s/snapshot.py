@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, overload
 
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.settings import Setting, changed
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 
 
@@ -52,14 +52,14 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NodeOverrides:
     """What a person says about nodes: the memory of those that no source knows, and settings of all."""
 
     memory_bytes: int | None = None
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[NodeOverride, ...] = ()
 
 
-NOTHING_KNOWN: Final = Known()
+NO_OVERRIDES: Final = NodeOverrides()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Snapshot:
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
     server_version: str = ""
-    known: Known = NOTHING_KNOWN
+    known: NodeOverrides = NO_OVERRIDES
 
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""
@@ -93,9 +93,9 @@ class Snapshot:
                 kubelet_version=str(release),
             )
         else:
-            node = node_of(found, kubelet)
+            node = node_from_object(found, kubelet)
         setup = NodeSetup(node, kubelet, release)
-        return changed(setup, self.known.settings) if self.known.settings else setup
+        return apply_overrides(setup, self.known.settings) if self.known.settings else setup
 
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""

@@ -1,16 +1,15 @@
-"""How much memory containers use, and which of the several numbers that is.
-
-Pure values; where they are read from is `cluster/usage.py` and `cluster/summary.py`.
-"""
+"""How much memory containers use, as the metrics API and the kubelet's summary report it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
+
+from kubectl_qos.k8s.quantity import Quantity
 
 
 class UsageOrigin(StrEnum):
@@ -110,3 +109,134 @@ def _whole(amount: ContainerUsage | int) -> ContainerUsage:
 def _sum(amounts: list[int | None]) -> int | None:
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None
+
+
+T = TypeVar("T")
+
+
+class MemoryBytes(int):
+    """A quantity of memory of which only the number of bytes matters."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def from_json(raw: object) -> MemoryBytes:
+        """A decoded JSON quantity; Ki, as metrics-server writes them, without the detour of a Quantity."""
+        if isinstance(raw, str) and raw.endswith("Ki") and raw.isascii() and raw[:-2].isdigit():
+            return MemoryBytes(int(raw[:-2]) << 10)
+        return MemoryBytes(Quantity.from_json(raw).value())
+
+
+class _Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Frozen, unknown fields skipped."""
+
+
+class Used(_Sample, frozen=True):
+    """What a container used; no ResourceList, because no two samples are alike and none need be shared."""
+
+    memory: MemoryBytes | None = None
+
+
+class ContainerMetrics(_Sample, frozen=True):
+    """Usage of one container; memory is the working set."""
+
+    name: str = ""
+    usage: Used = Used()
+
+
+class SampleMeta(_Sample, frozen=True):
+    """Whose sample it is."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class PodMetrics(_Sample, frozen=True):
+    """A pod's sample; `timestamp` is when it was taken."""
+
+    metadata: SampleMeta = SampleMeta()
+    timestamp: str = ""
+    containers: tuple[ContainerMetrics, ...] = ()
+
+
+def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
+    """Usage by namespace and name; what many samples spell alike is held once."""
+    held: dict[object, object] = {}
+
+    def one(part: T) -> T:
+        return held.setdefault(part, part)  # type: ignore[return-value]
+
+    found = {}
+    for sample in samples:
+        known = [each for each in sample.containers if each.usage.memory is not None]
+        names = one(tuple([each.name for each in known]))
+        amounts = tuple([int(each.usage.memory or 0) for each in known])
+        found[one(sample.metadata.namespace), sample.metadata.name] = PodUsage(
+            names, amounts, timestamp=one(sample.timestamp)
+        )
+    return found
+
+
+class _Stats(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel"):
+    """Frozen, unknown fields skipped."""
+
+
+class MemoryStats(_Stats, frozen=True):
+    """A container's memory in bytes; `time` is when it was measured."""
+
+    time: str = ""
+    working_set_bytes: int | None = None
+    rss_bytes: int | None = None
+
+
+class SwapStats(_Stats, frozen=True):
+    """A container's swap in bytes (1.28 and later)."""
+
+    swap_usage_bytes: int | None = None
+
+
+class ContainerStats(_Stats, frozen=True):
+    """One container."""
+
+    name: str = ""
+    memory: MemoryStats | None = None
+    swap: SwapStats | None = None
+
+
+class PodReference(_Stats, frozen=True):
+    """Whose numbers they are."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class PodStats(_Stats, frozen=True):
+    """One pod."""
+
+    pod_ref: PodReference = PodReference()
+    containers: tuple[ContainerStats, ...] = ()
+
+
+class Summary(_Stats, frozen=True):
+    """One node."""
+
+    pods: tuple[PodStats, ...] = ()
+
+
+def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
+    """Usage by namespace and name; a pod's time is that of its oldest measurement."""
+    found = {}
+    for pod in summary.pods:
+        containers = {}
+        times = []
+        for container in pod.containers:
+            memory, swap = container.memory, container.swap
+            if memory is None or memory.working_set_bytes is None:
+                continue
+            swapped = swap.swap_usage_bytes if swap is not None else None
+            containers[container.name] = ContainerUsage(memory.working_set_bytes, memory.rss_bytes, swapped)
+            times.append(memory.time)
+        found[pod.pod_ref.namespace, pod.pod_ref.name] = PodUsage.of_containers(
+            containers, UsageOrigin.KUBELET_SUMMARY, min(times, default="")
+        )
+    return found

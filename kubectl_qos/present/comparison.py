@@ -1,26 +1,82 @@
-"""A comparison of a node with itself under other settings, in words: one pod in full, or a row for each."""
+"""Versions of Kubernetes in words: which are supported, what runs where, what is assumed for others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from kubectl_qos.edit.comparison import Comparison
-from kubectl_qos.edit.effects import Effects, FileChange
+from kubectl_qos.edit.compare import Comparison
+from kubectl_qos.edit.preview import Effects, FileChange
+from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.settings import Setting
-from kubectl_qos.present.amounts import NONE, UNKNOWN, escape
-from kubectl_qos.present.columns import Align
-from kubectl_qos.present.diff import Change, Part, effect_parts, file_parts
-from kubectl_qos.present.table import lines
+from kubectl_qos.k8s.node_overrides import NodeOverride
+from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Release
+from kubectl_qos.present.diff import EffectSection, ValueChange, effect_parts, file_parts
+from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.output import lines
+from kubectl_qos.present.pod_columns import Align
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
+
+OLDEST: Final = f"1.{SUPPORTED_MINORS[0]}"
+NEWEST: Final = f"1.{SUPPORTED_MINORS[-1]}"
+_MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
+
+
+def minor_version(version: str) -> str:
+    """`1.36` of `v1.36.2-eks-1`; what is no version of Kubernetes stays as it is."""
+    found = _MINOR.match(version)
+    return found[1] if found else version
+
+
+def count_versions(names: Iterable[str]) -> dict[str, int]:
+    """How often there is each name, in the order of their numbers."""
+    return dict(sorted(Counter(names).items(), key=lambda pair: _in_order(pair[0])))
+
+
+def version_counts_text(counts: Mapping[str, int], what: str = "node") -> str:
+    """`1.33 (12 nodes), 1.34 (1 node)`."""
+    return ", ".join(
+        f"{name or 'unknown'} ({count:,} {what}{'' if count == 1 else 's'})" for name, count in counts.items()
+    )
+
+
+def range_notes(server: str, kubelets: Iterable[str]) -> Iterator[str]:
+    """What there is to know where a server or kubelets are outside of the supported range.
+
+    Predictions follow the release of each pod's kubelet; that of the server stands in for one not known.
+    """
+    for who, version in (("the server", server), *(("a kubelet", one) for one in kubelets)):
+        minor = minor_version(version)
+        if version and minor not in _SUPPORTED:
+            yield f"{who} is {minor}, outside of {OLDEST} to {NEWEST}: {_instead(minor)}"
+
+
+_SUPPORTED: Final = frozenset(f"1.{minor}" for minor in SUPPORTED_MINORS)
+
+
+def _instead(minor: str) -> str:
+    try:
+        release = Release.of(minor)
+    except InputError:
+        return "it is no release of Kubernetes that is known"
+    if release.assumed:
+        return f"the rules of {release} are assumed"
+    return f"the rules of {release} are used, and were not compared with Kubernetes' own code"
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """Numbers in a name compared as such."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
 
 ARROW = "→"
 _HEADERS = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
 _ALIGNS = (Align.LEFT,) * len(_HEADERS)
 
 
-def subject(comparison: Comparison, settings: Iterable[Setting]) -> str:
+def comparison_subject(comparison: Comparison, settings: Iterable[NodeOverride]) -> str:
     """Which node, and what is different of it: `worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
     before, after = comparison.before.release, comparison.after.release
     words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
@@ -28,29 +84,33 @@ def subject(comparison: Comparison, settings: Iterable[Setting]) -> str:
     return ", ".join([*words, *(escape(str(setting)) for setting in settings)])
 
 
-def kubelet_parts(comparison: Comparison) -> tuple[Part, ...]:
+def kubelet_parts(comparison: Comparison) -> tuple[EffectSection, ...]:
     """Why the new kubelet would not start, nothing where it does."""
     sentences = list(map(escape, comparison.refusals))
     if comparison.refuses_cgroup_v1:
         sentences.append("cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false")
-    return (Part("Kubelet", "would not start", sentences=tuple(sentences), warns=True),) if sentences else ()
+    return (
+        (EffectSection("Kubelet", "would not start", sentences=tuple(sentences), warns=True),)
+        if sentences
+        else ()
+    )
 
 
-def pod_parts(effects: Effects) -> tuple[Part, ...]:
+def pod_parts(effects: Effects) -> tuple[EffectSection, ...]:
     """Everything about one pod."""
     if effects.before.pod.is_terminal:
-        return (Part("Nothing changes", "the pod has ended, nothing of it is on a node"),)
+        return (EffectSection("Nothing changes", "the pod has ended, nothing of it is on a node"),)
     if not effects.changes_anything:
-        return (Part("Nothing changes", "class, scores, rank and cgroup files stay as they are"),)
+        return (EffectSection("Nothing changes", "class, scores, rank and cgroup files stay as they are"),)
     return effect_parts(effects)
 
 
-def node_parts(comparison: Comparison) -> tuple[Part, ...]:
+def node_parts(comparison: Comparison) -> tuple[EffectSection, ...]:
     """The cgroups above the pods that change, a part for each."""
     return tuple(file_parts(comparison.node_files))
 
 
-def part_lines(parts: Iterable[Part]) -> Iterator[str]:
+def part_lines(parts: Iterable[EffectSection]) -> Iterator[str]:
     """Parts as plain text; `*` marks what changes, `!` what stands in the way."""
     for part in parts:
         sign = "!" if part.warns else "*" if part.changed else " "
@@ -62,7 +122,7 @@ def part_lines(parts: Iterable[Part]) -> Iterator[str]:
             yield f"    {sentence}"
 
 
-def _values(change: Change) -> str:
+def _values(change: ValueChange) -> str:
     if not change.changed:
         return change.before
     delta = f"  ({change.delta})" if change.delta else ""
@@ -129,7 +189,7 @@ def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:
 
 
 def comparison_values(
-    comparison: Comparison, settings: Sequence[Setting], pods: Iterable[Effects]
+    comparison: Comparison, settings: Sequence[NodeOverride], pods: Iterable[Effects]
 ) -> dict[str, Any]:
     """The same facts as plain values."""
     return {

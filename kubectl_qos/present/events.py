@@ -10,8 +10,8 @@ from typing import Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.present.amounts import NONE, age, escape, parse_time
-from kubectl_qos.present.explanation import Line, Section
+from kubectl_qos.present.explanation import ExplanationLine, Section
+from kubectl_qos.present.format import NONE, age, escape, parse_time
 from kubectl_qos.present.notes import missing_sentence
 
 TITLE: Final = "Events"
@@ -22,7 +22,7 @@ _HEADERS: Final = ("LAST SEEN", "TYPE", "REASON", "COUNT")
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class MergedEvent:
     """Events that say the same, as one; `first` and `last` are RFC 3339 texts or empty."""
 
     type: str
@@ -35,29 +35,31 @@ class Happening:
 
 def events_section(events: Sequence[Event], now: datetime) -> Section:
     """All of it; `events` are as a source gives them, the newest last."""
-    happenings = list(_merged(reversed(events)))
-    if not happenings:
+    event_list = list(_merged(reversed(events)))
+    if not event_list:
         return Section(TITLE, NONE)
-    warnings = sum(one.type == "Warning" for one in happenings)
-    shown = happenings[:SHOWN_AT_MOST]
-    lines = [Line(text) for text in dict.fromkeys(filter(None, map(_meaning, happenings)))]
+    warnings = sum(one.type == "Warning" for one in event_list)
+    shown = event_list[:SHOWN_AT_MOST]
+    lines = [ExplanationLine(text) for text in dict.fromkeys(filter(None, map(_meaning, event_list)))]
     lines += _table(shown, now)
-    rest = len(happenings) - len(shown)
+    rest = len(event_list) - len(shown)
     if rest:
         lines.append(
-            Line(f"and {rest} older {'one' if rest == 1 else 'ones'}; kubectl get events has them all")
+            ExplanationLine(
+                f"and {rest} older {'one' if rest == 1 else 'ones'}; kubectl get events has them all"
+            )
         )
-    answer = f"{len(happenings)}, {warnings or 'none'} of them {'a warning' if warnings == 1 else 'warnings'}"
-    return Section(TITLE, f"{answer}, the newest {_ago(happenings[0].last, now)}", tuple(lines))
+    answer = f"{len(event_list)}, {warnings or 'none'} of them {'a warning' if warnings == 1 else 'warnings'}"
+    return Section(TITLE, f"{answer}, the newest {_ago(event_list[0].last, now)}", tuple(lines))
 
 
 def refused_section(error: QosError) -> Section:
     """Why there are none to show, and what would change that."""
     missing = Missing("the list of the pod's events", escape(str(error)), error.hint)
-    return Section(TITLE, "not known", (Line(missing_sentence(missing)),))
+    return Section(TITLE, "not known", (ExplanationLine(missing_sentence(missing)),))
 
 
-def _merged(newest_first: Iterable[Event]) -> Iterator[Happening]:
+def _merged(newest_first: Iterable[Event]) -> Iterator[MergedEvent]:
     """Equal ones together, at the place of the newest."""
     alike: dict[tuple[str, str, str], list[Event]] = {}
     for event in newest_first:
@@ -65,7 +67,7 @@ def _merged(newest_first: Iterable[Event]) -> Iterator[Happening]:
     for (kind, reason, message), found in alike.items():
         oldest = min((event.first for event in found if event.first), default="")
         times = sum(event.times for event in found)
-        yield Happening(kind, reason, message, times, oldest, found[0].last)
+        yield MergedEvent(kind, reason, message, times, oldest, found[0].last)
 
 
 def _message(event: Event) -> str:
@@ -77,19 +79,21 @@ def _message(event: Event) -> str:
     return f"{escape(event.container)}: {text}" if event.container else text
 
 
-def _table(happenings: Iterable[Happening], now: datetime) -> Iterator[Line]:
+def _table(event_list: Iterable[MergedEvent], now: datetime) -> Iterator[ExplanationLine]:
     """Columns that are padded; the message is the note behind them."""
     rows = [
         _HEADERS,
-        *((age(one.last, now), escape(one.type), escape(one.reason), _count(one, now)) for one in happenings),
+        *((age(one.last, now), escape(one.type), escape(one.reason), _count(one, now)) for one in event_list),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    messages = ["MESSAGE", *(one.message or NONE for one in happenings)]
+    messages = ["MESSAGE", *(one.message or NONE for one in event_list)]
     for row, message in zip(rows, messages, strict=True):
-        yield Line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), message)
+        yield ExplanationLine(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), message
+        )
 
 
-def _count(happening: Happening, now: datetime) -> str:
+def _count(happening: MergedEvent, now: datetime) -> str:
     """`x3 over 10m`, as kubectl describe says it: since the first time."""
     if happening.times == 1:
         return "1"
@@ -100,7 +104,7 @@ def _ago(when: str, now: datetime) -> str:
     return f"{age(when, now)} ago" if parse_time(when) is not None else "of an unknown time"
 
 
-def _meaning(happening: Happening) -> str:
+def _meaning(happening: MergedEvent) -> str:
     """What it means where it concerns memory, else nothing."""
     if happening.reason in _ABOUT_ANYTHING and "memory" not in happening.message.lower():
         return ""

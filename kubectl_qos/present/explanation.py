@@ -13,9 +13,9 @@ from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, ContainerS
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.present.amounts import age, binary, duration, escape, parse_time
-from kubectl_qos.present.rows import PodRow, Rows, all_statuses, rows_of
-from kubectl_qos.present.words import (
+from kubectl_qos.present.format import age, binary, duration, escape, parse_time
+from kubectl_qos.present.pod_rows import PodRow, PodRows, all_statuses, build_rows
+from kubectl_qos.present.reasons import (
     CLASS_MEANINGS,
     assumption_sentence,
     class_lacks,
@@ -23,10 +23,9 @@ from kubectl_qos.present.words import (
     sentence,
     step_sentence,
 )
-from kubectl_qos.qos import memory_qos
-from kubectl_qos.qos.class_steps import steps_to
+from kubectl_qos.qos.cgroup import memory as memory_qos
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict
-from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
 from kubectl_qos.qos.reason import Reason, Rule
 
@@ -34,7 +33,7 @@ TEXT_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplanationLine:
     """One line of a section; `depth` is its indentation, `note` what is said behind it."""
 
     text: str
@@ -48,7 +47,7 @@ class Section:
 
     title: str
     answer: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ExplanationLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,12 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     setup = snapshot.setup(pod.node_name)
     prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
-    rows = rows_of(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
+    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
     return explain(prediction, row, rows, now)
 
 
-def explain(prediction: Prediction, row: PodRow | None, rows: Rows, now: datetime) -> Explanation:
+def explain(prediction: Prediction, row: PodRow | None, rows: PodRows, now: datetime) -> Explanation:
     """The sections of one pod.
 
     Args:
@@ -130,23 +129,25 @@ def _class(prediction: Prediction) -> Section:
     lines = []
     reason = prediction.class_reason
     if reason.rule is Rule.CLASS_STORED and prediction.computed_class is not qos:
-        lines.append(Line(sentence(reason)))
+        lines.append(ExplanationLine(sentence(reason)))
     decided = reason.children[0] if reason.rule is Rule.CLASS_STORED else reason
-    lines.append(Line(sentence(decided)))
+    lines.append(ExplanationLine(sentence(decided)))
     if qos is not QosClass.GUARANTEED:
-        lines += [Line(text) for text in class_lacks(reason)]
+        lines += [ExplanationLine(text) for text in class_lacks(reason)]
     for target in QosClass:
         steps = steps_to(prediction.pod, target, release)
         if steps:
-            lines.append(Line(f"to become {target.value}:"))
-            lines += [Line(step_sentence(step), depth=1) for step in steps]
+            lines.append(ExplanationLine(f"to become {target.value}:"))
+            lines += [ExplanationLine(step_sentence(step), depth=1) for step in steps]
     return Section("Class", f"{qos.value}, {CLASS_MEANINGS[qos]}", tuple(lines))
 
 
-def _oom(prediction: Prediction, row: PodRow | None, rows: Rows) -> Section:
+def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     lines = [_container_line(container) for container in prediction.containers]
     if prediction.node_critical:
-        lines.append(Line("system-node-critical is the only priority class that the kernel's order knows"))
+        lines.append(
+            ExplanationLine("system-node-critical is the only priority class that the kernel's order knows")
+        )
     node = rows.nodes.get(row.node) if row is not None else None
     answer = "rank unknown: the node's memory capacity is not known"
     if row is not None and node is not None:
@@ -156,35 +157,37 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: Rows) -> Section:
             answer = f"rank {row.rank}{shared} of {len(ranked)}, oom_score {row.score}"
             lines += _neighbours(row, ranked)
             if node.basis is Basis.ADJ:
-                lines.append(Line("no memory usage is known: the rank is by oom_score_adj alone"))
+                lines.append(ExplanationLine("no memory usage is known: the rank is by oom_score_adj alone"))
         elif row.adj is not None or node.basis is not Basis.NOTHING:
             answer = "no rank: the pod has no processes on a node"
     return Section("OOM", answer, tuple(lines))
 
 
-def _container_line(container: ContainerPrediction) -> Line:
+def _container_line(container: ContainerPrediction) -> ExplanationLine:
     name = escape(container.name)
     if container.kind is not ContainerKind.APP:
         name += f" ({container.kind.value})"
     reason = container.oom_score_adj_reason
     if reason is None:
         low, high = container.oom_score_adj_range
-        return Line(f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown")
-    return Line(f"{name}  adj {container.oom_score_adj}", formula(reason))
+        return ExplanationLine(
+            f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown"
+        )
+    return ExplanationLine(f"{name}  adj {container.oom_score_adj}", formula(reason))
 
 
-def _neighbours(row: PodRow, ranked: Sequence[PodRow]) -> Iterable[Line]:
+def _neighbours(row: PodRow, ranked: Sequence[PodRow]) -> Iterable[ExplanationLine]:
     place = next(index for index, one in enumerate(ranked) if one.key == row.key)
     before = [one for one in ranked[:place] if one.rank != row.rank]
     after = [one for one in ranked[place + 1 :] if one.rank != row.rank]
     if before:
         first = ", ".join(_short(one) for one in before[:3])
         more = f" and {len(before) - 3} more" if len(before) > 3 else ""
-        yield Line(f"killed before it: {first}{more}")
+        yield ExplanationLine(f"killed before it: {first}{more}")
     else:
-        yield Line("the next victim of this node")
+        yield ExplanationLine("the next victim of this node")
     if after:
-        yield Line(f"killed after it: {_short(after[0])}")
+        yield ExplanationLine(f"killed after it: {_short(after[0])}")
 
 
 def _short(row: PodRow) -> str:
@@ -194,25 +197,27 @@ def _short(row: PodRow) -> str:
 def _cgroup(prediction: Prediction) -> Section:
     version = prediction.setup.node.cgroup_version
     driver = prediction.setup.kubelet.cgroup_driver
-    lines = [Line(prediction.class_cgroup_path)]
+    lines = [ExplanationLine(prediction.class_cgroup_path)]
     lines += _cgroup_lines("pod", prediction.cgroup, 1)
     for container in prediction.containers:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
         if container.process_path != container.cgroup.path:
-            lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
+            lines.append(
+                ExplanationLine(f"{short_path(container.process_path)}/", "its processes, by crun", 3)
+            )
     answer = f"v{version}, {driver} driver"
     if version != 1:
         answer += f", MemoryQoS {'on' if memory_qos.is_enforced(prediction.setup) else 'off'}"
     return Section("cgroup", answer, tuple(lines))
 
 
-def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
-    yield Line(f"{short_path(cgroup.path)}/", title, depth)
+def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[ExplanationLine]:
+    yield ExplanationLine(f"{short_path(cgroup.path)}/", title, depth)
     for name, value in cgroup.files.items():
         if "hugetlb." in name and value in _NO_HUGEPAGES:
             continue
         reason = cgroup.reasons.get(name)
-        yield Line(f"{name} = {value}", sentence(reason) if reason is not None else "", depth + 1)
+        yield ExplanationLine(f"{name} = {value}", sentence(reason) if reason is not None else "", depth + 1)
 
 
 _NO_HUGEPAGES = ("0", "max")
@@ -235,23 +240,23 @@ def _swap(prediction: Prediction) -> Section | None:
             shown = value if value == "max" else binary(int(value))
             reason = container.cgroup.reasons.get("memory.swap.max")
             why = sentence(reason) if reason is not None else ""
-            lines.append(Line(f"{escape(container.name)}  {shown}", why))
+            lines.append(ExplanationLine(f"{escape(container.name)}  {shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
-def _eviction(prediction: Prediction, row: PodRow | None, rows: Rows) -> Section:
+def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
-    lines = [Line(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
+    lines = [ExplanationLine(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
     answer = "rank unknown: no memory usage is known"
     if row is not None and row.eviction_rank is not None and row.memory is not None:
         total = sum(1 for one in rows.rows if one.node == row.node and one.eviction_rank is not None)
         answer = f"rank {row.eviction_rank} of {total} under memory pressure"
         over = row.memory - request
         lines.append(
-            Line(f"uses {binary(over)} more than it requests: goes first")
+            ExplanationLine(f"uses {binary(over)} more than it requests: goes first")
             if over > 0
-            else Line(f"uses {binary(-over)} less than it requests")
+            else ExplanationLine(f"uses {binary(-over)} less than it requests")
         )
     if prediction.critical:
         answer = "spared: critical pods are never evicted"
@@ -264,7 +269,7 @@ def _resize(prediction: Prediction) -> Section:
         return Section("Resize", "static pods cannot be resized")
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return Section("Resize", f"not in place on {release}: the pod has to be replaced")
-    lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
+    lines = [ExplanationLine(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
     for container in prediction.containers:
         restarts = [
             policy.resource_name
@@ -272,20 +277,22 @@ def _resize(prediction: Prediction) -> Section:
             if policy.restart_policy == "RestartContainer"
         ]
         if restarts:
-            lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
-    lines.append(Line("oom_score_adj changes only when a container restarts"))
+            lines.append(
+                ExplanationLine(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes")
+            )
+    lines.append(ExplanationLine("oom_score_adj changes only when a container restarts"))
     lines += _resize_under_way(prediction.pod.status)
     return Section("Resize", "cpu and memory may change in place", tuple(lines))
 
 
-def _resize_under_way(status: PodStatus) -> Iterable[Line]:
+def _resize_under_way(status: PodStatus) -> Iterable[ExplanationLine]:
     """What the kubelet says of a resize that was asked for: by conditions, until 1.32 by a word."""
     if status.resize:
-        yield Line(f"a resize is {escape(status.resize)}")
+        yield ExplanationLine(f"a resize is {escape(status.resize)}")
     for condition in status.conditions or ():
         if condition.type in _RESIZES and condition.status == "True":
             why = f": {escape(condition.reason)}" if condition.reason else ""
-            yield Line(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
+            yield ExplanationLine(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
 
 
 _RESIZES: Final = {
@@ -300,10 +307,10 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     if not statuses and not disruptions:
         return None
     restarts = sum(status.restart_count for status in statuses)
-    lines = [Line(text) for text in disruptions]
+    lines = [ExplanationLine(text) for text in disruptions]
     lines += [line for status in statuses for line in _states(status, now)]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in _ends(statuses)):
-        lines.append(Line(_NO_PROOF))
+        lines.append(ExplanationLine(_NO_PROOF))
     answer = "never restarted" if not restarts else f"restarted {restarts} time{'s' if restarts > 1 else ''}"
     if pod.status.reason == "Evicted":
         answer = f"evicted, {answer}"
@@ -346,16 +353,18 @@ def _ends(statuses: Iterable[ContainerStatus]) -> Iterable[ContainerStateTermina
                 yield state.terminated
 
 
-def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
+def _states(status: ContainerStatus, now: datetime) -> Iterable[ExplanationLine]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
-        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
+        yield ExplanationLine(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
     for word, state in (("ended", status.state), ("last ended", status.last_state)):
         end = state.terminated if state is not None else None
         if end is not None:
             reason = escape(end.reason or "without a reason")
-            yield Line(f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end))
+            yield ExplanationLine(
+                f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end)
+            )
 
 
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
@@ -375,11 +384,11 @@ def _meaning(end: ContainerStateTerminated) -> str:
     return ""
 
 
-def _assumed(prediction: Prediction, rows: Rows) -> Section | None:
+def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
     assumed = [assumption_sentence(one) for one in prediction.assumptions]
-    lines = [Line(note) for note in rows.notes]
+    lines = [ExplanationLine(note) for note in rows.notes]
     if assumed:
-        lines.append(Line(f"not measured, assumed: {', '.join(assumed)}"))
+        lines.append(ExplanationLine(f"not measured, assumed: {', '.join(assumed)}"))
     return Section("Assumed", "", tuple(lines)) if lines else None
 
 

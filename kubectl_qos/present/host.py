@@ -10,19 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kubectl_qos.present.amounts import NONE, escape, mebibytes
-from kubectl_qos.present.columns import Align, ColumnOf, Holds, largest_first
-from kubectl_qos.qos.cgroup_path import PodCgroup, pod_cgroup
-from kubectl_qos.qos.oom_kill import Domain, group_of
-from kubectl_qos.qos.oom_score import Kernel, kernel_of
-from kubectl_qos.qos.process_order import Measured, RankedProcess, Spared
+from kubectl_qos.present.format import NONE, escape, mebibytes
+from kubectl_qos.present.pod_columns import Align, ColumnOf, Holds, largest_first
+from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
+from kubectl_qos.qos.oom_score import Kernel, kernel_formula
+from kubectl_qos.qos.process_order import OomDomain, RankedProcess, ScoredProcess, Spared, oom_group
 
 SHORT_UID: Final = 8
 SHORT_ID: Final = 12
 MACHINE: Final = "/"
 
 
-class Named(Protocol):
+class NamedPod(Protocol):
     """What a pod and its containers are called, these by their ids."""
 
     @property
@@ -33,7 +32,7 @@ class Named(Protocol):
     def containers(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
-class Read(Protocol):
+class NodeReading(Protocol):
     """What a node showed, as far as sentences need it."""
 
     @property
@@ -52,13 +51,13 @@ class Read(Protocol):
 class ProcessRow:
     """A process with its place, its pod, and how many processes die with it."""
 
-    ranked: RankedProcess[Measured]
+    ranked: RankedProcess[ScoredProcess]
     pod: PodCgroup | None
-    named: Named | None
+    named: NamedPod | None
     dying: int
 
     @property
-    def process(self) -> Measured:
+    def process(self) -> ScoredProcess:
         """What was measured."""
         return self.ranked.process
 
@@ -72,16 +71,16 @@ class ProcessRow:
         )
 
 
-def rows_of(
-    order: Iterable[RankedProcess[Measured]],
-    names: Mapping[str, Named],
+def build_process_rows(
+    order: Iterable[RankedProcess[ScoredProcess]],
+    names: Mapping[str, NamedPod],
     oom_groups: Collection[str],
 ) -> list[ProcessRow]:
     """A row for each process of the order; `oom_groups` are the cgroups that die as a whole."""
     found = list(order)
-    machine = Domain(MACHINE, 0)
+    machine = OomDomain(MACHINE, 0)
     groups = [
-        group_of(row.process.cgroup, machine, oom_groups) if row.spared is None else None for row in found
+        oom_group(row.process.cgroup, machine, oom_groups) if row.spared is None else None for row in found
     ]
     rows = []
     for ranked, group in zip(found, groups, strict=True):
@@ -147,7 +146,7 @@ def _column(
     )
 
 
-def _kib(key: str, header: str, of: Callable[[Measured], int], meaning: str) -> ColumnOf[ProcessRow]:
+def _kib(key: str, header: str, of: Callable[[ScoredProcess], int], meaning: str) -> ColumnOf[ProcessRow]:
     return _column(
         key,
         header,
@@ -250,12 +249,14 @@ def host_columns(*, every: bool) -> list[ColumnOf[ProcessRow]]:
     return list(COLUMNS) if every else [_BY_KEY[key] for key in DEFAULT_KEYS]
 
 
-def host_notes(read: Read, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:
+def host_notes(
+    read: NodeReading, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool
+) -> list[str]:
     """What has to be known of the order: what is missing, and what else decides."""
     found = list(rows)
     notes = list(_missing(read))
     notes += _settings(read.sysctls)
-    if kernel is not kernel_of(read.kernel_release):
+    if kernel is not kernel_formula(read.kernel_release):
         notes.append(
             f"the scores are those of kernels {kernel.value}, though this one calls itself"
             f" {read.kernel_release or 'nothing'}: RANK goes by them"
@@ -279,7 +280,7 @@ def host_notes(read: Read, rows: Iterable[ProcessRow], kernel: Kernel, *, all_sh
     return notes
 
 
-def _missing(read: Read) -> Iterable[str]:
+def _missing(read: NodeReading) -> Iterable[str]:
     if read.denied:
         verb = "is" if read.denied == 1 else "are"
         yield f"{_processes(read.denied)} may not be read and {verb} missing: run as root"

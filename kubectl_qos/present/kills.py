@@ -6,18 +6,17 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kubectl_qos.present.amounts import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.columns import Align, ColumnOf, largest_first
-from kubectl_qos.present.kill_words import (
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
+from kubectl_qos.present.kill_reasons import (
     choice_lines,
+    diagnosis_sentence,
     evidence_sentence,
     need_sentence,
-    verdict_sentence,
     victim_sentence,
 )
-from kubectl_qos.qos.kill_choice import Choice, Scored, Unranked
-from kubectl_qos.qos.kill_facts import Kill, moment
-from kubectl_qos.qos.oom_report import OomReport
+from kubectl_qos.present.pod_columns import Align, ColumnOf, largest_first
+from kubectl_qos.qos.kills.evidence import Kill, parse_moment
+from kubectl_qos.qos.kills.report import OomReport, ScoredTask, Unranked, VictimChoice
 
 KillColumn = ColumnOf[Kill]
 """A column of deaths."""
@@ -47,13 +46,13 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
 
     Sentences are broken at `width`; its subject, the verdict and tables are not.
     """
-    yield subject(kill)
+    yield kill_subject(kill)
     yield ""
-    yield f"{verdict_sentence(kill.verdict)}, {_when(kill)}"
-    yield from _bullets((evidence_sentence(one) for one in kill.verdict.evidence), width)
-    if kill.verdict.needs is not None:
+    yield f"{diagnosis_sentence(kill.diagnosis)}, {_when(kill)}"
+    yield from _bullets((evidence_sentence(one) for one in kill.diagnosis.evidence), width)
+    if kill.diagnosis.needs is not None:
         yield ""
-        yield from _wrapped(f"to be certain: {need_sentence(kill.verdict.needs, kill.node)}", width)
+        yield from _wrapped(f"to be certain: {need_sentence(kill.diagnosis.needs, kill.node)}", width)
     if kill.report is not None:
         yield ""
         yield "why this one"
@@ -61,7 +60,7 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
         yield from choice_lines(kill)
 
 
-def subject(kill: Kill) -> str:
+def kill_subject(kill: Kill) -> str:
     """Who died."""
     node = f" on {escape(kill.node)}" if kill.node else ""
     if kill.pod:
@@ -80,7 +79,7 @@ def subject(kill: Kill) -> str:
 
 def kill_values(kill: Kill) -> dict[str, Any]:
     """One kill for JSON and YAML."""
-    verdict = kill.verdict
+    diagnosis = kill.diagnosis
     return {
         "time": kill.time or None,
         "timeIsEstimated": kill.time_is_estimated,
@@ -91,8 +90,8 @@ def kill_values(kill: Kill) -> dict[str, Any]:
         "containerID": kill.container_id or None,
         "node": kill.node or None,
         "cgroup": kill.cgroup or None,
-        "by": verdict.by.value,
-        "sure": verdict.sure.value,
+        "by": diagnosis.by.value,
+        "sure": diagnosis.sure.value,
         "exitCode": kill.exit_code,
         "reason": kill.reason or None,
         "score": kill.score,
@@ -104,9 +103,9 @@ def kill_values(kill: Kill) -> dict[str, Any]:
                 **dict(one.said),
                 "text": evidence_sentence(one),
             }
-            for one in verdict.evidence
+            for one in diagnosis.evidence
         ],
-        "toBeCertain": need_sentence(verdict.needs, kill.node) if verdict.needs is not None else None,
+        "toBeCertain": need_sentence(diagnosis.needs, kill.node) if diagnosis.needs is not None else None,
         "kernel": _report_values(kill.report) if kill.report is not None else None,
         "choice": _choice_values(kill.choice),
     }
@@ -143,7 +142,7 @@ def _report_values(report: OomReport) -> dict[str, Any]:
     }
 
 
-def _choice_values(choice: Choice | Unranked | None) -> dict[str, Any] | None:
+def _choice_values(choice: VictimChoice | Unranked | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     if isinstance(choice, Unranked):
@@ -158,7 +157,7 @@ def _choice_values(choice: Choice | Unranked | None) -> dict[str, Any] | None:
     }
 
 
-def _scored_values(one: Scored) -> dict[str, Any]:
+def _scored_values(one: ScoredTask) -> dict[str, Any]:
     return {
         "place": one.place,
         "pid": one.task.pid,
@@ -218,13 +217,13 @@ def _victim(kill: Kill) -> str:
 
 def _place(kill: Kill) -> str:
     choice = kill.choice
-    if not isinstance(choice, Choice):
+    if not isinstance(choice, VictimChoice):
         return UNKNOWN
     return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
 
 
 def _newest(kill: Kill) -> float:
-    when = moment(kill.time)
+    when = parse_moment(kill.time)
     return largest_first(when.timestamp() if when is not None else None)
 
 
@@ -264,9 +263,9 @@ _COLUMNS: Final[tuple[KillColumn, ...]] = (
         "BY",
         _L,
         18,
-        lambda kill, _: kill.verdict.by.value,
-        lambda kill: kill.verdict.by.value,
-        lambda kill: kill.verdict.by.value,
+        lambda kill, _: kill.diagnosis.by.value,
+        lambda kill: kill.diagnosis.by.value,
+        lambda kill: kill.diagnosis.by.value,
         "the mechanism",
     ),
     ColumnOf(
@@ -274,9 +273,9 @@ _COLUMNS: Final[tuple[KillColumn, ...]] = (
         "SURE",
         _L,
         8,
-        lambda kill, _: kill.verdict.sure.value,
-        lambda kill: kill.verdict.sure.value,
-        lambda kill: kill.verdict.sure.value,
+        lambda kill, _: kill.diagnosis.sure.value,
+        lambda kill: kill.diagnosis.sure.value,
+        lambda kill: kill.diagnosis.sure.value,
         "certain, likely or possible",
     ),
     ColumnOf(
@@ -345,7 +344,7 @@ _COLUMNS: Final[tuple[KillColumn, ...]] = (
         _L,
         8,
         lambda kill, _: _place(kill),
-        lambda kill: kill.choice.chosen.place if isinstance(kill.choice, Choice) else None,
+        lambda kill: kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None,
         _place,
         "its place by the kernel's points; = is shared",
     ),

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from kubectl_qos.present.amounts import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.columns import Align, ColumnOf, Holds, largest_first, named
-from kubectl_qos.present.marks import CLASSES
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
 from kubectl_qos.present.node_rows import NodeRow, trouble_first
+from kubectl_qos.present.pod_columns import Align, ColumnOf, Holds, largest_first, named
+from kubectl_qos.present.symbols import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 
 NodeColumn = ColumnOf[NodeRow]

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.amounts import binary
+from kubectl_qos.present.format import binary
 from kubectl_qos.present.notes import ranking_notes
 from kubectl_qos.qos.node_memory import (
     SIGNAL,
@@ -101,7 +101,7 @@ class NodeRow:
         return _percent(self.memory.worst_bytes, self.capacity)
 
 
-class Order(NamedTuple):
+class OrderBasis(NamedTuple):
     """What the kill order of a node rests on."""
 
     setup: NodeSetup
@@ -109,11 +109,11 @@ class Order(NamedTuple):
     without_usage: int
 
 
-class WorkedOut(NamedTuple):
+class CachedRow(NamedTuple):
     """A node's row, and what it was made of; `order` is None where the node has no pods."""
 
     row: NodeRow
-    order: Order | None
+    order: OrderBasis | None
     made_of: tuple[object, ...]
 
 
@@ -128,10 +128,10 @@ class NodeRows:
     rows: tuple[NodeRow, ...]
     notes: tuple[str, ...] = ()
     eviction_notes: tuple[str, ...] = ()
-    nodes: Mapping[str, WorkedOut] = field(default_factory=dict)
+    nodes: Mapping[str, CachedRow] = field(default_factory=dict)
 
 
-def node_rows_of(
+def build_node_rows(
     snapshot: Snapshot,
     shown: Callable[[str, NodeObject | None], bool],
     before: NodeRows | None = None,
@@ -142,7 +142,7 @@ def node_rows_of(
     """
     by_node = snapshot.by_node()
     known = before.nodes if before is not None else {}
-    nodes: dict[str, WorkedOut] = {}
+    nodes: dict[str, CachedRow] = {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name in {**snapshot.nodes, **by_node}:
         node = snapshot.nodes.get(name)
@@ -164,7 +164,7 @@ def node_rows_of(
     return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
 
 
-def node_row_of(snapshot: Snapshot, name: str) -> NodeRow:
+def build_node_row(snapshot: Snapshot, name: str) -> NodeRow:
     """The row of one node, known or not."""
     setup = snapshot.setup(name)
     alike = Profiles(setup.node.memory_capacity_bytes, setup.release)
@@ -173,10 +173,10 @@ def node_row_of(snapshot: Snapshot, name: str) -> NodeRow:
 
 def _worked_out(
     name: str, snapshot: Snapshot, setup: NodeSetup, alike: Profiles, made_of: tuple[object, ...]
-) -> WorkedOut:
+) -> CachedRow:
     ranking = _ranking(snapshot.by_node().get(name, ()), setup, snapshot, alike)
-    order = Order(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
-    return WorkedOut(_row(name, snapshot.nodes.get(name), ranking, setup), order, made_of)
+    order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
+    return CachedRow(_row(name, snapshot.nodes.get(name), ranking, setup), order, made_of)
 
 
 def trouble_first(row: NodeRow) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import Sampled, UsageOrigin
-from kubectl_qos.present.amounts import binary, duration, parse_time
+from kubectl_qos.present.format import binary, duration, parse_time
 from kubectl_qos.qos.ranking import Basis
 
 

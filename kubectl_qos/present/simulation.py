@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
 from kubectl_qos.k8s.kubelet import Origin
-from kubectl_qos.present.amounts import NONE, binary, escape, mebibytes
-from kubectl_qos.present.columns import Align
-from kubectl_qos.present.table import lines
-from kubectl_qos.qos.scenario import Growth, Level, Mechanism, Reach, Scenario, Simulation, Step
-from kubectl_qos.qos.situation import Importance, Reason, Situation
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.format import NONE, binary, escape, mebibytes
+from kubectl_qos.present.output import lines
+from kubectl_qos.present.pod_columns import Align, ColumnOf, largest_first
+from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
+from kubectl_qos.qos.simulation.scenario import (
+    ContainerGrowth,
+    Mechanism,
+    MechanismDistance,
+    MemoryLevel,
+    Scenario,
+    Simulation,
+    SimulationStep,
+)
 
 STEP_TITLES: Final = ("STEP", "BY", "VICTIM", "CONTAINER", "QOS", "SCORE", "FREED", "FREE_AFTER", "NOTE")
 _L, _R = Align.LEFT, Align.RIGHT
@@ -31,22 +41,22 @@ BUDGETS_NOT_ASKED: Final = (
 )
 
 
-def subject(situation: Situation) -> str:
+def simulation_subject(node_state: NodeState) -> str:
     """Which node, and how full it is."""
-    setup = situation.setup
+    setup = node_state.setup
     node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
-    capacity = binary(situation.total_bytes)
-    used = f"its pods use {binary(situation.used_bytes)} of {capacity}"
-    own = f", the node itself {binary(situation.own_bytes)}" if situation.own_bytes else ""
+    capacity = binary(node_state.total_bytes)
+    used = f"its pods use {binary(node_state.used_bytes)} of {capacity}"
+    own = f", the node itself {binary(node_state.own_bytes)}" if node_state.own_bytes else ""
     return f"{node}, kubelet {setup.release}: {used}{own}"
 
 
-def question(situation: Situation, scenario: Scenario) -> str:
+def question(node_state: NodeState, scenario: Scenario) -> str:
     """What is asked, as a sentence says it."""
     if scenario.free_bytes is not None:
         return f"free {binary(scenario.free_bytes)}"
     if scenario.growth:
-        return "; ".join(_growth(situation, one) for one in scenario.growth)
+        return "; ".join(_growth(node_state, one) for one in scenario.growth)
     if scenario.all_at_limit:
         return "each container that has a limit grows to it"
     if scenario.until_oom:
@@ -54,9 +64,9 @@ def question(situation: Situation, scenario: Scenario) -> str:
     return "nothing grows"
 
 
-def simulation_lines(situation: Situation, simulation: Simulation) -> Iterator[str]:
+def simulation_lines(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """The node, what happens there and what comes of it."""
-    yield subject(situation)
+    yield simulation_subject(node_state)
     for table in (step_lines(simulation), reach_lines(simulation)):
         for number, line in enumerate(table):
             if not number:
@@ -101,52 +111,54 @@ def sentence(simulation: Simulation) -> str:
     return "; ".join(parts)
 
 
-def simulation_notes(situation: Situation, simulation: Simulation) -> Iterator[str]:
+def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """What is estimated, assumed or not known, one sentence each."""
     steps, scenario = simulation.steps, simulation.scenario
     yield "a container counts as one process that holds all of its memory; page cache is not counted"
-    if situation.by_working_set:
+    if node_state.by_working_set:
         yield "memory is the working set: the kernel counts RSS and swap, which may be less"
-    if situation.without_usage:
-        pods = "1 pod" if situation.without_usage == 1 else f"{situation.without_usage} pods"
+    if node_state.without_usage:
+        pods = "1 pod" if node_state.without_usage == 1 else f"{node_state.without_usage} pods"
         yield f"{pods} without usage counted as using nothing"
-    if not situation.own_bytes:
+    if not node_state.own_bytes:
         yield (
             "what the node's own processes use is not known: the node is full that much earlier, and those"
             " with oom_score_adj 0 die before Guaranteed pods"
         )
-    if situation.kubepods_bytes is None:
+    if node_state.kubepods_bytes is None:
         yield "no limit of kubepods is known: pods as a whole are bounded by the node alone"
-    if not situation.whole_containers:
+    if not node_state.whole_containers:
         yield "memory.oom.group is not set: of a container with several processes the kernel kills one"
     if scenario.eviction:
-        yield from _eviction_notes(situation, simulation)
+        yield from _eviction_notes(node_state, simulation)
     if scenario.restarts:
         yield (
             "a container that restarts has the memory it has now again at once, and is killed once only; the"
             " kubelet waits longer and longer, up to 5 minutes"
         )
-    elif any(_restarts(situation, step) for step in steps):
+    elif any(_restarts(node_state, step) for step in steps):
         yield "killed containers that restart need their memory again: --restarts counts what lasts"
     if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction asks PodDisruptionBudgets"
 
 
-def simulation_values(situation: Situation, simulation: Simulation) -> dict[str, Any]:
+def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str, Any]:
     """The same as plain values."""
     scenario = simulation.scenario
     return {
         "kind": "Simulation",
-        "node": situation.setup.node.name,
+        "node": node_state.setup.node.name,
         "scenario": {
             "freeBytes": scenario.free_bytes,
-            "grow": [{**_growing(situation, one.member), "toBytes": one.to_bytes} for one in scenario.growth],
+            "grow": [
+                {**_growing(node_state, one.member), "toBytes": one.to_bytes} for one in scenario.growth
+            ],
             "untilOom": scenario.until_oom,
             "allAtLimit": scenario.all_at_limit,
             "eviction": scenario.eviction,
             "restarts": scenario.restarts,
         },
-        "totalBytes": situation.total_bytes,
+        "totalBytes": node_state.total_bytes,
         "before": _level(simulation.before),
         "after": _level(simulation.after),
         "met": simulation.is_met,
@@ -155,7 +167,7 @@ def simulation_values(situation: Situation, simulation: Simulation) -> dict[str,
         "reaches": [_reach(one) for one in simulation.reaches],
         "refused": ["/".join(key) for key in simulation.refused],
         "summary": sentence(simulation),
-        "notes": list(simulation_notes(situation, simulation)),
+        "notes": list(simulation_notes(node_state, simulation)),
     }
 
 
@@ -184,22 +196,22 @@ def reach_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
         yield one.mechanism.value, mebibytes(one.more_bytes), _percent(one), *whom
 
 
-def _growth(situation: Situation, growth: Growth) -> str:
+def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
     if growth.member is None:
-        who, used = "the node itself", situation.own_bytes
+        who, used = "the node itself", node_state.own_bytes
     else:
-        one = situation.members[growth.member]
-        who = f"{_name(situation.tenants[one.tenant].key)}, container {escape(one.container)},"
+        one = node_state.members[growth.member]
+        who = f"{_name(node_state.tenants[one.tenant].key)}, container {escape(one.container)},"
         used = one.used_bytes
     return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
 
-def _amount(level: Level, *, evicts: bool) -> int:
+def _amount(level: MemoryLevel, *, evicts: bool) -> int:
     """What a person is shown: with eviction the kubelet's count, else the kernel's."""
     return level.available_bytes if evicts else level.free_bytes
 
 
-def _step_notes(step: Step, *, is_first: bool) -> Iterator[str]:
+def _step_notes(step: SimulationStep, *, is_first: bool) -> Iterator[str]:
     if step.important:
         mark = "! first important" if is_first else "important"
         yield f"{mark}: {', '.join(map(_reason, step.important))}"
@@ -213,7 +225,7 @@ def _step_notes(step: Step, *, is_first: bool) -> Iterator[str]:
         yield f"{', '.join(map(_name, step.refused))} refused: critical"
 
 
-def _reason(reason: Reason) -> str:
+def _reason(reason: ImportanceReason) -> str:
     what = escape(reason.what)
     if reason.why is Importance.PRIORITY:
         return f"priority {what}"
@@ -259,7 +271,7 @@ def _by(mechanism: Mechanism) -> str:
     )
 
 
-def _counted(steps: Iterable[Step]) -> str:
+def _counted(steps: Iterable[SimulationStep]) -> str:
     evictions = kills = 0
     for step in steps:
         evictions += step.mechanism is Mechanism.EVICTION
@@ -268,14 +280,14 @@ def _counted(steps: Iterable[Step]) -> str:
     return " and ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in words if number)
 
 
-def _eviction_notes(situation: Situation, simulation: Simulation) -> Iterator[str]:
-    kept_free = situation.thresholds.node_bytes
+def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
+    kept_free = node_state.thresholds.node_bytes
     if kept_free is None:
         yield "the kubelet has no hard threshold of memory.available: it evicts nobody by itself"
     else:
-        assumed = situation.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+        assumed = node_state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
         given = ", which is assumed" if assumed else ""
-        reclaim = situation.thresholds.reclaim_bytes
+        reclaim = node_state.thresholds.reclaim_bytes
         more = f", then until {binary(reclaim)} more is" if reclaim else ""
         yield f"the kubelet evicts when less than {binary(kept_free)} is available{more}{given}"
     if simulation.refused:
@@ -283,10 +295,10 @@ def _eviction_notes(situation: Situation, simulation: Simulation) -> Iterator[st
     yield "the kubelet looks every 10 s and evicts one pod at a time: faster growth meets the kernel first"
 
 
-def _restarts(situation: Situation, step: Step) -> bool:
+def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
     return step.mechanism is not Mechanism.EVICTION and any(
-        one.restarts and one.container == step.container and situation.tenants[one.tenant].key == step.key
-        for one in situation.members
+        one.restarts and one.container == step.container and node_state.tenants[one.tenant].key == step.key
+        for one in node_state.members
     )
 
 
@@ -294,15 +306,15 @@ def _name(key: tuple[str, str]) -> str:
     return escape("/".join(filter(None, key)))
 
 
-def _percent(reach: Reach) -> str:
+def _percent(reach: MechanismDistance) -> str:
     return f"{100 * reach.factor:.0f}%"
 
 
-def _identity(step: Step | None) -> object:
+def _identity(step: SimulationStep | None) -> object:
     return step and (step.mechanism, step.key, step.container)
 
 
-def _side(step: Step | None) -> tuple[str, str, str]:
+def _side(step: SimulationStep | None) -> tuple[str, str, str]:
     if step is None:
         return "-", "", ""
     victim = f"{_name(step.key)}:{escape(step.container)}" if step.container else _name(step.key)
@@ -310,19 +322,19 @@ def _side(step: Step | None) -> tuple[str, str, str]:
     return f"{victim}{mark}", step.mechanism.value, mebibytes(step.freed.free_bytes)
 
 
-def _growing(situation: Situation, member: int | None) -> dict[str, Any]:
+def _growing(node_state: NodeState, member: int | None) -> dict[str, Any]:
     if member is None:
         return {"namespace": None, "pod": None, "container": None}
-    one = situation.members[member]
-    namespace, name = situation.tenants[one.tenant].key
+    one = node_state.members[member]
+    namespace, name = node_state.tenants[one.tenant].key
     return {"namespace": namespace, "pod": name, "container": one.container}
 
 
-def _level(level: Level) -> dict[str, int]:
+def _level(level: MemoryLevel) -> dict[str, int]:
     return {"freeBytes": level.free_bytes, "availableBytes": level.available_bytes}
 
 
-def _step(number: int, step: Step) -> dict[str, Any]:
+def _step(number: int, step: SimulationStep) -> dict[str, Any]:
     return {
         "step": number,
         "by": step.mechanism.value,
@@ -344,7 +356,7 @@ def _step(number: int, step: Step) -> dict[str, Any]:
     }
 
 
-def _reach(reach: Reach) -> dict[str, Any]:
+def _reach(reach: MechanismDistance) -> dict[str, Any]:
     return {
         "by": reach.mechanism.value,
         "moreBytes": reach.more_bytes,
@@ -353,3 +365,73 @@ def _reach(reach: Reach) -> dict[str, Any]:
         "pod": reach.key[1],
         "container": reach.container or None,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class VictimRow:
+    """A step, or the first victim of a mechanism; `key` is its pod, `identity` what stays the same of it.
+
+    `is_next` is true of the very first one, `is_important` of the first step that hits an important pod.
+    """
+
+    place: int
+    key: PodKey
+    identity: Hashable
+    cells: Mapping[str, str]
+    is_next: bool
+    is_important: bool = False
+
+
+VictimColumn = ColumnOf[VictimRow]
+"""A column of victims."""
+
+
+def victim_rows(simulation: Simulation) -> list[VictimRow]:
+    """The steps in order."""
+    first = simulation.first_important
+    return [
+        VictimRow(
+            place,
+            step.key,
+            (step.mechanism, step.key, step.container),
+            _named(STEP_TITLES, cells),
+            is_next=place == 1,
+            is_important=place == first,
+        )
+        for place, (step, cells) in enumerate(
+            zip(simulation.steps, step_cells(simulation), strict=True), start=1
+        )
+    ]
+
+
+def reach_rows(simulation: Simulation) -> list[VictimRow]:
+    """Whom each mechanism would hit first, the nearest first."""
+    return [
+        VictimRow(place, one.key, one.mechanism, _named(REACH_TITLES, cells), is_next=place == 1)
+        for place, (one, cells) in enumerate(
+            zip(simulation.reaches, reach_cells(simulation), strict=True), start=1
+        )
+    ]
+
+
+def _named(titles: Iterable[str], cells: Sequence[str]) -> dict[str, str]:
+    return dict(zip(titles, cells, strict=True))
+
+
+def _column(title: str, align: Align) -> VictimColumn:
+    def text(row: VictimRow) -> str:
+        return row.cells.get(title, "")
+
+    def sort_key(row: VictimRow) -> object:
+        if title == STEP_TITLES[0]:
+            return row.place
+        if align is Align.LEFT:
+            return text(row)
+        number = text(row).rstrip("Mi%")
+        return largest_first(int(number) if number.lstrip("-").isdigit() else None)
+
+    return ColumnOf(title.lower(), title, align, 4, lambda row, _: text(row), text, sort_key, "")
+
+
+STEP_COLUMNS: Final = tuple(map(_column, STEP_TITLES, STEP_ALIGNS))
+REACH_COLUMNS: Final = tuple(map(_column, REACH_TITLES, REACH_ALIGNS))

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
-from kubectl_qos.present.amounts import escape
 from kubectl_qos.present.explanation import short_path
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.words import assumption_sentence
-from kubectl_qos.qos.cgroup_tree import CgroupTree, Directory, Level
+from kubectl_qos.present.reasons import assumption_sentence
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.ranking import ContainerKind
 
 MOUNT: Final = "/sys/fs/cgroup"
@@ -32,7 +32,7 @@ class TreeLine:
     directory: Directory | None = None
 
 
-def subject(tree: CgroupTree) -> str:
+def tree_subject(tree: CgroupTree) -> str:
     """Which node this is, and what decides about its paths and files."""
     node, kubelet = tree.setup.node, tree.setup.kubelet
     name = f"node {escape(node.name)}" if node.name else "an assumed node"
@@ -92,7 +92,7 @@ def _whole_name(row: _Row) -> str:
 
 
 def _without_ids(row: _Row) -> str:
-    if row.directory.level not in {Level.POD, Level.CONTAINER}:
+    if row.directory.level not in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
         return escape(row.name)
     return _UID.sub(r"\1…", short_path(row.directory.path))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_qos.present.amounts import NONE, UNKNOWN, binary, escape
-from kubectl_qos.present.columns import Align
-from kubectl_qos.present.table import lines
-from kubectl_qos.present.words import assumption_sentence
-from kubectl_qos.qos.cgroup_tree import Level
-from kubectl_qos.qos.drift import Cause, Confidence, Why
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape
+from kubectl_qos.present.output import lines
+from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.reasons import assumption_sentence
+from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
-from kubectl_qos.qos.verification import Check, Unread, Verified
+from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
+from kubectl_qos.qos.verify.drift import Confidence, DriftCause, DriftReason
 
 _HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
 _MOST_NAMED: Final = 3
@@ -41,7 +41,7 @@ def summary(found: Sequence[Verified]) -> str:
         (id(one), check.container)
         for one in found
         for check in one.compared
-        if check.level is Level.CONTAINER
+        if check.level is CgroupLevel.CONTAINER
     }
     same = len(compared) - drift
     return (
@@ -100,13 +100,13 @@ def verification_values(found: Sequence[Verified], notes: Iterable[str]) -> dict
     }
 
 
-def cause_sentence(cause: Cause) -> str:
+def cause_sentence(cause: DriftCause) -> str:
     """`likely: …`; what is certain is said without a word for it."""
     said = _SENTENCES[cause.why](cause.inputs)
     return said if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {said}"
 
 
-def _cells(check: Check) -> tuple[str, ...]:
+def _cells(check: CheckedValue) -> tuple[str, ...]:
     level = f"{check.level.value} {escape(check.container)}".strip()
     drift = UNKNOWN if check.measured is None else "yes" if check.drift else "no"
     return (
@@ -119,11 +119,11 @@ def _cells(check: Check) -> tuple[str, ...]:
     )
 
 
-def _no_cause(check: Check) -> str:
+def _no_cause(check: CheckedValue) -> str:
     return "none known" if check.drift else NONE
 
 
-def _file(check: Check) -> str:
+def _file(check: CheckedValue) -> str:
     """The file's name; of oom_score_adj, whose it is."""
     if not check.processes:
         return escape(check.file)
@@ -137,7 +137,7 @@ def _owner(found: Verified) -> str:
     return escape(f"{pod.namespace}/{pod.name}" if pod is not None else "node")
 
 
-def _check_values(check: Check) -> dict[str, Any]:
+def _check_values(check: CheckedValue) -> dict[str, Any]:
     cause = check.cause
     return {
         "level": check.level.value,
@@ -183,27 +183,29 @@ def _resize_under_way(inputs: Mapping[str, object]) -> str:
     return f"a resize is not in force yet{condition}"
 
 
-_SENTENCES: Final[Mapping[Why, Callable[[Mapping[str, object]], str]]] = {
-    Why.OWN_ADJ: _own_adj,
-    Why.SETTING: _setting,
-    Why.OLDER_RELEASE: lambda inputs: f"made by a kubelet of {inputs['release']}, before an upgrade",
-    Why.RESIZE_UNDER_WAY: _resize_under_way,
-    Why.BEFORE_RESIZE: _before_resize,
-    Why.RESIZED: lambda _: "the pod was changed since it was made, and a resize does not write every value",
-    Why.OTHER_DRIVER: lambda inputs: (
+_SENTENCES: Final[Mapping[DriftReason, Callable[[Mapping[str, object]], str]]] = {
+    DriftReason.OWN_ADJ: _own_adj,
+    DriftReason.SETTING: _setting,
+    DriftReason.OLDER_RELEASE: lambda inputs: f"made by a kubelet of {inputs['release']}, before an upgrade",
+    DriftReason.RESIZE_UNDER_WAY: _resize_under_way,
+    DriftReason.BEFORE_RESIZE: _before_resize,
+    DriftReason.RESIZED: lambda _: (
+        "the pod was changed since it was made, and a resize does not write every value"
+    ),
+    DriftReason.OTHER_DRIVER: lambda inputs: (
         f"the driver is {inputs['driver']} (--assume cgroupDriver={inputs['driver']})"
     ),
-    Why.STALE_HIERARCHY: lambda inputs: (
+    DriftReason.STALE_HIERARCHY: lambda inputs: (
         f"made before the driver was switched; new pods are in {inputs['path']}"
     ),
-    Why.LEFT_HIERARCHY: lambda _: "left behind when the driver was switched",
-    Why.OTHER_CLASS: lambda inputs: f"the pod was made as {inputs['qos']}",
-    Why.OTHER_RUNTIME: lambda _: "the directory is named by another container runtime",
-    Why.MEMORY_QOS_LEFT: lambda _: "left behind by MemoryQoS, which the kubelet does not take back",
-    Why.INNER_CGROUP: lambda _: (
+    DriftReason.LEFT_HIERARCHY: lambda _: "left behind when the driver was switched",
+    DriftReason.OTHER_CLASS: lambda inputs: f"the pod was made as {inputs['qos']}",
+    DriftReason.OTHER_RUNTIME: lambda _: "the directory is named by another container runtime",
+    DriftReason.MEMORY_QOS_LEFT: lambda _: "left behind by MemoryQoS, which the kubelet does not take back",
+    DriftReason.INNER_CGROUP: lambda _: (
         "crun puts processes into a cgroup below the limits, and the container sees but that one"
     ),
-    Why.LAGS: lambda _: "the kubelet writes the classes once a minute, and pods came or went",
+    DriftReason.LAGS: lambda _: "the kubelet writes the classes once a minute, and pods came or went",
 }
 
 

@@ -18,7 +18,7 @@ from kubectl_qos.k8s.resources import eviction_request
 _NANO = 10**9
 
 
-class PodUsage(NamedTuple):
+class EvictionStats(NamedTuple):
     """What the kubelet measured of a pod; None counts as zero, a missing PodUsage ranks first."""
 
     working_set_bytes: int | None = None
@@ -42,7 +42,7 @@ _Key = tuple[int, int, int, int]
 
 def rank_memory(
     pods: Sequence[Pod],
-    usage: Sequence[PodUsage | None],
+    usage: Sequence[EvictionStats | None],
     release: Release,
     requests: Sequence[Quantity] | None = None,
 ) -> list[EvictionRank]:
@@ -54,7 +54,7 @@ def rank_memory(
         requests = [eviction_request(pod, release, MEMORY) for pod in pods]
     nano = [request.nano for request in requests]
 
-    def excess(index: int, found: PodUsage) -> tuple[int, int]:
+    def excess(index: int, found: EvictionStats) -> tuple[int, int]:
         over = (found.working_set_bytes or 0) * _NANO - nano[index]
         return over, over
 
@@ -66,10 +66,12 @@ def measured_key(over: int, priority: int, amount: int) -> tuple[int, int, int, 
     return 1 if over > 0 else 2, priority, 1, -amount
 
 
-def rank_disk(pods: Sequence[Pod], usage: Sequence[PodUsage | None], release: Release) -> list[EvictionRank]:
+def rank_disk(
+    pods: Sequence[Pod], usage: Sequence[EvictionStats | None], release: Release
+) -> list[EvictionRank]:
     """As for memory, with writable layers, logs and local volumes against ephemeral-storage."""
 
-    def excess(index: int, found: PodUsage) -> tuple[int, int]:
+    def excess(index: int, found: EvictionStats) -> tuple[int, int]:
         pod = pods[index]
         local = [volume.name for volume in pod.spec.volumes or () if is_local(volume)]
         used = found.container_disk_bytes
@@ -80,10 +82,10 @@ def rank_disk(pods: Sequence[Pod], usage: Sequence[PodUsage | None], release: Re
     return _rank(pods, usage, excess)
 
 
-def rank_pids(pods: Sequence[Pod], usage: Sequence[PodUsage | None]) -> list[EvictionRank]:
+def rank_pids(pods: Sequence[Pod], usage: Sequence[EvictionStats | None]) -> list[EvictionRank]:
     """First evicted first: lower priority, then more processes."""
 
-    def excess(_: int, found: PodUsage) -> tuple[int, int]:
+    def excess(_: int, found: EvictionStats) -> tuple[int, int]:
         return 0, found.processes or 0
 
     return _rank(pods, usage, excess, missing_first=False)
@@ -102,8 +104,8 @@ def is_local(volume: Volume) -> bool:
 
 def _rank(
     pods: Sequence[Pod],
-    usage: Sequence[PodUsage | None],
-    excess: Callable[[int, PodUsage], tuple[int, int]],
+    usage: Sequence[EvictionStats | None],
+    excess: Callable[[int, EvictionStats], tuple[int, int]],
     *,
     missing_first: bool = True,
 ) -> list[EvictionRank]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.kubelet import Node, NodeSetup
+from kubectl_qos.k8s.kubelet import Node, NodeSetup, parse_threshold
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import Count, pod_limits, pod_requests
-from kubectl_qos.k8s.thresholds import threshold
+from kubectl_qos.qos.cgroup.node import PODS
 from kubectl_qos.qos.flags import is_resizing
-from kubectl_qos.qos.node_cgroups import PODS
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
 
@@ -44,7 +43,7 @@ class NodeMemory(NamedTuple):
         return None if self.used is None else sum(self.used.values())
 
 
-class Growth(NamedTuple):
+class MemoryAtLimits(NamedTuple):
     """What a pod can use at most by its limits, or more if it is `unlimited`."""
 
     memory_bytes: int
@@ -73,7 +72,7 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
     return NodeMemory(len(running), used if known else None, requests, limits, unlimited, worst)
 
 
-def at_limits(row: RankedPod) -> Growth:
+def at_limits(row: RankedPod) -> MemoryAtLimits:
     """A pod's memory if each of its containers that has a limit reaches it, and others stay as they are.
 
     Containers that have ended count for nothing, nor do init containers that wait for the one that runs. App
@@ -94,13 +93,13 @@ def at_limits(row: RankedPod) -> Growth:
             most = one.usage.working_set_bytes if one.usage is not None else 0
         sums[one.kind] += most
     if unlimited and profile.limit_bytes:
-        return Growth(max(profile.limit_bytes, used), unlimited=False)
+        return MemoryAtLimits(max(profile.limit_bytes, used), unlimited=False)
     app, init = sums[ContainerKind.APP], sums[ContainerKind.INIT]
     total = max(app, init) + sums[ContainerKind.SIDECAR] + sums[ContainerKind.EPHEMERAL]
     if profile.limit_bytes:
         overhead = (row.pod.spec.overhead or EMPTY_RESOURCES).get(MEMORY, ZERO).value()
         total = min(total + overhead, profile.limit_bytes)
-    return Growth(max(total, used), unlimited)
+    return MemoryAtLimits(max(total, used), unlimited)
 
 
 def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
@@ -110,7 +109,7 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
     """
     if text is None or text in _IGNORED:
         return None
-    return threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() or None
+    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() or None
 
 
 def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:

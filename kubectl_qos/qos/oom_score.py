@@ -11,10 +11,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import UnknownFact
-from kubectl_qos.k8s.int64 import truncating_div, wrap
+from kubectl_qos.k8s.defaulting import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod
-from kubectl_qos.k8s.priority import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quantity import ZERO, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import aggregate_requests, has_pod_level_requests, is_sidecar
 from kubectl_qos.qos.qos_class import QosClass
@@ -226,7 +225,7 @@ class Kernel(Enum):
 _SINCE: Final = ((5, 9, Kernel.SIGNED), (4, 17, Kernel.FLOORED), (3, 14, Kernel.MINUS_3_PERCENT))
 
 
-def kernel_of(version: str) -> Kernel:
+def kernel_formula(version: str) -> Kernel:
     """Which formula a kernel version such as `6.1.0-13-amd64` uses; unknown means a new one.
 
     Some vendors have the newest formula in older kernels: an idle process with adj 0 shows an oom_score of

@@ -15,9 +15,12 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos import cgroup_names, container_reasons, pod_cgroup
-from kubectl_qos.qos.cgroup_values import container_files
-from kubectl_qos.qos.container_resources import CriResources, container_resources
+from kubectl_qos.qos.cgroup import container as container_reasons
+from kubectl_qos.qos.cgroup import names as cgroup_names
+from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup.container import CriResources, container_resources
+from kubectl_qos.qos.cgroup.pod import PodTotals
+from kubectl_qos.qos.cgroup.values import container_files
 from kubectl_qos.qos.oom_score import (
     PodAdj,
     adj_reason,
@@ -27,7 +30,6 @@ from kubectl_qos.qos.oom_score import (
     is_static,
     restricted,
 )
-from kubectl_qos.qos.pod_cgroup import PodTotals
 from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, ContainerKind, container_kinds
 from kubectl_qos.qos.reason import Reason

@@ -1,18 +1,143 @@
-"""The kernel's order of a machine's processes, from what each of them is measured to use.
+"""One kill by the kernel: who is chosen when memory runs out somewhere, and who dies with it.
 
-Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task, oom_badness, oom_unkillable_task). Not
-here: pods by what the API says of them (ranking.py), and what a kill frees (oom_kill.py).
+Source: Linux mm/oom_kill.c (out_of_memory, select_bad_process, oom_evaluate_task, __oom_kill_process) and
+mm/memcontrol.c (mem_cgroup_get_oom_group). Sizes are in pages. Not here: what a pod's processes are
+(host/ reads them, qos/ranking.py stands in one for each container).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, Protocol, TypeVar
 
-from kubectl_qos.qos.oom_kill import NEVER
-from kubectl_qos.qos.oom_score import Kernel, badness, kernel_of, proc_oom_score
+from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula, proc_oom_score
+
+NEVER: Final = -1000
+"""The oom_score_adj that makes a process immune, in a group kill too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as the kernel scores it.
+
+    `cgroup` is its path below the mount, `pages` resident memory, swap entries and page tables together.
+    """
+
+    key: str
+    cgroup: str
+    adj: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class OomDomain:
+    """Where memory ran out: `/` is the machine, anything else the cgroup whose limit was hit.
+
+    `total_pages` is what oom_score_adj is scaled by: RAM and swap of the machine, or the cgroup's limit.
+    """
+
+    path: str
+    total_pages: int
+
+    def holds(self, cgroup: str) -> bool:
+        """Whether processes of that cgroup are in the running."""
+        return is_below(cgroup, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What happens: the chosen process, those it tied with, and everything that dies.
+
+    `group` is the cgroup that dies as a whole (memory.oom.group), None where one process does.
+    """
+
+    victim: Process
+    points: int
+    tied: tuple[Process, ...]
+    dying: tuple[Process, ...]
+    group: str | None
+
+    @property
+    def freed_pages(self) -> int:
+        """What the dying processes used."""
+        return sum(process.pages for process in self.dying)
+
+
+def next_kill(
+    processes: Iterable[Process],
+    domain: OomDomain,
+    kernel: Kernel = Kernel.SIGNED,
+    oom_groups: Collection[str] = (),
+) -> Kill | None:
+    """The next victim of an OOM in that domain, None if nobody there may be killed.
+
+    Args:
+        processes: every process of the machine.
+        domain: where memory ran out; only processes in it are looked at.
+        kernel: which formula.
+        oom_groups: the cgroups with memory.oom.group set (cgroup v2).
+
+    Of processes with equal points the first one given is named; which one the kernel takes depends on the
+    order in which it walks them, so they are listed in `tied`.
+    """
+    living = list(processes)
+    scored = [
+        (badness(process.pages, process.adj, domain.total_pages, kernel), process)
+        for process in living
+        if process.adj != NEVER and domain.holds(process.cgroup)
+    ]
+    if not scored:
+        return None
+    points = max(score for score, _ in scored)
+    chosen, *tied = [process for score, process in scored if score == points]
+    group = oom_group(chosen.cgroup, domain, oom_groups)
+    dying = [chosen]
+    if group is not None:
+        dying = [process for process in living if process.adj != NEVER and is_below(process.cgroup, group)]
+    return Kill(chosen, points, tuple(tied), tuple(dying), group)
+
+
+def oom_group(cgroup: str, domain: OomDomain, oom_groups: Collection[str]) -> str | None:
+    """The highest cgroup with memory.oom.group from the victim's up to the domain, None without one."""
+    above = [path for path in oom_groups if is_below(cgroup, path) and domain.holds(path)]
+    return min(above, key=len, default=None)
+
+
+def limit_pages(
+    memory_max_bytes: int,
+    swap_max_bytes: int | None,
+    total_swap_bytes: int,
+    page: int,
+    *,
+    is_swappy: bool = True,
+) -> int:
+    """`mem_cgroup_get_max` on cgroup v2: the limit and what may be swapped, at least one page.
+
+    `swap_max_bytes` None is no limit on swap; `is_swappy` whether vm.swappiness is above 0, without which
+    swap does not count.
+    """
+    swap = total_swap_bytes if swap_max_bytes is None else min(swap_max_bytes, total_swap_bytes)
+    return max(memory_max_bytes // page + (swap // page if is_swappy else 0), 1)
+
+
+def limit_pages_v1(
+    limit_bytes: int, memsw_bytes: int | None, total_swap_bytes: int, page: int, *, is_swappy: bool = True
+) -> int:
+    """The same on cgroup v1, where memory.memsw.limit_in_bytes is for memory and swap together.
+
+    `memsw_bytes` None is a kernel that counts no swap; `is_swappy` whether the cgroup's own memory.swappiness
+    is above 0.
+    """
+    swap = None if memsw_bytes is None else max(memsw_bytes - limit_bytes, 0)
+    return limit_pages(limit_bytes, swap, total_swap_bytes, page, is_swappy=is_swappy)
+
+
+def is_below(path: str, ancestor: str) -> bool:
+    """Whether a cgroup is the other one or inside it."""
+    return ancestor in {"/", path} or path.startswith(f"{ancestor}/")
+
 
 SCORE_SLACK: Final = 2
 """Memory changes between two reads, and kernels since 6.2 count it approximately."""
@@ -20,7 +145,7 @@ IDLE_SCORE: Final = 600
 """An idle process with adj 0 shows about 666 with the newest formula, about 0 with those before."""
 
 
-class Measured(Protocol):
+class ScoredProcess(Protocol):
     """A process as /proc shows it; sizes in KiB."""
 
     @property
@@ -62,8 +187,8 @@ class Spared(Enum):
     SCORE = "the kernel scores it 0: it is about to end, or shares the memory of one that is never killed"
 
 
-ProcessT = TypeVar("ProcessT", bound=Measured)
-ProcessT_co = TypeVar("ProcessT_co", bound=Measured, covariant=True)
+ProcessT = TypeVar("ProcessT", bound=ScoredProcess)
+ProcessT_co = TypeVar("ProcessT_co", bound=ScoredProcess, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +237,18 @@ def process_order(
     return (*ranked, *others)
 
 
-def pages_of(process: Measured, page: int) -> int:
+def counted_pages(process: ScoredProcess, page: int) -> int:
     """What counts against a process: resident memory, swap and page tables."""
     return (process.rss_kb + process.swap_kb + process.pte_kb) * 1024 // page
 
 
-def formula_in_use(processes: Sequence[Measured], release: str, total_pages: int, page: int) -> Kernel:
+def formula_in_use(processes: Sequence[ScoredProcess], release: str, total_pages: int, page: int) -> Kernel:
     """The formula of the kernel's version, unless the scores of idle processes show another.
 
     Some vendors have the newest formula in older kernels (kernel_of). Less than a twentieth of the machine is
     idle enough.
     """
-    said = kernel_of(release)
+    said = kernel_formula(release)
     idle = [
         process.score
         for process in processes
@@ -131,7 +256,7 @@ def formula_in_use(processes: Sequence[Measured], release: str, total_pages: int
         and process.adj == 0
         and process.pid != 1
         and not process.borrows
-        and pages_of(process, page) * 20 < total_pages
+        and counted_pages(process, page) * 20 < total_pages
     ]
     if not idle:
         return said
@@ -144,13 +269,13 @@ def formula_in_use(processes: Sequence[Measured], release: str, total_pages: int
 def _row(
     process: ProcessT, total_pages: int, page: int, kernel: Kernel, *, is_whole: bool
 ) -> RankedProcess[ProcessT]:
-    points = badness(pages_of(process, page), process.adj, total_pages, kernel, admin=process.admin)
+    points = badness(counted_pages(process, page), process.adj, total_pages, kernel, admin=process.admin)
     expected = proc_oom_score(points, total_pages, kernel)
     spared = _spared(process, expected, is_whole=is_whole)
     return RankedProcess(process, None, False, points, expected if spared is None else 0, spared)
 
 
-def _spared(process: Measured, expected: int, *, is_whole: bool) -> Spared | None:
+def _spared(process: ScoredProcess, expected: int, *, is_whole: bool) -> Spared | None:
     if process.adj == NEVER:
         return Spared.ADJ
     if process.pid == 1 and is_whole:

@@ -31,7 +31,7 @@ from kubectl_qos.qos.oom_score import (
     LOWEST_BURSTABLE_ADJ,
     PodAdj,
     badness,
-    kernel_of,
+    kernel_formula,
     proc_oom_score,
     restricted,
 )
@@ -273,7 +273,7 @@ class _Scorer:
         self._profiles = profiles
         self._page = node.page_size_bytes
         self._runtime_adj = node.runtime_oom_score_adj
-        self._kernel = kernel_of(node.kernel)
+        self._kernel = kernel_formula(node.kernel)
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
     def pod(self, pod: Pod, usage: PodUsage | None) -> RankedPod:

@@ -102,7 +102,7 @@ def restarting(old: Pod, new: Pod) -> list[str]:
     ]
 
 
-class Answer(StrEnum):
+class ResizeStatus(StrEnum):
     """What the kubelet does with a resize that the server has accepted."""
 
     ACTUATED = "done"
@@ -111,16 +111,16 @@ class Answer(StrEnum):
     ERROR = "Error"
 
 
-class Outcome(NamedTuple):
+class ResizeOutcome(NamedTuple):
     """The kubelet's answer and its message, empty where it simply does it."""
 
-    answer: Answer
+    answer: ResizeStatus
     message: str = ""
 
 
-def outcome(
+def resize_outcome(
     old: Pod, new: Pod, setup: NodeSetup, neighbours: Iterable[Pod] = (), usage: PodUsage | None = None
-) -> Outcome:
+) -> ResizeOutcome:
     """What the kubelet will make of an accepted resize, as far as it can be known from outside.
 
     Args:
@@ -132,15 +132,15 @@ def outcome(
     """
     impossible = _infeasible(old, new, setup)
     if impossible:
-        return Outcome(Answer.INFEASIBLE, impossible)
+        return ResizeOutcome(ResizeStatus.INFEASIBLE, impossible)
     missing = _missing_room(new, setup, neighbours)
     if missing:
-        return Outcome(Answer.DEFERRED, f"Node didn't have enough resource: {missing}")
+        return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {missing}")
     below = list(_limits_below_usage(old, new, usage))
     if below:
         sentences = below[0] if len(below) == 1 else f"[{', '.join(below)}]"
-        return Outcome(Answer.ERROR, f"cannot decrease memory limits: {sentences}")
-    return Outcome(Answer.ACTUATED)
+        return ResizeOutcome(ResizeStatus.ERROR, f"cannot decrease memory limits: {sentences}")
+    return ResizeOutcome(ResizeStatus.ACTUATED)
 
 
 def _unavailable(release: Release) -> str:

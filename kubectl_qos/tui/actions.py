@@ -15,7 +15,7 @@ from typing import Final
 from textual.binding import Binding, BindingType
 
 
-class Room(StrEnum):
+class BindingGroup(StrEnum):
     """Where an action can be used; the value is the heading in the help screen."""
 
     MAIN = "In a list"
@@ -47,7 +47,7 @@ class Room(StrEnum):
 class Action:
     """One thing that a key does. `footer` says whether the bottom line shows it, `palette` the palette."""
 
-    room: Room
+    room: BindingGroup
     verb: str
     keys: tuple[str, ...]
     label: str
@@ -63,28 +63,40 @@ class Action:
 
 
 def _table(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
-    return Action(Room.TABLE, verb, keys, label, text, palette=False)
+    return Action(BindingGroup.TABLE, verb, keys, label, text, palette=False)
 
 
 def _text(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
-    return Action(Room.TEXT, verb, keys, label, text, palette=False)
+    return Action(BindingGroup.TEXT, verb, keys, label, text, palette=False)
 
 
 ACTIONS: Final = (
-    Action(Room.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
-    Action(Room.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True),
-    Action(Room.MAIN, "tree", ("v",), "cgroups", "the cgroup tree of the pod's node, with its values"),
-    Action(Room.MAIN, "compare", ("u",), "what if", "what an upgrade or another setting would change"),
+    Action(BindingGroup.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
     Action(
-        Room.MAIN,
+        BindingGroup.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True
+    ),
+    Action(
+        BindingGroup.MAIN, "tree", ("v",), "cgroups", "the cgroup tree of the pod's node, with its values"
+    ),
+    Action(
+        BindingGroup.MAIN, "compare", ("u",), "what if", "what an upgrade or another setting would change"
+    ),
+    Action(
+        BindingGroup.MAIN,
         "simulate",
         ("o",),
         "simulate",
         "who dies next on the node, and after that, as its memory fills",
     ),
-    Action(Room.MAIN, "kills", ("K",), "kills", "what was killed, by which mechanism, and how sure that is"),
     Action(
-        Room.MAIN,
+        BindingGroup.MAIN,
+        "kills",
+        ("K",),
+        "kills",
+        "what was killed, by which mechanism, and how sure that is",
+    ),
+    Action(
+        BindingGroup.MAIN,
         "filter",
         ("slash",),
         "filter",
@@ -92,33 +104,41 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.MAIN,
+        BindingGroup.MAIN,
         "go_to",
         ("colon",),
         "go to",
         "nodes, node NAME, ns, workloads, pods NAMESPACE, sim, kills, ctx and so on",
         footer=True,
     ),
-    Action(Room.MAIN, "list_nodes", ("1",), "cluster", "the nodes with their memory and next victims"),
-    Action(Room.MAIN, "list_namespaces", ("2",), "namespaces", "the namespaces with their pods added up"),
-    Action(Room.MAIN, "list_workloads", ("3",), "workloads", "Deployments and so on, by their worst rank"),
-    Action(Room.MAIN, "list_pods", ("4",), "pods", "the pods in kill order"),
-    Action(Room.MAIN, "list_containers", ("5",), "containers", "the containers in kill order"),
-    Action(Room.MAIN, "containers", ("i",), "inside", "the containers of the pod"),
-    Action(Room.MAIN, "next_pane", ("tab",), "panes", "the next pane", footer=True),
-    Action(Room.MAIN, "previous_pane", ("shift+tab",), "back a pane", "the previous pane"),
-    Action(Room.MAIN, "sort", ("s",), "sort", "sort by the next column", footer=True),
-    Action(Room.MAIN, "turn", ("S",), "turn", "sort the other way round"),
-    Action(Room.MAIN, "at_risk", ("z",), "risk", "only those with a flag of risk, or all", footer=True),
-    Action(Room.MAIN, "wide", ("w",), "wide", "all columns, or those that fit", footer=True),
-    Action(Room.MAIN, "find", ("f",), "find", "go to a pod by some letters of its name"),
-    Action(Room.MAIN, "columns", ("C",), "columns", "choose the columns of the list and their order"),
-    Action(Room.MAIN, "mark", ("space",), "mark", "mark or unmark the line, for copying"),
-    Action(Room.MAIN, "copy", ("c",), "copy", "copy the marked rows, or the selected one"),
-    Action(Room.MAIN, "export", ("x",), "export", "save what is shown as csv, json, yaml or text"),
-    Action(Room.MAIN, "notes", ("n",), "notes", "what is missing or assumed"),
     Action(
-        Room.MAIN,
+        BindingGroup.MAIN, "list_nodes", ("1",), "cluster", "the nodes with their memory and next victims"
+    ),
+    Action(
+        BindingGroup.MAIN, "list_namespaces", ("2",), "namespaces", "the namespaces with their pods added up"
+    ),
+    Action(
+        BindingGroup.MAIN, "list_workloads", ("3",), "workloads", "Deployments and so on, by their worst rank"
+    ),
+    Action(BindingGroup.MAIN, "list_pods", ("4",), "pods", "the pods in kill order"),
+    Action(BindingGroup.MAIN, "list_containers", ("5",), "containers", "the containers in kill order"),
+    Action(BindingGroup.MAIN, "containers", ("i",), "inside", "the containers of the pod"),
+    Action(BindingGroup.MAIN, "next_pane", ("tab",), "panes", "the next pane", footer=True),
+    Action(BindingGroup.MAIN, "previous_pane", ("shift+tab",), "back a pane", "the previous pane"),
+    Action(BindingGroup.MAIN, "sort", ("s",), "sort", "sort by the next column", footer=True),
+    Action(BindingGroup.MAIN, "turn", ("S",), "turn", "sort the other way round"),
+    Action(
+        BindingGroup.MAIN, "at_risk", ("z",), "risk", "only those with a flag of risk, or all", footer=True
+    ),
+    Action(BindingGroup.MAIN, "wide", ("w",), "wide", "all columns, or those that fit", footer=True),
+    Action(BindingGroup.MAIN, "find", ("f",), "find", "go to a pod by some letters of its name"),
+    Action(BindingGroup.MAIN, "columns", ("C",), "columns", "choose the columns of the list and their order"),
+    Action(BindingGroup.MAIN, "mark", ("space",), "mark", "mark or unmark the line, for copying"),
+    Action(BindingGroup.MAIN, "copy", ("c",), "copy", "copy the marked rows, or the selected one"),
+    Action(BindingGroup.MAIN, "export", ("x",), "export", "save what is shown as csv, json, yaml or text"),
+    Action(BindingGroup.MAIN, "notes", ("n",), "notes", "what is missing or assumed"),
+    Action(
+        BindingGroup.MAIN,
         "back",
         ("escape",),
         "back",
@@ -140,23 +160,36 @@ ACTIONS: Final = (
     _text("last", ("end", "G"), "last", "the end"),
     _text("page_up", ("pageup", "ctrl+b"), "page up", "a page up"),
     _text("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
-    Action(Room.EXPLAIN, "edit", ("e",), "edit", "change requests and limits", footer=True),
-    Action(Room.EXPLAIN, "copy", ("c",), "copy", "copy all of it as text", footer=True),
-    Action(Room.EXPLAIN, "next", ("tab",), "next", "the next section; enter folds it", footer=True),
-    Action(Room.EXPLAIN, "previous", ("shift+tab",), "previous", "the previous section"),
-    Action(Room.EXPLAIN, "fold", ("z",), "fold", "fold or unfold every section", footer=True),
-    Action(Room.EXPLAIN, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(Room.TREE, "copy", ("c",), "copy", "copy the tree as text", footer=True),
-    Action(Room.TREE, "export", ("x",), "export", "save every file with its path and content", footer=True),
-    Action(Room.TREE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(Room.COMPARE, "page_up", ("pageup",), "page up", "a page up", priority=True),
-    Action(Room.COMPARE, "page_down", ("pagedown",), "page down", "a page down", priority=True),
+    Action(BindingGroup.EXPLAIN, "edit", ("e",), "edit", "change requests and limits", footer=True),
+    Action(BindingGroup.EXPLAIN, "copy", ("c",), "copy", "copy all of it as text", footer=True),
+    Action(BindingGroup.EXPLAIN, "next", ("tab",), "next", "the next section; enter folds it", footer=True),
+    Action(BindingGroup.EXPLAIN, "previous", ("shift+tab",), "previous", "the previous section"),
+    Action(BindingGroup.EXPLAIN, "fold", ("z",), "fold", "fold or unfold every section", footer=True),
+    Action(BindingGroup.EXPLAIN, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(BindingGroup.TREE, "copy", ("c",), "copy", "copy the tree as text", footer=True),
     Action(
-        Room.COMPARE, "copy", ("ctrl+s",), "copy", "copy what changes as text", footer=True, priority=True
+        BindingGroup.TREE,
+        "export",
+        ("x",),
+        "export",
+        "save every file with its path and content",
+        footer=True,
     ),
-    Action(Room.COMPARE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(BindingGroup.TREE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(BindingGroup.COMPARE, "page_up", ("pageup",), "page up", "a page up", priority=True),
+    Action(BindingGroup.COMPARE, "page_down", ("pagedown",), "page down", "a page down", priority=True),
     Action(
-        Room.EDIT,
+        BindingGroup.COMPARE,
+        "copy",
+        ("ctrl+s",),
+        "copy",
+        "copy what changes as text",
+        footer=True,
+        priority=True,
+    ),
+    Action(BindingGroup.COMPARE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
+    Action(
+        BindingGroup.EDIT,
         "land",
         ("ctrl+s",),
         "land",
@@ -164,7 +197,7 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.EDIT,
+        BindingGroup.EDIT,
         "guaranteed",
         ("ctrl+g",),
         "Guaranteed",
@@ -172,7 +205,7 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.EDIT,
+        BindingGroup.EDIT,
         "outlive",
         ("ctrl+o",),
         "outlive",
@@ -180,33 +213,60 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.EDIT,
+        BindingGroup.EDIT,
         "rank",
         ("ctrl+n",),
         "rank",
         "the least memory requests with which its kill rank is N or later",
         footer=True,
     ),
-    Action(Room.EDIT, "reset", ("ctrl+r",), "reset", "every field as it was", footer=True),
-    Action(Room.EDIT, "below", ("down",), "below", "the field below; tab goes to the next one"),
-    Action(Room.EDIT, "above", ("up",), "above", "the field above; shift-tab goes to the one before"),
-    Action(Room.EDIT, "page_up", ("pageup", "ctrl+b"), "page up", "the preview a page up", priority=True),
+    Action(BindingGroup.EDIT, "reset", ("ctrl+r",), "reset", "every field as it was", footer=True),
+    Action(BindingGroup.EDIT, "below", ("down",), "below", "the field below; tab goes to the next one"),
+    Action(BindingGroup.EDIT, "above", ("up",), "above", "the field above; shift-tab goes to the one before"),
     Action(
-        Room.EDIT, "page_down", ("pagedown", "ctrl+f"), "page down", "the preview a page down", priority=True
-    ),
-    Action(Room.EDIT, "back", ("escape",), "back", "leave; asks if something is not saved", footer=True),
-    Action(Room.LANDING, "other", ("tab",), "way", "the next way to land it", footer=True),
-    Action(Room.LANDING, "previous_way", ("shift+tab",), "way before", "the way to land it before this one"),
-    Action(
-        Room.LANDING, "dry_run", ("d",), "dry run", "ask the server what it would make of it", footer=True
+        BindingGroup.EDIT, "page_up", ("pageup", "ctrl+b"), "page up", "the preview a page up", priority=True
     ),
     Action(
-        Room.LANDING, "apply", ("a",), "apply", "dry run, then a question, and then it is sent", footer=True
+        BindingGroup.EDIT,
+        "page_down",
+        ("pagedown", "ctrl+f"),
+        "page down",
+        "the preview a page down",
+        priority=True,
     ),
-    Action(Room.LANDING, "patch", ("m",), "patch", "the patch and the manifest, to save", footer=True),
-    Action(Room.LANDING, "copy", ("c",), "copy", "copy the request"),
     Action(
-        Room.LANDING,
+        BindingGroup.EDIT, "back", ("escape",), "back", "leave; asks if something is not saved", footer=True
+    ),
+    Action(BindingGroup.LANDING, "other", ("tab",), "way", "the next way to land it", footer=True),
+    Action(
+        BindingGroup.LANDING,
+        "previous_way",
+        ("shift+tab",),
+        "way before",
+        "the way to land it before this one",
+    ),
+    Action(
+        BindingGroup.LANDING,
+        "dry_run",
+        ("d",),
+        "dry run",
+        "ask the server what it would make of it",
+        footer=True,
+    ),
+    Action(
+        BindingGroup.LANDING,
+        "apply",
+        ("a",),
+        "apply",
+        "dry run, then a question, and then it is sent",
+        footer=True,
+    ),
+    Action(
+        BindingGroup.LANDING, "patch", ("m",), "patch", "the patch and the manifest, to save", footer=True
+    ),
+    Action(BindingGroup.LANDING, "copy", ("c",), "copy", "copy the request"),
+    Action(
+        BindingGroup.LANDING,
         "look",
         ("l",),
         "look again",
@@ -214,16 +274,18 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.LANDING,
+        BindingGroup.LANDING,
         "ours",
         ("o",),
         "keep ours",
         "the same change of what is there now, where someone else changed it",
         footer=True,
     ),
-    Action(Room.LANDING, "back", ("escape",), "back", "back to the fields; nothing is sent", footer=True),
     Action(
-        Room.PROGRESS,
+        BindingGroup.LANDING, "back", ("escape",), "back", "back to the fields; nothing is sent", footer=True
+    ),
+    Action(
+        BindingGroup.PROGRESS,
         "back",
         ("escape",),
         "leave",
@@ -232,26 +294,42 @@ ACTIONS: Final = (
         palette=False,
     ),
     Action(
-        Room.UNDO,
+        BindingGroup.UNDO,
         "open",
         ("u",),
         "undo it",
         "what taking it back would do, and the way there; enter does the same",
         footer=True,
     ),
-    Action(Room.UNDO, "back", ("escape",), "back", "back to where you were", footer=True, palette=False),
-    Action(Room.SIMULATION, "less", ("left", "h"), "less", "less memory", footer=True, priority=True),
-    Action(Room.SIMULATION, "more", ("right", "l"), "more", "more memory", footer=True, priority=True),
     Action(
-        Room.SIMULATION, "far_less", ("shift+left", "H"), "far less", "less, in larger steps", priority=True
+        BindingGroup.UNDO, "back", ("escape",), "back", "back to where you were", footer=True, palette=False
+    ),
+    Action(BindingGroup.SIMULATION, "less", ("left", "h"), "less", "less memory", footer=True, priority=True),
+    Action(
+        BindingGroup.SIMULATION, "more", ("right", "l"), "more", "more memory", footer=True, priority=True
     ),
     Action(
-        Room.SIMULATION, "far_more", ("shift+right", "L"), "far more", "more, in larger steps", priority=True
+        BindingGroup.SIMULATION,
+        "far_less",
+        ("shift+left", "H"),
+        "far less",
+        "less, in larger steps",
+        priority=True,
     ),
-    Action(Room.SIMULATION, "least", ("home",), "nothing", "no memory", priority=True),
-    Action(Room.SIMULATION, "most", ("end",), "all of it", "as much memory as there is", priority=True),
     Action(
-        Room.SIMULATION,
+        BindingGroup.SIMULATION,
+        "far_more",
+        ("shift+right", "L"),
+        "far more",
+        "more, in larger steps",
+        priority=True,
+    ),
+    Action(BindingGroup.SIMULATION, "least", ("home",), "nothing", "no memory", priority=True),
+    Action(
+        BindingGroup.SIMULATION, "most", ("end",), "all of it", "as much memory as there is", priority=True
+    ),
+    Action(
+        BindingGroup.SIMULATION,
         "mode",
         ("tab",),
         "mode",
@@ -259,10 +337,12 @@ ACTIONS: Final = (
         footer=True,
         priority=True,
     ),
-    Action(Room.SIMULATION, "mode_before", ("shift+tab",), "mode before", "the other way", priority=True),
-    Action(Room.SIMULATION, "who", ("f",), "who grows", "choose the pod that grows"),
     Action(
-        Room.SIMULATION,
+        BindingGroup.SIMULATION, "mode_before", ("shift+tab",), "mode before", "the other way", priority=True
+    ),
+    Action(BindingGroup.SIMULATION, "who", ("f",), "who grows", "choose the pod that grows"),
+    Action(
+        BindingGroup.SIMULATION,
         "eviction",
         ("E",),
         "eviction",
@@ -270,7 +350,7 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.SIMULATION,
+        BindingGroup.SIMULATION,
         "restarts",
         ("R",),
         "restarts",
@@ -278,87 +358,142 @@ ACTIONS: Final = (
         footer=True,
     ),
     Action(
-        Room.SIMULATION,
+        BindingGroup.SIMULATION,
         "explain",
         ("d",),
         "explain",
         "why the victim stands there; enter does the same",
         footer=True,
     ),
-    Action(Room.SIMULATION, "notes", ("n",), "notes", "what is estimated, missing or assumed"),
-    Action(Room.SIMULATION, "copy", ("c",), "copy", "copy it as text"),
-    Action(Room.SIMULATION, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
+    Action(BindingGroup.SIMULATION, "notes", ("n",), "notes", "what is estimated, missing or assumed"),
+    Action(BindingGroup.SIMULATION, "copy", ("c",), "copy", "copy it as text"),
     Action(
-        Room.KILLS,
+        BindingGroup.SIMULATION, "back", ("escape",), "back", "back to the list", footer=True, palette=False
+    ),
+    Action(
+        BindingGroup.KILLS,
         "explain",
         ("d",),
         "explain",
         "why the pod stands where it stands now; enter does the same",
         footer=True,
     ),
-    Action(Room.KILLS, "other", ("tab", "shift+tab"), "evidence", "the evidence, or the list", footer=True),
-    Action(Room.KILLS, "copy", ("c",), "copy", "copy all deaths with their evidence", footer=True),
-    Action(Room.KILLS, "notes", ("n",), "notes", "what could not be read"),
-    Action(Room.KILLS, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
-    Action(Room.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
-    Action(Room.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
-    Action(Room.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
-    Action(Room.PATCH, "back", ("escape",), "back", "back to the ways", footer=True, palette=False),
-    Action(Room.PROMPT, "complete", ("tab",), "complete", "take the completion", footer=True, palette=False),
-    Action(Room.PROMPT, "earlier", ("up",), "earlier", "what was entered before", palette=False),
     Action(
-        Room.PROMPT,
+        BindingGroup.KILLS,
+        "other",
+        ("tab", "shift+tab"),
+        "evidence",
+        "the evidence, or the list",
+        footer=True,
+    ),
+    Action(BindingGroup.KILLS, "copy", ("c",), "copy", "copy all deaths with their evidence", footer=True),
+    Action(BindingGroup.KILLS, "notes", ("n",), "notes", "what could not be read"),
+    Action(BindingGroup.KILLS, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
+    Action(BindingGroup.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
+    Action(BindingGroup.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
+    Action(BindingGroup.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
+    Action(BindingGroup.PATCH, "back", ("escape",), "back", "back to the ways", footer=True, palette=False),
+    Action(
+        BindingGroup.PROMPT,
+        "complete",
+        ("tab",),
+        "complete",
+        "take the completion",
+        footer=True,
+        palette=False,
+    ),
+    Action(BindingGroup.PROMPT, "earlier", ("up",), "earlier", "what was entered before", palette=False),
+    Action(
+        BindingGroup.PROMPT,
         "later",
         ("down",),
         "later",
         "what was entered after it, then what was typed",
         palette=False,
     ),
-    Action(Room.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
-    Action(Room.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
-    Action(Room.FINDER, "above", ("up", "ctrl+p"), "above", "the one above", palette=False, priority=True),
-    Action(Room.FINDER, "below", ("down", "ctrl+n"), "below", "the one below", palette=False, priority=True),
+    Action(BindingGroup.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
+    Action(BindingGroup.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
     Action(
-        Room.FINDER,
+        BindingGroup.FINDER, "above", ("up", "ctrl+p"), "above", "the one above", palette=False, priority=True
+    ),
+    Action(
+        BindingGroup.FINDER,
+        "below",
+        ("down", "ctrl+n"),
+        "below",
+        "the one below",
+        palette=False,
+        priority=True,
+    ),
+    Action(
+        BindingGroup.FINDER,
         "leave",
         ("escape",),
         "leave",
         "take nothing; enter takes the line",
         palette=False,
     ),
-    Action(Room.COLUMNS, "show", ("space",), "show or hide", "show or hide the column", palette=False),
-    Action(Room.COLUMNS, "lower", ("J",), "down", "further down, which is to the right", palette=False),
-    Action(Room.COLUMNS, "raise", ("K",), "up", "further up, which is to the left", palette=False),
-    Action(Room.COLUMNS, "fitting", ("d",), "as it fits", "no choice: what fits", palette=False),
-    Action(Room.COLUMNS, "take", ("enter",), "take", "show these", palette=False),
-    Action(Room.COLUMNS, "leave", ("escape",), "leave", "as before", palette=False),
-    Action(Room.CHOOSE, "leave", ("escape",), "leave", "as it was; enter goes there", palette=False),
-    Action(Room.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
-    Action(Room.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
-    Action(Room.ASK, "leave", ("escape",), "leave", "leave without; enter takes the number", palette=False),
-    Action(Room.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
-    Action(Room.SHEET, "close", ("escape", "q", "question_mark", "f1"), "close", "close it", palette=False),
-    Action(Room.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
     Action(
-        Room.APP, "previous", ("left_square_bracket", "alt+left"), "back", "the place where you were before"
+        BindingGroup.COLUMNS, "show", ("space",), "show or hide", "show or hide the column", palette=False
     ),
     Action(
-        Room.APP,
+        BindingGroup.COLUMNS, "lower", ("J",), "down", "further down, which is to the right", palette=False
+    ),
+    Action(BindingGroup.COLUMNS, "raise", ("K",), "up", "further up, which is to the left", palette=False),
+    Action(BindingGroup.COLUMNS, "fitting", ("d",), "as it fits", "no choice: what fits", palette=False),
+    Action(BindingGroup.COLUMNS, "take", ("enter",), "take", "show these", palette=False),
+    Action(BindingGroup.COLUMNS, "leave", ("escape",), "leave", "as before", palette=False),
+    Action(BindingGroup.CHOOSE, "leave", ("escape",), "leave", "as it was; enter goes there", palette=False),
+    Action(BindingGroup.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
+    Action(BindingGroup.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
+    Action(
+        BindingGroup.ASK,
+        "leave",
+        ("escape",),
+        "leave",
+        "leave without; enter takes the number",
+        palette=False,
+    ),
+    Action(BindingGroup.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
+    Action(
+        BindingGroup.SHEET,
+        "close",
+        ("escape", "q", "question_mark", "f1"),
+        "close",
+        "close it",
+        palette=False,
+    ),
+    Action(BindingGroup.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
+    Action(
+        BindingGroup.APP,
+        "previous",
+        ("left_square_bracket", "alt+left"),
+        "back",
+        "the place where you were before",
+    ),
+    Action(
+        BindingGroup.APP,
         "next_place",
         ("right_square_bracket", "alt+right"),
         "forward",
         "the place that you left with back",
     ),
-    Action(Room.APP, "refresh", ("r",), "refresh", "ask again now"),
-    Action(Room.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
-    Action(Room.APP, "picture", ("X",), "picture", "save a picture of the screen as svg or text"),
-    Action(Room.APP, "undo", ("U",), "undo", "what was applied to clusters, and taking it back"),
+    Action(BindingGroup.APP, "refresh", ("r",), "refresh", "ask again now"),
+    Action(BindingGroup.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
+    Action(BindingGroup.APP, "picture", ("X",), "picture", "save a picture of the screen as svg or text"),
+    Action(BindingGroup.APP, "undo", ("U",), "undo", "what was applied to clusters, and taking it back"),
     Action(
-        Room.APP, "theme", ("t",), "theme", "the next theme: dark, light, high contrast, colour-blind safe"
+        BindingGroup.APP,
+        "theme",
+        ("t",),
+        "theme",
+        "the next theme: dark, light, high contrast, colour-blind safe",
     ),
-    Action(Room.APP, "command_palette", ("ctrl+p",), "palette", "all of these by name", palette=False),
     Action(
-        Room.APP,
+        BindingGroup.APP, "command_palette", ("ctrl+p",), "palette", "all of these by name", palette=False
+    ),
+    Action(
+        BindingGroup.APP,
         "suspend",
         ("ctrl+z",),
         "suspend",
@@ -366,9 +501,9 @@ ACTIONS: Final = (
         palette=False,
         priority=True,
     ),
-    Action(Room.APP, "quit", ("q",), "quit", "leave kubectl qos", footer=True),
+    Action(BindingGroup.APP, "quit", ("q",), "quit", "leave kubectl qos", footer=True),
     Action(
-        Room.APP,
+        BindingGroup.APP,
         "interrupt",
         ("ctrl+c", "ctrl+q"),
         "quit",
@@ -381,24 +516,37 @@ ACTIONS: Final = (
 
 TOGETHER: Final = (
     *(
-        (room, Room.TABLE, Room.APP)
-        for room in (Room.MAIN, Room.COLUMNS, Room.UNDO, Room.SIMULATION, Room.KILLS)
+        (room, BindingGroup.TABLE, BindingGroup.APP)
+        for room in (
+            BindingGroup.MAIN,
+            BindingGroup.COLUMNS,
+            BindingGroup.UNDO,
+            BindingGroup.SIMULATION,
+            BindingGroup.KILLS,
+        )
     ),
     *(
-        (room, Room.TEXT, Room.APP)
-        for room in (Room.EXPLAIN, Room.TREE, Room.LANDING, Room.PROGRESS, Room.PATCH, Room.KILLS)
+        (room, BindingGroup.TEXT, BindingGroup.APP)
+        for room in (
+            BindingGroup.EXPLAIN,
+            BindingGroup.TREE,
+            BindingGroup.LANDING,
+            BindingGroup.PROGRESS,
+            BindingGroup.PATCH,
+            BindingGroup.KILLS,
+        )
     ),
-    (Room.EXPLAIN, Room.FOLD, Room.TEXT, Room.APP),
+    (BindingGroup.EXPLAIN, BindingGroup.FOLD, BindingGroup.TEXT, BindingGroup.APP),
 )
 """Rooms whose keys are heard at the same time."""
 
 
-def of_room(room: Room) -> Iterator[Action]:
+def actions_in_group(room: BindingGroup) -> Iterator[Action]:
     """The actions of one room, in the order of the footer."""
     return (action for action in ACTIONS if action.room is room)
 
 
-def bindings(room: Room) -> list[BindingType]:
+def bindings(room: BindingGroup) -> list[BindingType]:
     """A class's BINDINGS: each key of each action of the room."""
     return [
         Binding(
@@ -410,7 +558,7 @@ def bindings(room: Room) -> list[BindingType]:
             priority=action.priority,
             id=action.name,
         )
-        for action in of_room(room)
+        for action in actions_in_group(room)
     ]
 
 

@@ -17,36 +17,33 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.journal import JournalFile
+from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
-from kubectl_qos.config.state import State
+from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.actions import ACTIONS, Keys, Room, bindings
-from kubectl_qos.tui.ascii import AsciiFilter
-from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts, Opened, opened
-from kubectl_qos.tui.exports import screen_text
-from kubectl_qos.tui.facts import Facts, newest
-from kubectl_qos.tui.history import Detail, History, Stop
+from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
+from kubectl_qos.tui.context_switch import NO_CONTEXTS, ContextOpened, ContextSwitch, open_context
+from kubectl_qos.tui.export import screen_text
+from kubectl_qos.tui.follower import Finder, Follower, FollowStatus, Updated, UpdateFailed, in_background
+from kubectl_qos.tui.go_to import Detail, Location, Navigation
 from kubectl_qos.tui.key_order import KeyOrder, Passed
-from kubectl_qos.tui.landing import Sent
-from kubectl_qos.tui.live import Answered, Finder, Follower, Refused, Status, in_background
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.screens.choose import Choose
-from kubectl_qos.tui.screens.details import detail_screen
-from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
+from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs, SelectDialog
+from kubectl_qos.tui.screens.factory import detail_screen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.palette import Command, Palette
-from kubectl_qos.tui.themes import THEMES, next_theme
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.view import Kind, View, freshness, title_words, view_of, view_values
-from kubectl_qos.tui.widgets.document import harmless
+from kubectl_qos.tui.screens.search import Command, Palette
+from kubectl_qos.tui.themes import THEMES, AsciiFilter, next_theme
+from kubectl_qos.tui.view import ListKind, View, freshness, title_words, view_from_values, view_values
+from kubectl_qos.tui.view_model import Trends, ViewModel, newest
+from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.writing import Writing
+from kubectl_qos.tui.workers import ApplyDone
+from kubectl_qos.tui.write_service import WriteService
 
 NO_SETTINGS = Settings()
-NO_STATE = State()
+NO_STATE = UiState()
 AGE_SECONDS = 1
 """So often the ages in the title are counted anew, and the seconds to the next try."""
 
@@ -56,12 +53,12 @@ class QosApp(App[QosError]):
 
     TITLE = "kubectl qos"
     CSS_PATH: ClassVar = ["app.tcss", "screens/main.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.APP)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APP)
     ALLOW_SELECT = False
     ENABLE_COMMAND_PALETTE = False
 
-    facts: reactive[Facts | None] = reactive(None)
-    status: reactive[Status] = reactive(Status(is_live=False))
+    facts: reactive[ViewModel | None] = reactive(None)
+    status: reactive[FollowStatus] = reactive(FollowStatus(is_live=False))
 
     def __init__(
         self,
@@ -71,11 +68,11 @@ class QosApp(App[QosError]):
         find: Finder | None = None,
         notes: Sequence[str] = (),
         settings: Settings = NO_SETTINGS,
-        state: State = NO_STATE,
+        state: UiState = NO_STATE,
         readonly: bool = False,
         ascii_only: bool = False,
-        contexts: Contexts = NO_CONTEXTS,
-        journal: JournalFile | None = None,
+        contexts: ContextSwitch = NO_CONTEXTS,
+        history: HistoryFile | None = None,
     ) -> None:
         self._more_filters: list[LineFilter] = [AsciiFilter()] if ascii_only else []
         super().__init__()
@@ -84,14 +81,14 @@ class QosApp(App[QosError]):
         self.settings = settings
         self.state = state
         self.keys = Keys(settings.keys)
-        self.writing = Writing(self, settings, journal or JournalFile(None), readonly=readonly)
+        self.writing = WriteService(self, settings, history or HistoryFile(None), readonly=readonly)
         self._contexts = contexts
         self._scope = scope
-        self.history = History(Stop(self._first_view()))
+        self.navigation = Navigation(Location(self._first_view()))
         self._trends = Trends()
         self._follower = Follower(self, source, scope, self._trends, find)
         self._key_order = KeyOrder(self, super().on_event)
-        self.set_reactive(QosApp.status, Status(is_live=source.is_live))
+        self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
         wanted = settings.theme or state.theme
@@ -106,7 +103,7 @@ class QosApp(App[QosError]):
 
     def get_default_screen(self) -> MainScreen:
         """The first screen. Not a mode: from Python 3.12 on, Textual composes those before it has them."""
-        return MainScreen(self._trends, self.history.place.view)
+        return MainScreen(self._trends, self.navigation.place.view)
 
     async def on_event(self, event: events.Event) -> None:
         """What is typed or pasted waits for what was typed before it."""
@@ -140,7 +137,7 @@ class QosApp(App[QosError]):
         if self.settings.motion == "reduced" and isinstance(event.widget, Input):
             event.widget.cursor_blink = False
 
-    def on_answered(self, message: Answered) -> None:
+    def on_updated(self, message: Updated) -> None:
         """Show what is known."""
         if message.source is not self.source:
             return
@@ -149,7 +146,7 @@ class QosApp(App[QosError]):
         if message.target is not None:
             self.edit(message.target)
 
-    def on_refused(self, message: Refused) -> None:
+    def on_update_failed(self, message: UpdateFailed) -> None:
         """Keep what is shown and say what went wrong."""
         if message.source is not self.source:
             return
@@ -186,11 +183,11 @@ class QosApp(App[QosError]):
 
     def _first_view(self) -> View:
         """What is shown first of a source: what was said, else what was shown last of it."""
-        kept = view_of(self.state.views.get(self.source.title, {}))
+        kept = view_from_values(self.state.views.get(self.source.title, {}))
         everything = self._scope.namespace is None and self._scope.node is None
         view = kept if kept is not None and everything else View()
         if self.settings.view is not None:
-            view = replace(view, kind=Kind(self.settings.view))
+            view = replace(view, kind=ListKind(self.settings.view))
         return replace(view, wide=self.state.wide)
 
     @property
@@ -198,7 +195,7 @@ class QosApp(App[QosError]):
         """Whether everything that could change this cluster is out of reach."""
         return self.writing.is_readonly(self.source.title)
 
-    def on_sent(self, message: Sent) -> None:
+    def on_apply_done(self, message: ApplyDone) -> None:
         """A write was answered: to be told in passing where its screen was left."""
         words = self.writing.sent(message)
         if words is not None:
@@ -209,7 +206,7 @@ class QosApp(App[QosError]):
         """Another cluster, chosen among those that there are where none is named."""
         if name is not None:
             self.tell(f"going to {name} …")
-            in_background(self, partial(opened, self._contexts, name))
+            in_background(self, partial(open_context, self._contexts, name))
             return
         try:
             names = self._contexts.names()
@@ -219,13 +216,13 @@ class QosApp(App[QosError]):
         if not names:
             self.tell(f"{self.source.title} is the only place there is", wrong=True)
             return
-        self.push_screen(Choose("Contexts", names, self.source.title), self._context_chosen)
+        self.push_screen(SelectDialog("Contexts", names, self.source.title), self._context_chosen)
 
     def _context_chosen(self, name: str | None) -> None:
         if name is not None:
             self.go_to_context(name)
 
-    def on_opened(self, message: Opened) -> None:
+    def on_context_opened(self, message: ContextOpened) -> None:
         """Leave the present source for another one."""
         if isinstance(message.found, QosError):
             hint = f"; {message.found.hint}" if message.found.hint else ""
@@ -236,14 +233,14 @@ class QosApp(App[QosError]):
         self._trends.clear()
         self.source = message.found
         self.notes = ()
-        self.history = History(Stop(self._first_view()))
+        self.navigation = Navigation(Location(self._first_view()))
         self.facts = None
-        self.status = Status(is_live=self.source.is_live, asking=True)
-        self.main.view = self.history.place.view
+        self.status = FollowStatus(is_live=self.source.is_live, asking=True)
+        self.main.view = self.navigation.place.view
         self._follower = Follower(self, self.source, self._scope, self._trends)
         self._follower.start()
 
-    def as_of(self, facts: Facts) -> str:
+    def as_of(self, facts: ViewModel) -> str:
         """When facts were taken, for screens that do not follow refreshes; empty if nothing can change."""
         return f", as of {facts.taken:%H:%M:%S %Z}" if self.source.is_live else ""
 
@@ -256,29 +253,29 @@ class QosApp(App[QosError]):
 
     def open(self, detail: Detail, pod: Pod) -> None:
         """Open a screen about a pod."""
-        self.history.go(Stop(self.main.view, detail, pod))
-        self._open(self.history.place)
+        self.navigation.go(Location(self.main.view, detail, pod))
+        self._open(self.navigation.place)
 
     def edit(self, pod: Pod) -> None:
         """Open the edit screen of a pod."""
         self.open(Detail.EDIT, pod)
 
-    def _open(self, stop: Stop) -> None:
+    def _open(self, stop: Location) -> None:
         pod = newest(self.facts, stop.pod) if self.facts is not None and stop.pod is not None else None
         if pod is None or self.facts is None or stop.detail is None:
-            self.history.back()
+            self.navigation.back()
             self.tell("that pod is gone", wrong=True)
         else:
             self.push_screen(detail_screen(stop.detail, pod, self.facts), self._came_out)
 
     def _came_out(self, _: None) -> None:
-        self.history.back()
+        self.navigation.back()
 
     def action_previous(self) -> None:
         """The place before this one."""
         if isinstance(self.screen, MainScreen):
             self.screen.remember()
-            place = self.history.back()
+            place = self.navigation.back()
             if place is not None:
                 self.screen.return_to(place)
         elif isinstance(self.screen, QosScreen):
@@ -290,7 +287,7 @@ class QosApp(App[QosError]):
             return
         if isinstance(self.screen, MainScreen):
             self.screen.remember()
-        place = self.history.forward()
+        place = self.navigation.forward()
         if place is None:
             return
         if place.detail is not None:
@@ -306,7 +303,9 @@ class QosApp(App[QosError]):
 
     def tell(self, text: str, *, wrong: bool = False) -> None:
         """Say in passing how something went."""
-        self.notify(harmless(text), severity="warning" if wrong else "information", timeout=4, markup=False)
+        self.notify(
+            escape_lines(text), severity="warning" if wrong else "information", timeout=4, markup=False
+        )
 
     def copy(self, text: str, what: str) -> None:
         """Hand a text to the terminal's clipboard."""
@@ -428,10 +427,10 @@ class QosApp(App[QosError]):
 
     def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
         """Every action that can be used on this screen, by its words."""
-        rooms = {Room.APP, *getattr(screen, "rooms", ())}
+        rooms = {BindingGroup.APP, *getattr(screen, "rooms", ())}
         for action in ACTIONS:
             if action.palette and action.room in rooms:
-                target = self if action.room is Room.APP else screen
+                target = self if action.room is BindingGroup.APP else screen
                 run = partial(self.run_action, action.verb, target)
                 yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -17,9 +17,10 @@ from typing import Any, Final, Protocol, TypeVar
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.present.amounts import age, mebibytes, parse_time
-from kubectl_qos.present.columns import BY_KEY, OTHER_NAMES, ColumnOf, Holds, named
-from kubectl_qos.tui.patterns import Pattern, is_plain
+from kubectl_qos.present.format import age, mebibytes, parse_time
+from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES, ColumnOf, Holds, named
+from kubectl_qos.tui.safe_regex import SafePattern, is_plain
+from kubectl_qos.tui.view_model import ViewModel
 
 RowT = TypeVar("RowT")
 
@@ -197,7 +198,7 @@ def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
 
 def _expression(text: str) -> Test:
     """Held against each word alone, so that ^ and $ are its ends; nodes, classes, flags are asked once."""
-    found_in = Pattern.parse(text).found_in
+    found_in = SafePattern.parse(text).found_in
     found_in_common = lru_cache(maxsize=8192)(found_in)
 
     def test(row: Findable, _: datetime | None) -> bool:
@@ -298,7 +299,7 @@ def _word_test(column: ColumnOf[Any], text: str, *, exact: bool) -> Test:
         def fits(word: str) -> bool:
             return folded in word.casefold()
     else:
-        fits = Pattern.parse(text).found_in
+        fits = SafePattern.parse(text).found_in
     read = column.value
     if column.choices:
         good = frozenset(filter(fits, column.choices))
@@ -315,3 +316,37 @@ def _as_list(value: Any) -> Sequence[str]:
 
 def _unknown(column: ColumnOf[Any], text: str) -> InputError:
     return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(column.choices)}")
+
+
+def filter_completions(text: str, facts: ViewModel | None, fields: Fields = PODS) -> list[str]:
+    """The text with its last word completed, in every way that there is."""
+    word = text.rpartition(" ")[2]
+    if not word or "-l" in text.split():
+        return []
+    _, bare = split_negation(word)
+    name, colon, typed = bare.partition(":")
+    if not colon:
+        before, words = text.removesuffix(name), _beginning_so(name, (f"{key}:" for key in fields.columns))
+    else:
+        typed = typed.removeprefix("=")
+        before, words = text.removesuffix(typed), _beginning_so(typed, _values(name, facts, fields))
+    return [before + word for word in words]
+
+
+def _beginning_so(typed: str, words: Iterable[str]) -> list[str]:
+    folded = typed.casefold()
+    return [word for word in words if typed and word.casefold().startswith(folded) and word != typed]
+
+
+def _values(name: str, facts: ViewModel | None, fields: Fields) -> Iterable[str]:
+    try:
+        column = fields.column(name)
+    except InputError:
+        return ()
+    if column.choices:
+        return column.choices
+    if facts is None:
+        return ()
+    if column.key == "node":
+        return [group.key for group in facts.nodes if group.key]
+    return filter(None, facts.namespaces) if column.key == "namespace" else ()

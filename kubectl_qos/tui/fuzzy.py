@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.pod_rows import PodRow
 
 LONGEST_QUERY: Final = 100
 _MANY: Final = 20_000
@@ -14,7 +14,7 @@ _MANY_SCATTERED: Final = 2_000
 """Of so many names with each word, or with its letters only, the first in the kill order are enough."""
 
 
-def found(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
+def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
     """The rows whose namespace/name has the letters of each word of the query in their order, the best first.
 
     Those come first in which each word begins a part of the name, then those that hold each word, then those

@@ -14,28 +14,27 @@ from types import FrameType
 from typing import Final
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.folders import config_file, state_file
-from kubectl_qos.config.journal import JournalFile, journal_file
-from kubectl_qos.config.settings import Known, Settings, read_settings
+from kubectl_qos.config.history_file import HistoryFile, history_path
+from kubectl_qos.config.paths import config_file, state_file
+from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 from kubectl_qos.config.state import load_state, save_state
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.columns import BY_KEY
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import ACTIONS, TOGETHER
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.ascii import needs_ascii
-from kubectl_qos.tui.contexts import NO_CONTEXTS, Contexts
-from kubectl_qos.tui.live import Finder
-from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view import Kind
+from kubectl_qos.tui.context_switch import NO_CONTEXTS, ContextSwitch
+from kubectl_qos.tui.follower import Finder
+from kubectl_qos.tui.themes import THEMES, needs_ascii
+from kubectl_qos.tui.view import ListKind
 
 
 def settings() -> Settings:
     """The settings of the person's file. Raises InputError with its first mistake."""
-    known = Known(
+    known = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[theme.name for theme in THEMES],
-        views=[kind.value for kind in Kind],
+        views=[kind.value for kind in ListKind],
         actions={action.name: action.keys for action in ACTIONS},
         rooms_together=[[room.name.lower() for room in together] for together in TOGETHER],
     )
@@ -50,7 +49,7 @@ def start(
     find: Finder | None = None,
     notes: Sequence[str] = (),
     readonly: bool = False,
-    contexts: Contexts = NO_CONTEXTS,
+    contexts: ContextSwitch = NO_CONTEXTS,
 ) -> int:
     """Run the UI until it is left; the exit code.
 
@@ -81,7 +80,7 @@ def start(
         state=state,
         readonly=readonly,
         contexts=contexts,
-        journal=JournalFile(journal_file()),
+        history=HistoryFile(history_path()),
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
     with _left_on_signals(app):

@@ -10,21 +10,21 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from kubectl_qos.k8s.owners import Workload, workload_of
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
-from kubectl_qos.present.amounts import duration, escape
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.format import duration, escape
+from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import Keys
-from kubectl_qos.tui.facts import Facts, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.live import Status
+from kubectl_qos.tui.follower import FollowStatus
+from kubectl_qos.tui.view_model import ViewModel, oldest_usage
 
 EVERYTHING: Final = RowFilter()
 """The filter that lets every row through."""
 
 
-class Kind(StrEnum):
+class ListKind(StrEnum):
     """What a list is of; the value is what people call it."""
 
     NODES = "nodes"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 class View:
     """What is shown: a list, of which node, namespace, workload and pod (None: all), and how much of it."""
 
-    kind: Kind = Kind.PODS
+    kind: ListKind = ListKind.PODS
     node: str | None = None
     namespace: str | None = None
     workload: Workload | None = None
@@ -57,7 +57,7 @@ class View:
         """The same list with nothing left out and only what fits of each row."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
 
-    def pod_rows(self, facts: Facts) -> Sequence[PodRow]:
+    def pod_rows(self, facts: ViewModel) -> Sequence[PodRow]:
         """The pods of the node, namespace and workload, in kill order."""
         rows = facts.rows.rows
         if self.node is not None:
@@ -66,7 +66,7 @@ class View:
         if self.namespace is not None:
             rows = tuple([row for row in rows if row.pod.metadata.namespace == self.namespace])
         if self.workload is not None:
-            rows = tuple([row for row in rows if workload_of(row.pod) == self.workload])
+            rows = tuple([row for row in rows if find_workload(row.pod) == self.workload])
         return rows
 
 
@@ -76,12 +76,12 @@ def view_values(view: View) -> dict[str, Any]:
     return {**values, "workload": None if view.workload is None else list(view.workload)}
 
 
-def view_of(values: Mapping[str, Any]) -> View | None:
+def view_from_values(values: Mapping[str, Any]) -> View | None:
     """The view of such JSON, None where it is of another form."""
     try:
         workload = values.get("workload")
         view = View(
-            kind=Kind(str(values.get("kind"))),
+            kind=ListKind(str(values.get("kind"))),
             node=values.get("node"),
             namespace=values.get("namespace"),
             workload=None if workload is None else Workload(*workload),
@@ -103,14 +103,14 @@ def crumbs(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) 
     if marked:
         words.append(f"{marked:,} marked")
     words.append(f"by {sorted_by}")
-    return " / ".join(places(view)) + "  " + "  ".join(words)
+    return " / ".join(breadcrumbs(view)) + "  " + "  ".join(words)
 
 
-def places(view: View) -> list[str]:
+def breadcrumbs(view: View) -> list[str]:
     """The way down to what is listed, the largest first."""
-    if view.kind is Kind.NODES:
+    if view.kind is ListKind.NODES:
         return ["cluster"]
-    if view.kind is Kind.NAMESPACES:
+    if view.kind is ListKind.NAMESPACES:
         return ["namespaces"]
     found = [_node(view.node), _namespace(view.namespace)]
     if view.workload is not None:
@@ -120,13 +120,13 @@ def places(view: View) -> list[str]:
     return found
 
 
-def empty_sentence(view: View, facts: Facts, title: str, total: int, keys: Keys) -> str:
+def empty_sentence(view: View, facts: ViewModel, title: str, total: int, keys: Keys) -> str:
     """Why nothing is listed, and what shows something; `total` is how many there are without a filter."""
-    if view.kind is not Kind.NODES and not facts.rows.rows:
+    if view.kind is not ListKind.NODES and not facts.rows.rows:
         asked = _asked(facts.scope)
         return f"There are no pods{asked} of {escape(title)}." if asked else _none("pods", title)
     if not total:
-        if view.kind in {Kind.NODES, Kind.NAMESPACES}:
+        if view.kind in {ListKind.NODES, ListKind.NAMESPACES}:
             return _none(view.kind, title)
         return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other places."
     one = view.kind.removesuffix("s")
@@ -168,7 +168,7 @@ def _where(view: View) -> str:
     return found
 
 
-def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: bool = False) -> list[str]:
+def title_words(title: str, facts: ViewModel | None, now: datetime, *, readonly: bool = False) -> list[str]:
     """The title line: source, version, counts and the age of usage."""
     words = ["kubectl qos", escape(title)]
     if readonly:
@@ -179,8 +179,8 @@ def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: boo
         if version:
             words.append(version)
         words += [
-            count(len([name for name in facts.by_node if name]), Kind.NODES),
-            count(len(facts.rows.rows), Kind.PODS),
+            count(len([name for name in facts.by_node if name]), ListKind.NODES),
+            count(len(facts.rows.rows), ListKind.PODS),
         ]
         sampled = oldest_usage(facts)
         if sampled is None:
@@ -190,7 +190,7 @@ def title_words(title: str, facts: Facts | None, now: datetime, *, readonly: boo
     return words
 
 
-def freshness(facts: Facts | None, status: Status) -> str:
+def freshness(facts: ViewModel | None, status: FollowStatus) -> str:
     """Whether what is shown is what is: live, paused, stale and until when, or read once."""
     health = status.health
     if health.error is not None:
@@ -207,7 +207,7 @@ def freshness(facts: Facts | None, status: Status) -> str:
     return "paused" if status.paused else "live"
 
 
-def _measure(facts: Facts) -> str:
+def _measure(facts: ViewModel) -> str:
     """What the order goes by: the kubelets' summary has what the kernel counts."""
     found = facts.rows.sampled
     by_kubelet = found is not None and found.origin is UsageOrigin.KUBELET_SUMMARY
@@ -242,6 +242,6 @@ def _namespace(key: str | None) -> str:
     return escape(key) or "no namespace"
 
 
-def count(number: int, kind: Kind) -> str:
+def count(number: int, kind: ListKind) -> str:
     """`1 pod`, `1,234 pods`."""
     return f"{number:,} {kind if number != 1 else kind.removesuffix('s')}"

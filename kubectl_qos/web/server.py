@@ -22,8 +22,8 @@ from aiohttp.http import HttpProcessingError
 from textual_serve.download_manager import DownloadManager
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.web.door import Door, comes_from, is_loopback
-from kubectl_qos.web.visitor import GRACE_SECONDS, Visitor, say_ended
+from kubectl_qos.web.auth import Authenticator, is_loopback, is_same_origin
+from kubectl_qos.web.session import GRACE_SECONDS, Session, say_ended
 
 MOST_VISITORS: Final = 16
 _HEARTBEAT_SECONDS: Final = 15.0
@@ -46,7 +46,7 @@ _HEADERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ServerOptions:
     """What is served, and where.
 
     Attributes:
@@ -64,7 +64,7 @@ class Site:
     browse: bool = False
 
 
-def serve(site: Site, *, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
+def serve(site: ServerOptions, *, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
     """Serve until a signal comes; the exit code that shells give to it.
 
     Args:
@@ -78,7 +78,7 @@ def serve(site: Site, *, started: Callable[[str], None], warn: Callable[[str], N
     return asyncio.run(_serve(site, started, warn))
 
 
-async def _serve(site: Site, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
+async def _serve(site: ServerOptions, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
     listening = _listen(site.address, site.port)
     address, port = listening.getsockname()[:2]
     if not is_loopback(address):
@@ -86,7 +86,7 @@ async def _serve(site: Site, started: Callable[[str], None], warn: Callable[[str
             f"warning: everybody who reaches {site.address} and has the URL sees what these credentials can"
             " read; the connection is not encrypted, so that whoever listens to it has the URL too"
         )
-    door = Door(site.address, port, site.names)
+    door = Authenticator(site.address, port, site.names)
     pages = Pages(site.words, door)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
     stopped = _stopped()
@@ -122,11 +122,11 @@ class Pages:
         door: decides who is answered.
     """
 
-    def __init__(self, words: Sequence[str], door: Door) -> None:
+    def __init__(self, words: Sequence[str], door: Authenticator) -> None:
         self._words = words
         self._door = door
         self._downloads = DownloadManager()
-        self._visitors: set[Visitor] = set()
+        self._visitors: set[Session] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         own = files("kubectl_qos.web") / "page"
         self._own = {name: (own / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js")}
@@ -170,14 +170,14 @@ class Pages:
         return web.Response(text=self._own[name], content_type=kind)
 
     async def _visit(self, request: web.Request) -> web.WebSocketResponse:
-        if not comes_from(request.headers.get("Origin"), request.host):
+        if not is_same_origin(request.headers.get("Origin"), request.host):
             raise web.HTTPForbidden(text="Only a page of this server may connect to it.\n")
         page = web.WebSocketResponse(heartbeat=_HEARTBEAT_SECONDS, max_msg_size=_MOST_BYTES_OF_A_MESSAGE)
         await page.prepare(request)
         if len(self._visitors) >= MOST_VISITORS:
             await say_ended(page, f"{MOST_VISITORS} pages are open already, which is the most.")
             return page
-        visitor = Visitor(self._words, page, self._downloads)
+        visitor = Session(self._words, page, self._downloads)
         self._visitors.add(visitor)
         try:
             await visitor.start(_number(request, "width", 80), _number(request, "height", 24))
@@ -192,7 +192,7 @@ class Pages:
             await asyncio.shield(leaving)
         return page
 
-    async def _leave(self, visitor: Visitor) -> None:
+    async def _leave(self, visitor: Session) -> None:
         try:
             await visitor.stop()
         finally:

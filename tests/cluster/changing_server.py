@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubectl_qos.edit.request import CONTENT_TYPE
+from kubectl_qos.edit.patch import CONTENT_TYPE
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kinds import WORKLOADS, path_of
+from kubectl_qos.k8s.kinds import WORKLOADS, api_path
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.qos_class import computed_class
@@ -88,26 +88,26 @@ class ChangingServer(ObjectServer):
     def find(self, kind: str, name: str, namespace: str = "shop") -> dict[str, Any]:
         """The object as it is stored."""
         with self._lock:
-            found = self._at(path_of(kind, namespace, name))
+            found = self._at(api_path(kind, namespace, name))
             assert found is not None
             return copy.deepcopy(found)
 
     def edit(self, kind: str, name: str, patch: Mapping[str, Any], *, manager: str = "other") -> None:
         """Somebody else's patch, of anything."""
         with self._lock:
-            path = path_of(kind, "shop", name)
+            path = api_path(kind, "shop", name)
             self._store(path, patched(self.find(kind, name), patch), patch, manager, "")
 
     def set(self, kind: str, name: str, **parts: Any) -> None:
         """Whole parts of an object: `status={...}`, as a controller writes them."""
         with self._lock:
             found = self.find(kind, name) | parts
-            self._put(path_of(kind, "shop", name), found)
+            self._put(api_path(kind, "shop", name), found)
 
     def delete(self, kind: str, name: str) -> None:
         """It is gone."""
         with self._lock:
-            self._put(path_of(kind, "shop", name), None)
+            self._put(api_path(kind, "shop", name), None)
 
     def recreate(self, kind: str, name: str) -> None:
         """Deleted and made anew: the same name, another uid."""
@@ -115,7 +115,7 @@ class ChangingServer(ObjectServer):
             found = self.find(kind, name)
             found["metadata"]["uid"] += "-again"
             found["metadata"].pop("managedFields", None)
-            self._put(path_of(kind, "shop", name), found)
+            self._put(api_path(kind, "shop", name), found)
 
     # Patches.
 
@@ -357,7 +357,7 @@ def _without_metadata(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _path(raw: Mapping[str, Any]) -> str:
     metadata = raw["metadata"]
-    return path_of(raw.get("kind", "Pod"), metadata["namespace"], metadata["name"])
+    return api_path(raw.get("kind", "Pod"), metadata["namespace"], metadata["name"])
 
 
 def _last(path: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access.connection import Connection, ConnectionOptions, connect
+from kubectl_qos.transport.client import Connection, connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.following import follow
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import kubeconfig, write

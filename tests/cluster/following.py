@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import watch
-from kubectl_qos.cluster.feed import Feed, Moment
+from kubectl_qos.cluster import reflector as watch
+from kubectl_qos.cluster.informer import Update, UpdateStream
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.store import LIVE
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.pod_rows import build_rows
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.serving import Serve
 from tests.cluster.watch_server import WatchServer
@@ -26,9 +26,9 @@ PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 class Followed:
     """A feed read in a thread, as the UI reads it; `moments` is what it said."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: UpdateStream) -> None:
         self.feed = feed
-        self.moments: list[Moment] = []
+        self.moments: list[Update] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -36,17 +36,17 @@ class Followed:
         while (moment := self.feed.next()) is not None:
             self.moments.append(moment)
 
-    def until(self, condition: Callable[[Moment], bool], seconds: float = 10) -> Moment:
+    def until(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
         """Wait for a last moment of which something is so."""
         return self._wait(lambda: self.moments[-1:], condition, seconds)
 
-    def ever(self, condition: Callable[[Moment], bool], seconds: float = 10) -> Moment:
+    def ever(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
         """Wait until some moment has been of which something is so."""
         return self._wait(lambda: list(self.moments), condition, seconds)
 
     def _wait(
-        self, looked_at: Callable[[], list[Moment]], condition: Callable[[Moment], bool], seconds: float
-    ) -> Moment:
+        self, looked_at: Callable[[], list[Update]], condition: Callable[[Update], bool], seconds: float
+    ) -> Update:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for moment in looked_at():
@@ -62,7 +62,7 @@ class Followed:
         assert not self._thread.is_alive()
 
 
-def _short(moment: Moment) -> object:
+def _short(moment: Update) -> object:
     return moment.snapshot and requests(moment), moment.health
 
 
@@ -95,26 +95,26 @@ def follow(
 Follow = Callable[..., tuple[Followed, HttpsServer]]
 
 
-def names(moment: Moment) -> list[str]:
+def names(moment: Update) -> list[str]:
     """The names of a moment's pods, in order."""
     assert moment.snapshot is not None
     return sorted(found.name for found in moment.snapshot.pods)
 
 
-def requests(moment: Moment) -> dict[str, str]:
+def requests(moment: Update) -> dict[str, str]:
     """How much memory each pod requests."""
     assert moment.snapshot is not None
     found = {pod.name: (pod.spec.containers or ())[0].resources.requests for pod in moment.snapshot.pods}
     return {name: str(asked["memory"]) if asked else "" for name, asked in found.items()}
 
 
-def missing(moment: Moment) -> list[str]:
+def missing(moment: Update) -> list[str]:
     """What a moment says that it lacks."""
     assert moment.snapshot is not None
     return [one.what for one in moment.snapshot.missing]
 
 
-def has(*wanted: str) -> Callable[[Moment], bool]:
+def has(*wanted: str) -> Callable[[Update], bool]:
     """Whether a moment is live and has these pods."""
     return lambda moment: (
         moment.snapshot is not None and moment.health is LIVE and names(moment) == sorted(wanted)
@@ -129,7 +129,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.005)
 
 
-def says(sentence: str) -> Callable[[Moment], bool]:
+def says(sentence: str) -> Callable[[Update], bool]:
     """Whether a moment's error is this one."""
     return lambda moment: str(moment.health.error) == sentence
 
@@ -137,7 +137,7 @@ def says(sentence: str) -> Callable[[Moment], bool]:
 def ranks(snapshot: Snapshot) -> list[tuple[str, int | None, str, str]]:
     """The table of a snapshot: node, rank and name of each pod."""
     return sorted(
-        ((row.node, row.rank, row.pod.namespace, row.name) for row in rows_of(snapshot, Scope()).rows),
+        ((row.node, row.rank, row.pod.namespace, row.name) for row in build_rows(snapshot, Scope()).rows),
         key=str,
     )
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kubectl_qos.cluster.access.connection import REVIEWS
+from kubectl_qos.transport.client import REVIEWS
 from tests.cluster.https_server import Answer, Request
 
 READER = ("get pods in shop", "list pods in shop", "watch pods in shop")

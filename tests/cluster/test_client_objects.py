@@ -11,7 +11,7 @@ from kubernetes.client import V1ResourceRequirements as Resources
 
 from kubectl_qos import node_from_client, pod_from_client, predict
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.objects import Pod, decoder_of
+from kubectl_qos.k8s.objects import Pod, json_decoder
 from tests.cluster.cluster_objects import recorded_node, recorded_pods
 
 
@@ -25,7 +25,7 @@ def test_every_recorded_pod_is_predicted_as_from_its_json() -> None:
     assert node.memory_capacity_bytes == 3984140 * 1024
     for raw in recorded_pods():
         from_client = predict(pod_from_client(of_client(raw, "V1Pod")), node, release="1.36")
-        from_json = predict(decoder_of(Pod).decode(json.dumps(raw).encode()), node, release="1.36")
+        from_json = predict(json_decoder(Pod).decode(json.dumps(raw).encode()), node, release="1.36")
         assert from_client.qos_class is from_json.qos_class
         assert from_client.containers == from_json.containers
         assert dict(from_client.cgroup.files) == dict(from_json.cgroup.files)

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.documents import Found, plain_objects, read_documents
+from kubectl_qos.cluster.documents import ParsedObjects, plain_objects, read_documents
 from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -22,13 +22,13 @@ from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, 
 GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
 
 
-def found_in(text: str | bytes) -> Found:
-    found = Found()
+def found_in(text: str | bytes) -> ParsedObjects:
+    found = ParsedObjects()
     read_documents(text.encode() if isinstance(text, str) else text, "x.yaml", found)
     return found
 
 
-def names(found: Found | Snapshot) -> list[str]:
+def names(found: ParsedObjects | Snapshot) -> list[str]:
     return [one.name for one in found.pods]
 
 
@@ -228,7 +228,7 @@ def test_a_deep_document_is_no_crash() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_whatsoever_raise(content: bytes) -> None:
-    read_documents(content, "x", Found())
+    read_documents(content, "x", ParsedObjects())
 
 
 @given(
@@ -252,7 +252,7 @@ def test_no_bytes_whatsoever_raise(content: bytes) -> None:
 )
 def test_no_values_whatsoever_raise(value: Any) -> None:
     content = json.dumps(value).encode()
-    as_json, as_yaml = Found(), Found()
+    as_json, as_yaml = ParsedObjects(), ParsedObjects()
     read_documents(content, "x", as_json)
     read_documents(b"---\n" + content, "x", as_yaml)
     assert as_json.pods == as_yaml.pods

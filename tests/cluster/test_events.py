@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster import events as cluster_events
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.files import FileSource
-from kubectl_qos.cluster.lists import PAGE_SIZE
 from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event, EventSeries, in_order, is_about
 from kubectl_qos.k8s.objects import Annotations, ObjectMeta, Pod, PodSpec, convert
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.amounts import parse_time
+from kubectl_qos.present.format import parse_time
 from tests.cluster.cluster_objects import pod as pod_object
 from tests.cluster.cluster_objects import recorded_events
 from tests.cluster.conftest import ConnectTo

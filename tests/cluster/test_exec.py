@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster import exec as exec_module
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
-from kubectl_qos.cluster.access.websocket import WebSocket
-from kubectl_qos.cluster.exec import CAT, PROTOCOLS, READINGS, SHELL, Unreadable, read_container
+from kubectl_qos.cluster.exec import CAT, PROTOCOLS, READINGS, SHELL, UnreadableContainer, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.qos.measured import of_sections
+from kubectl_qos.qos.verify.observed import observed_from_sections
+from kubectl_qos.transport.client import connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.websocket import WebSocket
 from tests.cluster.access.test_proxy import ConnectProxy, SocksProxy, through
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (
@@ -288,7 +289,7 @@ def test_without_a_shell_cat_reads(ask: Ask) -> None:
     ids=["none", "too few lines", "garbage", "nothing"],
 )
 def test_with_neither_it_is_said_and_what_would_help(ask: Ask, cat: list[bytes]) -> None:
-    with pytest.raises(Unreadable, match="neither sh nor cat") as raised:
+    with pytest.raises(UnreadableContainer, match="neither sh nor cat") as raised:
         ask(by_command(ended(status=NO_SH), cat))
     assert 'exec: "sh": executable file not found' in str(raised.value)
     assert "kubectl debug -n shop web-0" in raised.value.hint
@@ -300,7 +301,7 @@ def test_an_exit_code_does_not_take_away_what_was_said(ask: Ask) -> None:
 
 
 def test_a_status_that_is_none_is_no_success(ask: Ask) -> None:
-    with pytest.raises(Unreadable, match="no json here"):
+    with pytest.raises(UnreadableContainer, match="no json here"):
         ask(ended(b"", b"", b"no json here"))
 
 
@@ -349,7 +350,7 @@ def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
     own = Path("/proc/self/oom_score_adj").read_text().strip()
     assert found["/proc/self/oom_score_adj"] == own
     assert found["/proc/self/comm"] == shell
-    container, _ = of_sections(found)
+    container, _ = observed_from_sections(found)
     assert container.beside == int(own)
     reader = int(found["$$"])
     assert reader not in {process.pid for process in container.processes}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import watch
-from kubectl_qos.cluster.lists import Lister
+from kubectl_qos.cluster import reflector as watch
 from kubectl_qos.cluster.live import LiveSource
+from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.snapshot import Scope
@@ -191,7 +191,7 @@ def test_nodes_that_are_known_stay_known(follow: Follow) -> None:
 
 
 def test_usage_stays_while_the_metrics_api_is_away(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.follow.USAGE_SECONDS", 0.02)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.02)
     objects = WatchServer(
         pods=[pod("a"), pod("b")], nodes=[node()], metrics=[metrics("a", "5Mi"), metrics("b", "9Mi")]
     )
@@ -266,7 +266,7 @@ def test_a_busy_server_is_named_while_it_is_waited_for(follow: Follow) -> None:
 def test_a_later_page_that_fails_takes_nothing_away(
     follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Lister.fetch.__kwdefaults__, "page_size", 2)  # type: ignore[arg-type]
+    monkeypatch.setitem(Pager.fetch.__kwdefaults__, "page_size", 2)  # type: ignore[arg-type]
     everything = [f"p{number}" for number in range(5)]
     objects = cluster(*everything, streams=False)
     followed, server = follow(objects)

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster import watch
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+from kubectl_qos.cluster import reflector as watch
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport.client import connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.following import NODES, PODS, Followed, assert_as_listed, names

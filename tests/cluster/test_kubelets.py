@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.kubelets import MOST_NODES
+from kubectl_qos.cluster.kube_api import MOST_NODES
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from kubectl_qos.__main__ import main
-from kubectl_qos.cluster import answers
-from kubectl_qos.cluster.access.connection import Connection
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster import http as answers
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport.client import Connection
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
@@ -93,7 +93,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
 
     def start(point: Point) -> None:
         if point.name == "second page":
-            monkeypatch.setitem(Api.__init__.__kwdefaults__, "page_size", 15)  # type: ignore[arg-type]
+            monkeypatch.setitem(KubeApi.__init__.__kwdefaults__, "page_size", 15)  # type: ignore[arg-type]
         if point.name == "in one piece":
             monkeypatch.setattr(answers, "PART_BYTES", 2048)
         request = Connection.request
@@ -156,7 +156,7 @@ def test_a_page_whose_next_one_is_not_found_is_no_end(serve: Serve, connect_to: 
     objects = ObjectServer()
     objects.faults[PODS] = Answer(body=json.dumps(far, separators=(",", ":")).encode())
     with pytest.raises(QosError, match="the list goes on, but where it does was not found"):
-        Api(connect_to(serve(objects))).pods()
+        KubeApi(connect_to(serve(objects))).pods()
 
 
 def test_waiting_for_a_busy_server_is_part_of_the_request(
@@ -168,5 +168,5 @@ def test_waiting_for_a_busy_server_is_part_of_the_request(
     objects.faults[PODS] = Answer(429, b"", headers={"Retry-After": "30"})
     server = serve(objects)
     with pytest.raises(ApiError, match="TooManyRequests"):
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert len(server.requests) == 1

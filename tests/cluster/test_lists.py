@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.answers import PART_BYTES, _unzipped
-from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.lists import PAGE_SIZE, PageItems, _meta
+from kubectl_qos.cluster.http import PART_BYTES, _unzipped
+from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.pager import PAGE_SIZE, PageItems, _meta
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.metrics import usage_by_pod
+from kubectl_qos.k8s.usage import usage_by_pod
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer
@@ -37,7 +37,7 @@ def recorded_names(name: str) -> list[str]:
 
 
 def test_a_recorded_list_is_decoded_whole(serve: Serve, connect_to: ConnectTo) -> None:
-    api = Api(connect_to(serve(Replay())))
+    api = KubeApi(connect_to(serve(Replay())))
     found = api.pods(namespace="rec")
     assert names(found) == recorded_names("pods-list-ns")
     assert len(found) == 8
@@ -47,9 +47,9 @@ def test_pages_give_the_same_as_one_list(serve: Serve, connect_to: ConnectTo) ->
     objects = ObjectServer(pods=[pod(f"p{number:02}") for number in range(25)])
     server = serve(objects)
     connection = connect_to(server)
-    paged = Api(connection, page_size=4).pods()
+    paged = KubeApi(connection, page_size=4).pods()
     assert names(paged) == [f"p{number:02}" for number in range(25)]
-    assert paged == Api(connection).pods()
+    assert paged == KubeApi(connection).pods()
     queries = [request.query for request in server.requests]
     assert [query["limit"] for query in queries] == ["4"] * 7 + [str(PAGE_SIZE)]
     assert len({query.get("continue") for query in queries[:7]}) == 7
@@ -58,7 +58,7 @@ def test_pages_give_the_same_as_one_list(serve: Serve, connect_to: ConnectTo) ->
 def test_the_recorded_first_pages_are_continued_by_their_token(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Replay())
     with pytest.raises(ApiError, match="nothing was recorded"):
-        Api(connect_to(server), page_size=3).pods(namespace="rec")
+        KubeApi(connect_to(server), page_size=3).pods(namespace="rec")
     tokens = [request.query.get("continue") for request in server.requests]
     first, second = (
         recorded(name)["response"]["body"]["metadata"]["continue"]
@@ -69,7 +69,7 @@ def test_the_recorded_first_pages_are_continued_by_their_token(serve: Serve, con
 
 def test_a_list_that_expires_is_asked_for_again_in_one_piece(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Replay(without={"pods-list-limit-page2"}))
-    found = Api(connect_to(server), page_size=3).pods(namespace="rec")
+    found = KubeApi(connect_to(server), page_size=3).pods(namespace="rec")
     assert names(found) == recorded_names("pods-list-ns")
     assert [sorted(request.query) for request in server.requests] == [
         ["limit", "resourceVersion"],
@@ -83,7 +83,7 @@ def test_an_expired_list_leaves_nothing_of_its_first_pages_behind(
 ) -> None:
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
     objects.expire_after = 2
-    found = Api(connect_to(serve(objects)), page_size=2).pods()
+    found = KubeApi(connect_to(serve(objects)), page_size=2).pods()
     assert names(found) == [f"p{number}" for number in range(9)]
 
 
@@ -92,7 +92,7 @@ def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: C
     objects.faults[PODS] = Answer(410, b"{}")
     server = serve(objects)
     with pytest.raises(ApiError) as caught:
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert caught.value.status == 410
     assert len(server.requests) == 2
 
@@ -100,12 +100,12 @@ def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: C
 def test_progress_counts_what_arrived_and_what_is_to_come(serve: Serve, connect_to: ConnectTo) -> None:
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(5)])
     seen: list[tuple[int, int | None]] = []
-    Api(connect_to(serve(objects)), page_size=2).pods(progress=lambda *counts: seen.append(counts))
+    KubeApi(connect_to(serve(objects)), page_size=2).pods(progress=lambda *counts: seen.append(counts))
     assert list(dict.fromkeys(seen)) == [(1, None), (2, 5), (3, 5), (4, 5), (5, None)]
 
 
 def test_a_recorded_label_selector(serve: Serve, connect_to: ConnectTo) -> None:
-    found = Api(connect_to(serve(Replay()))).pods(namespace="rec", label_selector="app=guaranteed")
+    found = KubeApi(connect_to(serve(Replay()))).pods(namespace="rec", label_selector="app=guaranteed")
     assert names(found) == ["guaranteed"]
 
 
@@ -117,7 +117,7 @@ def test_selectors_arrive_as_they_were_written(serve: Serve, connect_to: Connect
             pod("c", labels={"tier": "x y"}, node="worker-2"),
         ]
     )
-    api = Api(connect_to(serve(objects)))
+    api = KubeApi(connect_to(serve(objects)))
     assert names(api.pods(label_selector="app in (web,api),tier!=back")) == ["a"]
     assert names(api.pods(label_selector="!app")) == ["c"]
     assert names(api.pods(field_selector="spec.nodeName=worker-2,metadata.name=b")) == ["b"]
@@ -125,13 +125,13 @@ def test_selectors_arrive_as_they_were_written(serve: Serve, connect_to: Connect
 
 def test_a_namespace_stays_one_segment_of_the_path(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
-    assert Api(connect_to(server)).pods(namespace="../nodes?x") == []
+    assert KubeApi(connect_to(server)).pods(namespace="../nodes?x") == []
     assert server.paths() == ["/api/v1/namespaces/..%2Fnodes%3Fx/pods"]
 
 
 def test_all_pages_come_over_one_connection(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=[pod(f"p{number}") for number in range(9)]))
-    Api(connect_to(server), page_size=1).pods()
+    KubeApi(connect_to(server), page_size=1).pods()
     assert len(server.requests) == 9
     assert server.connections == 1
 
@@ -141,13 +141,13 @@ def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
 ) -> None:
     padded = [pod(f"p{number}") | {"padding": "x" * 1000} for number in range(200)]
     server = serve(ObjectServer(pods=padded))
-    assert len(Api(connect_to(server)).pods()) == 200
+    assert len(KubeApi(connect_to(server)).pods()) == 200
     assert server.requests[-1].headers["accept-encoding"] == "gzip"
     plain = {
         "certificate-authority-data": inline(server.authority.certificate),
         "disable-compression": True,
     }
-    assert len(Api(connect_to(server, cluster=plain)).pods()) == 200
+    assert len(KubeApi(connect_to(server, cluster=plain)).pods()) == 200
     assert server.requests[-1].headers["accept-encoding"] == "identity"
 
 
@@ -194,7 +194,7 @@ def test_an_answer_that_is_no_list_is_named(
     objects = ObjectServer()
     objects.faults[PODS] = answer
     with pytest.raises(QosError, match=sentence) as caught:
-        Api(connect_to(serve(objects))).pods()
+        KubeApi(connect_to(serve(objects))).pods()
     assert "the server's answer for /api/v1/pods" in str(caught.value)
     assert "proxy" in caught.value.hint
 
@@ -203,14 +203,14 @@ def test_a_connection_that_breaks_off_is_no_short_list(serve: Serve, connect_to:
     objects = ObjectServer()
     objects.faults[PODS] = Answer(200, b'{"items": []}', promised_bytes=100)
     with pytest.raises(QosError, match=r"^Unable to connect to the server: unexpected EOF$"):
-        Api(connect_to(serve(objects))).pods()
+        KubeApi(connect_to(serve(objects))).pods()
 
 
 def test_a_failure_on_a_later_page_is_not_a_shorter_list(serve: Serve, connect_to: ConnectTo) -> None:
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
     objects.faults[PODS] = lambda request: Answer(500, b"{}") if "continue" in request.query else None
     with pytest.raises(ApiError):
-        Api(connect_to(serve(objects)), page_size=2).pods()
+        KubeApi(connect_to(serve(objects)), page_size=2).pods()
 
 
 def test_the_next_page_is_found_wherever_the_metadata_is(serve: Serve, connect_to: ConnectTo) -> None:
@@ -219,7 +219,7 @@ def test_the_next_page_is_found_wherever_the_metadata_is(serve: Serve, connect_t
     objects = ObjectServer()
     objects.faults[PODS] = lambda request: Answer(body=last if "continue" in request.query else odd)
     server = serve(objects)
-    assert names(Api(connect_to(server)).pods()) == ["a", "b"]
+    assert names(KubeApi(connect_to(server)).pods()) == ["a", "b"]
     assert server.requests[1].query["continue"] == 'quote " and \\ slash'
 
 
@@ -233,7 +233,7 @@ def test_a_server_that_never_gets_on_does_not_keep_us_for_ever(serve: Serve, con
     objects.faults[PODS] = Answer(200, b'{"metadata": {"continue": "again"}, "items": []}')
     server = serve(objects)
     with pytest.raises(QosError, match="repeats its continue token"):
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert len(server.requests) == 2
 
 
@@ -242,7 +242,7 @@ def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo) -> None:
         nodes=[node(f"n{number}") for number in range(3)],
         metrics=[metrics("a", "2048Ki"), metrics("b", "5M", namespace="other"), metrics("c", "1.5Gi")],
     )
-    api = Api(connect_to(serve(objects)), page_size=2)
+    api = KubeApi(connect_to(serve(objects)), page_size=2)
     assert names(api.nodes()) == ["n0", "n1", "n2"]
     usage = usage_by_pod(api.pod_metrics())
     assert {key: found.working_set_bytes for key, found in usage.items()} == {
@@ -254,7 +254,7 @@ def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo) -> None:
 
 
 def test_the_recorded_version_and_node(serve: Serve, connect_to: ConnectTo) -> None:
-    api = Api(connect_to(serve(Replay())))
+    api = KubeApi(connect_to(serve(Replay())))
     assert api.server_version() == recorded("version")["response"]["body"]["gitVersion"]
     capacity = api.node("node-00001").status.capacity
     assert capacity is not None
@@ -314,7 +314,7 @@ def test_a_page_that_breaks_off_is_never_a_shorter_list(length: int) -> None:
 
 def test_one_shot_lists_come_from_the_watch_cache(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=[pod(f"p{number}") for number in range(5)], nodes=[node("n")]))
-    api = Api(connect_to(server), page_size=2)
+    api = KubeApi(connect_to(server), page_size=2)
     api.pods()
     api.nodes()
     versions = [request.query.get("resourceVersion") for request in server.requests]

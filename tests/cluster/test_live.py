@@ -12,9 +12,9 @@ from kubectl_qos.cluster.live import NODES_ONE_BY_ONE, LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.snapshot import Known, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.rows import Rows, rows_of
+from kubectl_qos.present.pod_rows import PodRows, build_rows
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer
@@ -41,8 +41,8 @@ class Cluster:
         options = {"only_ranking": True} | options
         return LiveSource(self._connect_to(self.server, namespace="shop"), **options)
 
-    def rows(self, scope: Scope, **options: Any) -> Rows:
-        return rows_of(self.source(**options).snapshot(scope), scope)
+    def rows(self, scope: Scope, **options: Any) -> PodRows:
+        return build_rows(self.source(**options).snapshot(scope), scope)
 
     def asked(self) -> Counter[str]:
         """Each request once it has been made, path and query that matters."""
@@ -69,7 +69,7 @@ def cluster(serve: Serve, connect_to: ConnectTo) -> Cluster:
     return Cluster(serve, connect_to, objects)
 
 
-def ranks(rows: Rows) -> dict[str, int | None]:
+def ranks(rows: PodRows) -> dict[str, int | None]:
     return {row.name: row.rank for row in rows.rows}
 
 
@@ -191,7 +191,7 @@ def test_without_the_neighbours_the_rank_is_among_those_seen(cluster: Cluster, s
     cluster.objects.forbidden = {PODS}
     source = cluster.source()
     snapshot = source.snapshot(scope)
-    shown = ranks(rows_of(snapshot, scope))
+    shown = ranks(build_rows(snapshot, scope))
     assert (shown["web"], shown["db"]) == (1, 2)
     (sentence,) = said(snapshot)
     assert sentence == (
@@ -209,12 +209,12 @@ def test_without_the_nodes_nothing_is_invented(cluster: Cluster) -> None:
     (sentence,) = said(snapshot)
     assert sentence.startswith("the nodes' memory capacity is missing: Error from server (Forbidden)")
     assert "(grant get and list on nodes; or give --node-memory 16Gi)" in sentence
-    assert set(ranks(rows_of(snapshot, Scope(namespace="shop"))).values()) == {None}
+    assert set(ranks(build_rows(snapshot, Scope(namespace="shop"))).values()) == {None}
 
 
 def test_a_given_memory_stands_in_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
     cluster.objects.forbidden = {"/api/v1/nodes/worker-1"}
-    rows = cluster.rows(Scope(namespace="shop"), known=Known(16 << 30))
+    rows = cluster.rows(Scope(namespace="shop"), known=NodeOverrides(16 << 30))
     assert ranks(rows)["web"] == 1
 
 
@@ -223,7 +223,7 @@ def test_a_node_that_is_gone_does_not_hide_the_others(cluster: Cluster) -> None:
     snapshot = cluster.source().snapshot(Scope())
     assert list(snapshot.nodes) == ["worker-1"]
     assert snapshot.missing == ()
-    assert ranks(rows_of(snapshot, Scope()))["web"] == 1
+    assert ranks(build_rows(snapshot, Scope()))["web"] == 1
 
 
 UNAVAILABLE = (

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from kubectl_qos.cluster.files import FileSource
-from kubectl_qos.cluster.manifests import write
-from kubectl_qos.edit.change import Edit, Side
+from kubectl_qos.cluster.yaml_patch import write
+from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_qos.cluster.nesting import DEEPEST, is_too_deep
+from kubectl_qos.transport.go_decode import DEEPEST, is_too_deep
 
 LOADER = yaml.CSafeLoader
 DEEP = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kubectl_qos.cluster.prefetch import Later, ahead
+from kubectl_qos.cluster.pager import Future, ahead
 
 PATIENCE_SECONDS = 5.0
 
@@ -104,7 +104,7 @@ def test_a_later_value_is_waited_for() -> None:
         may_end.wait(PATIENCE_SECONDS)
         return 7
 
-    later = Later(compute)
+    later = Future(compute)
     may_end.set()
     assert later.result() == 7
     assert later.result() == 7
@@ -114,6 +114,6 @@ def test_a_later_error_is_raised_where_the_value_is_asked_for() -> None:
     def compute() -> int:
         raise ValueError("broken")
 
-    later = Later(compute)
+    later = Future(compute)
     with pytest.raises(ValueError, match="broken"):
         later.result()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cluster.api import Api
-from kubectl_qos.cluster.refusals import refusal, retry_after
+from kubectl_qos.cluster.api_errors import refusal, retry_after
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
@@ -72,7 +72,7 @@ def test_recorded_refusals_of_a_list(
 ) -> None:
     server = serve(Replay())
     with pytest.raises(ApiError) as caught:
-        Api(connect_to(server, user={"token": token} if token else {})).pods(namespace="rec")
+        KubeApi(connect_to(server, user={"token": token} if token else {})).pods(namespace="rec")
     assert caught.value.status == recorded(name)["response"]["status"]
     assert spoken(caught.value, capsys) == sentence
     assert len(server.requests) == 1
@@ -82,7 +82,7 @@ def test_a_recorded_pod_that_is_not_there(
     serve: Serve, connect_to: ConnectTo, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ApiError) as caught:
-        Api(connect_to(serve(Replay()))).pod("rec", "nope")
+        KubeApi(connect_to(serve(Replay()))).pod("rec", "nope")
     assert caught.value.reason == "NotFound"
     assert spoken(caught.value, capsys) == 'Error from server (NotFound): pods "nope" not found'
 
@@ -129,7 +129,7 @@ def test_a_redirect_is_not_followed(serve: Serve, connect_to: ConnectTo) -> None
     objects.faults[PODS] = Answer(302, headers={"Location": "/elsewhere"})
     server = serve(objects)
     with pytest.raises(ApiError, match="status code 302"):
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert server.paths() == [PODS]
 
 
@@ -139,7 +139,7 @@ def test_a_busy_server_is_asked_again_when_it_says_so(serve: Serve, connect_to: 
     busy = iter([Answer(code, headers={"Retry-After": "0"})] * 2)
     objects.faults[PODS] = lambda _: next(busy, None)
     server = serve(objects)
-    assert Api(connect_to(server)).pods() == []
+    assert KubeApi(connect_to(server)).pods() == []
     assert len(server.requests) == 3
 
 
@@ -149,7 +149,7 @@ def test_a_server_that_stays_busy_is_given_up(serve: Serve, connect_to: ConnectT
 
     server = serve(busy)
     with pytest.raises(ApiError, match="too many requests"):
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert len(server.requests) == 11
 
 

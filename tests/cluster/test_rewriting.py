@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.documents import Document, plain_documents
-from kubectl_qos.cluster.rewriting import rewritten
+from kubectl_qos.cluster.yaml_patch import patch_document
 from kubectl_qos.errors import InputError
 
 RESOURCE_WORDS = ("resources", "requests", "limits", "cpu", "memory", "hugepages", "gpu")
@@ -20,7 +20,7 @@ RESOURCE_WORDS = ("resources", "requests", "limits", "cpu", "memory", "hugepages
 
 def changed(text: str, wanted: Any) -> str:
     document = the_document(text)
-    return text[: document.begin] + rewritten(document, wanted)
+    return text[: document.begin] + patch_document(document, wanted)
 
 
 def values(text: str) -> Any:

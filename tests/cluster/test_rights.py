@@ -10,16 +10,16 @@ from contextlib import suppress
 
 import pytest
 
-from kubectl_qos.cluster.access.connection import REVIEWS
+from kubectl_qos.cluster.access_review import AT_ONCE, review_access
 from kubectl_qos.cluster.exec import read_container
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.rights import AT_ONCE, ask
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.edit.request import request_of
+from kubectl_qos.edit.patch import build_request
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.k8s.kinds import WORKLOADS, path_of
-from kubectl_qos.k8s.rights import TIERS, Granted, Right, Verdict
+from kubectl_qos.k8s.kinds import WORKLOADS, api_path
+from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport.client import REVIEWS
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
@@ -29,48 +29,48 @@ from tests.cluster.reviewer import READER, Reviewer, asked_right, review
 from tests.cluster.serving import Serve
 
 RIGHTS = [right for tier in TIERS for right in tier.rights]
-RESIZE = Right("patch", "pods", subresource="resize")
+RESIZE = Permission("patch", "pods", subresource="resize")
 NAMESPACE = TIERS[0]
 NO_REVIEWS = "selfsubjectaccessreviews.authorization.k8s.io is forbidden"
 
 
-def allowed(verdicts: dict[Right, Verdict]) -> set[Right]:
-    return {right for right, verdict in verdicts.items() if verdict.allowed}
+def allowed(reviews: dict[Permission, AccessReview]) -> set[Permission]:
+    return {right for right, review in reviews.items() if review.allowed}
 
 
 @pytest.mark.parametrize(("token", "expected"), [("admin", True), ("viewer", False)])
 def test_a_recorded_review(serve: Serve, connect_to: ConnectTo, token: str, expected: bool) -> None:
     connection = connect_to(serve(Replay()), user={"token": token})
-    assert ask(connection, [RESIZE], "rec") == {RESIZE: Verdict(expected)}
+    assert review_access(connection, [RESIZE], "rec") == {RESIZE: AccessReview(expected)}
 
 
 def test_only_what_is_allowed_is(serve: Serve, connect_to: ConnectTo) -> None:
     reviewer = Reviewer([*READER, "get nodes/proxy", "list pods.metrics.k8s.io in shop"])
-    verdicts = ask(connect_to(serve(reviewer)), RIGHTS, "shop")
-    assert verdicts.keys() == set(RIGHTS)
-    assert all(verdict.allowed is not None for verdict in verdicts.values())
-    assert {f"{right.verb} {right.target} {right.where.name}" for right in allowed(verdicts)} == {
+    reviews = review_access(connect_to(serve(reviewer)), RIGHTS, "shop")
+    assert reviews.keys() == set(RIGHTS)
+    assert all(review.allowed is not None for review in reviews.values())
+    assert {f"{right.verb} {right.target} {right.where.name}" for right in allowed(reviews)} == {
         "get pods NAMESPACE",
         "list pods NAMESPACE",
         "watch pods NAMESPACE",
         "list pods.metrics.k8s.io NAMESPACE",
         "get nodes/proxy CLUSTER",
     }
-    granted = {tier.name: tier.granted(verdicts) for tier in TIERS}
-    assert granted.pop("namespace") is granted.pop("kubelet") is Granted.YES
-    assert granted.pop("metrics") is Granted.PARTLY
-    assert set(granted.values()) == {Granted.NO}
+    granted = {tier.name: tier.granted(reviews) for tier in TIERS}
+    assert granted.pop("namespace") is granted.pop("kubelet") is AccessLevel.YES
+    assert granted.pop("metrics") is AccessLevel.PARTLY
+    assert set(granted.values()) == {AccessLevel.NO}
 
 
 def test_each_right_is_asked_for_once(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Reviewer())
     connection = connect_to(server)
-    ask(connection, RIGHTS, "shop")
+    review_access(connection, RIGHTS, "shop")
     counts = Counter(map(asked_right, server.requests))
     assert set(counts.values()) == {1}
     assert len(counts) == len(RIGHTS)
     server.requests.clear()
-    ask(connection, RIGHTS, None)
+    review_access(connection, RIGHTS, None)
     everywhere = list(map(asked_right, server.requests))
     assert not any(" in " in right for right in everywhere)
     assert sorted(everywhere) == sorted({right.removesuffix(" in shop") for right in counts})
@@ -91,23 +91,23 @@ def test_a_few_are_asked_for_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
         return review(allowed=True)
 
     server = serve(slow)
-    verdicts = ask(connect_to(server), RIGHTS, "shop")
-    assert allowed(verdicts) == set(RIGHTS)
+    reviews = review_access(connect_to(server), RIGHTS, "shop")
+    assert allowed(reviews) == set(RIGHTS)
     assert 1 < most <= AT_ONCE
     assert server.connections <= AT_ONCE
 
 
 def test_without_a_watch_the_first_tier_still_works(serve: Serve, connect_to: ConnectTo) -> None:
     for rights, works in ((READER, True), (READER[:2], True), (READER[:1], False), (READER[1:], False)):
-        verdicts = ask(connect_to(serve(Reviewer(rights))), NAMESPACE.rights, "shop")
-        assert NAMESPACE.works(verdicts) is works
-        assert NAMESPACE.granted(verdicts) is (Granted.YES if rights == READER else Granted.PARTLY)
+        reviews = review_access(connect_to(serve(Reviewer(rights))), NAMESPACE.rights, "shop")
+        assert NAMESPACE.works(reviews) is works
+        assert NAMESPACE.granted(reviews) is (AccessLevel.YES if rights == READER else AccessLevel.PARTLY)
 
 
 def test_the_reasons_of_the_server_are_kept(serve: Serve, connect_to: ConnectTo) -> None:
     said = {"reason": 'RBAC: allowed by RoleBinding "x"', "evaluationError": 'role "y" not found'}
-    verdicts = ask(connect_to(serve(Reviewer(**said))), [RESIZE], "shop")
-    assert verdicts == {RESIZE: Verdict(False, 'RBAC: allowed by RoleBinding "x"; role "y" not found')}
+    reviews = review_access(connect_to(serve(Reviewer(**said))), [RESIZE], "shop")
+    assert reviews == {RESIZE: AccessReview(False, 'RBAC: allowed by RoleBinding "x"; role "y" not found')}
 
 
 @pytest.mark.parametrize(
@@ -129,34 +129,34 @@ def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
     serve: Serve, connect_to: ConnectTo, answer: Answer, reason: str
 ) -> None:
     server = serve(lambda _: answer)
-    verdicts = ask(connect_to(server), RIGHTS, "shop")
+    reviews = review_access(connect_to(server), RIGHTS, "shop")
     assert len(server.requests) == 1
-    assert verdicts.keys() == set(RIGHTS)
-    assert {verdict.allowed for verdict in verdicts.values()} == {None}
-    assert all(verdict.reason.startswith(reason) for verdict in verdicts.values())
-    assert {tier.granted(verdicts) for tier in TIERS} == {Granted.UNKNOWN}
-    assert not NAMESPACE.works(verdicts)
+    assert reviews.keys() == set(RIGHTS)
+    assert {review.allowed for review in reviews.values()} == {None}
+    assert all(review.reason.startswith(reason) for review in reviews.values())
+    assert {tier.granted(reviews) for tier in TIERS} == {AccessLevel.UNKNOWN}
+    assert not NAMESPACE.works(reviews)
 
 
 def test_a_review_that_fails_later_is_unknown_alone(serve: Serve, connect_to: ConnectTo) -> None:
     reviewer = Reviewer(READER)
     reviewer.faults["watch nodes"] = status(500, "InternalError", "no authorizer")
     reviewer.faults["get nodes/proxy"] = Answer(201, b'{"status": ', promised_bytes=400)
-    verdicts = ask(connect_to(serve(reviewer)), RIGHTS, "shop")
-    unknown = {right.target: verdict for right, verdict in verdicts.items() if verdict.allowed is None}
+    reviews = review_access(connect_to(serve(reviewer)), RIGHTS, "shop")
+    unknown = {right.target: review for right, review in reviews.items() if review.allowed is None}
     assert unknown == {
-        "nodes": Verdict(None, "Error from server (InternalError): no authorizer"),
-        "nodes/proxy": Verdict(None, "Unable to connect to the server: unexpected EOF"),
+        "nodes": AccessReview(None, "Error from server (InternalError): no authorizer"),
+        "nodes/proxy": AccessReview(None, "Unable to connect to the server: unexpected EOF"),
     }
-    assert [tier.granted(verdicts) for tier in TIERS if tier.name in {"nodes", "kubelet"}] == [
-        Granted.UNKNOWN
+    assert [tier.granted(reviews) for tier in TIERS if tier.name in {"nodes", "kubelet"}] == [
+        AccessLevel.UNKNOWN
     ] * 2
 
 
 def test_a_busy_server_is_asked_again(serve: Serve, connect_to: ConnectTo) -> None:
     answers = [Answer(429, headers={"Retry-After": "0"}), Answer(503, headers={"Retry-After": "0"})]
     server = serve(lambda _: answers.pop() if answers else review(allowed=True))
-    assert ask(connect_to(server), [RESIZE], "shop") == {RESIZE: Verdict(True)}
+    assert review_access(connect_to(server), [RESIZE], "shop") == {RESIZE: AccessReview(True)}
     assert len(server.requests) == 3
     assert len({request.body for request in server.requests}) == 1
 
@@ -164,19 +164,19 @@ def test_a_busy_server_is_asked_again(serve: Serve, connect_to: ConnectTo) -> No
 def test_who_is_not_known_has_no_table(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Replay())
     with pytest.raises(ApiError, match="You must be logged in"):
-        ask(connect_to(server, user={"token": "expired"}), RIGHTS, "shop")
+        review_access(connect_to(server, user={"token": "expired"}), RIGHTS, "shop")
     assert len(server.requests) == 1
 
 
 def test_a_server_that_is_gone_has_no_table(connect_to: ConnectTo) -> None:
     with pytest.raises(ServerUnreachable, match="was refused"):
-        ask(connect_to("https://127.0.0.1:1"), RIGHTS, "shop")
+        review_access(connect_to("https://127.0.0.1:1"), RIGHTS, "shop")
 
 
 def test_every_kind_with_pods_is_in_the_tier_of_workloads() -> None:
     (workloads,) = (tier for tier in TIERS if tier.name == "workloads")
     groups = {"/api/v1": "", "/apis/apps/v1": "apps", "/apis/batch/v1": "batch"}
-    wanted = {Right("get", f"{kind.lower()}s", groups[found.group]) for kind, found in WORKLOADS.items()}
+    wanted = {Permission("get", f"{kind.lower()}s", groups[found.group]) for kind, found in WORKLOADS.items()}
     assert set(workloads.rights) == wanted
 
 
@@ -193,7 +193,9 @@ def used_right(request: Request) -> str:
     verb = {"PATCH": "patch", "GET": "get"}[request.method]
     if not match["name"]:
         verb = "watch" if "watch" in request.query else "list"
-    return f"{verb} {Right('', match['resource'], match['group'] or '', match['subresource'] or '').target}"
+    return (
+        f"{verb} {Permission('', match['resource'], match['group'] or '', match['subresource'] or '').target}"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 9], ids=["one node", "more nodes than are asked one by one"])
@@ -205,7 +207,11 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
         metrics=[],
     )
     objects.others = {
-        path_of(kind, "shop", "x"): {"kind": kind, "metadata": {"name": "x", "namespace": "shop"}, "spec": {}}
+        api_path(kind, "shop", "x"): {
+            "kind": kind,
+            "metadata": {"name": "x", "namespace": "shop"},
+            "spec": {},
+        }
         for kind in WORKLOADS
     }
     server = serve(objects)
@@ -218,15 +224,15 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
                 with suppress(ApiError):
                     source.events(found)
                 with suppress(QosError):
-                    source.surroundings(found)
+                    source.related(found)
     writer = LiveSource(connection, may_write=True).writer()
     for kind in WORKLOADS:
         found = source.workload(kind, "shop", "x")
         with suppress(QosError):
-            writer.rehearse(request_of(source.raw(found), found, (), in_place=False))
+            writer.dry_run(build_request(source.raw(found), found, (), in_place=False))
     of_worker = source.pod("shop", "of-worker-0")
     with suppress(QosError):
-        writer.rehearse(request_of(source.raw(of_worker), of_worker, (), in_place=True))
+        writer.dry_run(build_request(source.raw(of_worker), of_worker, (), in_place=True))
     with suppress(QosError):
         read_container(connection, "shop", "of-worker-0", "app")
     used = {used_right(request) for request in server.requests if request.path != "/version"}

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.store import Store
-from kubectl_qos.k8s import sharing
-from kubectl_qos.k8s.objects import Pod, decoder_of
-from kubectl_qos.k8s.sharing import Sharing
-from kubectl_qos.k8s.snapshot import NOTHING_KNOWN
+from kubectl_qos.k8s import interning as sharing
+from kubectl_qos.k8s.interning import Interner
+from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.snapshot import NO_OVERRIDES
 from tests.cluster.cluster_objects import recorded_pods
 
 MOST_BYTES_A_POD = 1500
-_decoder = decoder_of(Pod)
+_decoder = json_decoder(Pod)
 
 
 def new_store() -> Store:
-    return Store(NOTHING_KNOWN, lambda: datetime.now(UTC))
+    return Store(NO_OVERRIDES, lambda: datetime.now(UTC))
 
 
 def held_bytes(work: Callable[[], Any]) -> int:
@@ -59,7 +59,7 @@ def alike(copies: int) -> Iterator[bytes]:
 
 def test_a_held_pod_takes_less_than_one_and_a_half_kilobytes() -> None:
     bodies = list(alike(40))
-    store, share = new_store(), Sharing()
+    store, share = new_store(), Interner()
     taken = held_bytes(lambda: store.replace_pods([share.pod(_decoder.decode(body)) for body in bodies]))
     assert len(store.snapshot().pods) == len(bodies) == 2400
     assert 300 < taken / len(bodies) < MOST_BYTES_A_POD
@@ -69,7 +69,7 @@ def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: py
     """Each change brings a time, a state and a number that never come again."""
     monkeypatch.setattr(sharing, "MOST_PARTS", 500)
     raw: Any = json.loads(next(alike(1)))
-    store, share = new_store(), Sharing()
+    store, share = new_store(), Interner()
 
     def event(number: int) -> None:
         ended = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": f"2026-11-20T{number:08}Z"}
@@ -95,7 +95,7 @@ def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: py
 
 
 def test_what_did_not_change_is_the_same_object_in_the_next_snapshot() -> None:
-    store, share = new_store(), Sharing()
+    store, share = new_store(), Interner()
     pods = [share.pod(_decoder.decode(body)) for body in alike(7)]
     store.replace_pods(pods)
     before = store.snapshot().by_node()

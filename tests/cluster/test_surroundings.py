@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.cluster.answers import Answers
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.http import RestClient
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.surroundings import surroundings_of
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.cluster.related import read_related
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from tests.cluster.changing_server import ChangingServer, reference, workload
@@ -68,9 +68,9 @@ def chain() -> ChangingServer:
     return server
 
 
-def around(serve: Serve, connect_to: ConnectTo, server: ChangingServer) -> Surroundings:
+def around(serve: Serve, connect_to: ConnectTo, server: ChangingServer) -> RelatedObjects:
     source = LiveSource(connect_to(serve(server)))
-    return source.surroundings(convert(server.find("Pod", "web-1"), Pod))
+    return source.related(convert(server.find("Pod", "web-1"), Pod))
 
 
 def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
@@ -86,7 +86,7 @@ def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
         server.find("Deployment", "web"),
     ]
     assert [owner.template for owner in found.owners] == [
-        pod_of_workload(owner.kind, owner.raw) for owner in found.owners
+        pod_from_workload(owner.kind, owner.raw) for owner in found.owners
     ]
     assert [one.metadata.name for one in found.limit_ranges] == ["caps"]
     assert str(found.limit_ranges[0].spec.limits[0].max["memory"]) == "1Gi"
@@ -98,7 +98,7 @@ def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
 def test_of_a_workload(serve: Serve, connect_to: ConnectTo) -> None:
     server = chain()
     source = LiveSource(connect_to(serve(server)))
-    found = source.surroundings(source.workload("ReplicaSet", "shop", "web-5"))
+    found = source.related(source.workload("ReplicaSet", "shop", "web-5"))
     assert found.raw == server.find("ReplicaSet", "web-5")
     assert [owner.kind for owner in found.owners] == ["Deployment"]
 
@@ -146,7 +146,7 @@ def test_the_object_itself_must_be_there(serve: Serve, connect_to: ConnectTo) ->
     asked = convert(server.find("Pod", "web-1"), Pod)
     server.delete("Pod", "web-1")
     with pytest.raises(ApiError, match='pods "web-1" not found'):
-        source.surroundings(asked)
+        source.related(asked)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_kinds_that_are_not_known_are_only_named(
     server = ChangingServer(pods=[owned(f"{kind}/web", version)], workloads=chain().others.values())
     running = serve(server)
     source = LiveSource(connect_to(running))
-    (owner,) = source.surroundings(convert(server.find("Pod", "web-1"), Pod)).owners
+    (owner,) = source.related(convert(server.find("Pod", "web-1"), Pod)).owners
     assert owner.raw == {"apiVersion": version, "kind": kind, "metadata": {"name": "web"}}
     assert owner.template is None
     assert not any("deployments" in path for path in running.paths())
@@ -227,9 +227,9 @@ def test_a_server_that_is_slow_holds_nothing_up(serve: Serve, connect_to: Connec
 
     for path in slow:
         server.faults[path] = wait
-    answers = Answers(connect_to(serve(server)))
+    answers = RestClient(connect_to(serve(server)))
     started = time.monotonic()
-    found = surroundings_of(answers, convert(server.find("Pod", "web-1"), Pod), seconds=0.5)
+    found = read_related(answers, convert(server.find("Pod", "web-1"), Pod), seconds=0.5)
     assert time.monotonic() - started < 2
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
     assert [one.what for one in found.missing] == [
@@ -253,23 +253,23 @@ def test_files_have_what_is_in_them(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump_all([*objects, *other, {"kind": "LimitRange", "metadata": 7, "spec": 7}]))
     source = FileSource([str(path)])
     asked = next(one for one in source.snapshot(Scope()).pods if one.kind == "Pod")
-    found = source.surroundings(asked)
+    found = source.related(asked)
     assert found.raw == server.find("Pod", "web-1")
     assert [owner.kind for owner in found.owners] == ["ReplicaSet", "Deployment"]
-    assert found.owners[1].template == pod_of_workload("Deployment", server.find("Deployment", "web"))
+    assert found.owners[1].template == pod_from_workload("Deployment", server.find("Deployment", "web"))
     assert [len(some) for some in (found.limit_ranges, found.quotas, found.autoscalers)] == [1, 1, 1]
     assert found.missing == ()
     with pytest.raises(QosError, match="is no cluster"):
         source.writer()
     path.write_text("")
     with pytest.raises(InputError, match="pod web-1 is no longer in"):
-        source.surroundings(asked)
+        source.related(asked)
 
 
 def test_the_demo_has_its_own() -> None:
     source = DemoSource()
     pods = source.snapshot(Scope()).pods
     for asked in pods:
-        found = source.surroundings(asked)
+        found = source.related(asked)
         assert found.raw["metadata"]["name"] == asked.name
         assert bool(found.owners) is bool(asked.metadata.owner_references)

@@ -10,12 +10,18 @@ import pytest
 
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.k8s.metrics import usage_by_pod
-from kubectl_qos.k8s.objects import decoder_of
+from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.summary import Summary, usage_of_summary
-from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin, sampled
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.k8s.usage import (
+    ContainerUsage,
+    PodUsage,
+    Summary,
+    UsageOrigin,
+    sampled,
+    usage_by_pod,
+    usage_from_summary,
+)
+from kubectl_qos.present.pod_rows import build_rows
 from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.following import Followed
@@ -68,7 +74,7 @@ def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[S
 
 
 def test_the_recorded_summary_of_a_real_kubelet() -> None:
-    found = usage_of_summary(decoder_of(Summary).decode(json.dumps(recorded()).encode()))
+    found = usage_from_summary(json_decoder(Summary).decode(json.dumps(recorded()).encode()))
     assert len(found) == len(recorded()["pods"]) == 46
     partial = found["default", "pl-bu-partial"]
     assert partial.of("b") == ContainerUsage(204800, 45056, 0)
@@ -88,14 +94,14 @@ def test_the_kernel_counts_rss_and_swap(serve: Serve, connect_to: ConnectTo) -> 
         others={proxied("worker-1"): summary(cache=(900, 100, 0), heap=(500, 400, 0), swapped=(50, 40, 800))},
     )
     snapshot, _ = taken(objects, serve, connect_to)
-    rows = rows_of(snapshot, Scope()).rows
+    rows = build_rows(snapshot, Scope()).rows
     assert [row.name for row in rows] == ["swapped", "heap", "cache"]
     assert [(row.memory, row.rss, row.swap) for row in rows] == [
         (50 * MI, 40 * MI, 800 * MI),
         (500 * MI, 400 * MI, 0),
         (900 * MI, 100 * MI, 0),
     ]
-    by_working_set = rows_of(
+    by_working_set = build_rows(
         Snapshot(
             pods=snapshot.pods,
             nodes=snapshot.nodes,
@@ -174,7 +180,7 @@ def test_a_feed_has_usage_from_its_first_moment(
 
 
 def test_usage_knows_who_measured_it_and_when() -> None:
-    samples = decoder_of(list[Any]).decode(b"[]")
+    samples = json_decoder(list[Any]).decode(b"[]")
     assert sampled(usage_by_pod(samples)) is None
     usage = {
         ("n", "a"): PodUsage(("c",), (1,), timestamp="2026-11-20T12:00:30Z"),
@@ -208,7 +214,7 @@ def test_what_is_not_known_of_each_container_is_not_known_of_the_pod() -> None:
 def test_usage_that_cannot_be_measured_anew_stays(
     serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.follow.USAGE_SECONDS", 0.05)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.05)
     objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "7Mi")])
     followed = Followed(LiveSource(connect_to(serve(objects)), only_ranking=True).follow(Scope()))
     try:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubectl_qos.cluster import watch
+from kubectl_qos.cluster import reflector as watch
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -236,7 +236,7 @@ def test_with_no_right_at_all_that_is_said(follow: Follow) -> None:
 
 
 def test_usage_comes_with_the_first_moment_and_again(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.follow.USAGE_SECONDS", 0.05)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.05)
     objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "5Mi")])
     followed, _ = follow(objects, usage=UsageChoice.METRICS)
     first = followed.until(has("a"))

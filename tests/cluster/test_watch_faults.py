@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import watch
-from kubectl_qos.cluster.answers import Answers
-from kubectl_qos.cluster.feed import Moment
+from kubectl_qos.cluster import reflector as watch
+from kubectl_qos.cluster.http import RestClient
+from kubectl_qos.cluster.informer import Update
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from tests.cluster.cluster_objects import node, pod
@@ -40,14 +40,14 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is borne for a moment only."""
-    at_once = Answers.at_once
+    at_once = RestClient.at_once
 
-    def soon(self: Answers, path: str, query: Any, *, watch_seconds: float | None = None) -> Any:
+    def soon(self: RestClient, path: str, query: Any, *, watch_seconds: float | None = None) -> Any:
         seconds = SILENCE_SECONDS if watch_seconds is not None and path.endswith("/pods") else watch_seconds
         return at_once(self, path, query, watch_seconds=seconds)
 
-    monkeypatch.setattr(Answers, "at_once", soon)
-    monkeypatch.setattr(Answers, "bear_silence", staticmethod(lambda *_: None))
+    monkeypatch.setattr(RestClient, "at_once", soon)
+    monkeypatch.setattr(RestClient, "bear_silence", staticmethod(lambda *_: None))
 
 
 def cluster(*, streams: bool) -> BreakableServer:
@@ -56,18 +56,18 @@ def cluster(*, streams: bool) -> BreakableServer:
     )
 
 
-def fails(fault: Fault) -> Callable[[Moment], bool]:
+def fails(fault: Fault) -> Callable[[Update], bool]:
     return lambda moment: (
         moment.health.error is not None and str(moment.health.error).startswith(fault.sentence)
     )
 
 
-def request_of_a(moment: Moment) -> str:
+def request_of_a(moment: Update) -> str:
     """How much memory `a` requests."""
     return requests(moment)["a"]
 
 
-def capacity(moment: Moment) -> str:
+def capacity(moment: Update) -> str:
     """How much memory the node has."""
     assert moment.snapshot is not None
     found = moment.snapshot.nodes["worker-1"].status.capacity

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import watch
+from kubectl_qos.cluster import reflector as watch
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.store import PODS as PODS_LINK
 from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.k8s.sharing import Sharing
+from kubectl_qos.k8s.interning import Interner
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.following import (
@@ -128,15 +128,15 @@ def test_an_event_that_cannot_be_read_is_got_around(follow: Follow, streams: boo
 
 
 def test_a_defect_is_said_and_not_the_end(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    share = Sharing.pod
+    share = Interner.pod
     defects = ["what is this?"]
 
-    def defective(self: Sharing, found: Any) -> Any:
+    def defective(self: Interner, found: Any) -> Any:
         if found.name == "b" and defects:
             raise ValueError(defects[0])
         return share(self, found)
 
-    monkeypatch.setattr(Sharing, "pod", defective)
+    monkeypatch.setattr(Interner, "pod", defective)
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.write import Stale, Writer
-from kubectl_qos.edit.change import Edit, Side
-from kubectl_qos.edit.following import pod_in
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.progress import Stage
-from kubectl_qos.edit.request import Request, request_of
-from kubectl_qos.edit.undo import undo_edits
+from kubectl_qos.cluster.writer import ConflictError, Writer
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.history import Entry, EntryState, undo_edits
+from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.status import Stage, pod_from_object
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import ChangingServer, Fault, workload
@@ -41,7 +39,7 @@ class Notes:
         self.put_down.append(entry)
 
     @property
-    def states(self) -> list[State]:
+    def states(self) -> list[EntryState]:
         return [entry.state for entry in self.put_down]
 
 
@@ -53,14 +51,14 @@ def deployment(**spec: Any) -> dict[str, Any]:
     return workload("Deployment", "web", RESOURCES, replicas=2, **spec)
 
 
-def deployment_request(server: ChangingServer, *edits: Edit) -> Request:
+def deployment_request(server: ChangingServer, *edits: Edit) -> PatchRequest:
     raw = server.find("Deployment", "web")
-    return request_of(raw, pod_of_workload("Deployment", raw), edits or [memory("96Mi")], in_place=False)
+    return build_request(raw, pod_from_workload("Deployment", raw), edits or [memory("96Mi")], in_place=False)
 
 
-def resize_request(server: ChangingServer, *edits: Edit) -> Request:
+def resize_request(server: ChangingServer, *edits: Edit) -> PatchRequest:
     raw = server.find("Pod", "web-1")
-    return request_of(raw, convert(raw, Pod), edits or [memory("96Mi")], in_place=True)
+    return build_request(raw, convert(raw, Pod), edits or [memory("96Mi")], in_place=True)
 
 
 def serving(**objects: Any) -> ChangingServer:
@@ -81,21 +79,21 @@ def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo
     server.warnings = ['would violate \\"restricted\\"', "two"]
     writer = Writer(connect_to(serve(server)))
     before = server.find("Deployment", "web")
-    rehearsed = writer.rehearse(deployment_request(server))
+    dry_run_result = writer.dry_run(deployment_request(server))
     assert server.find("Deployment", "web") == before
-    assert rehearsed.warnings == ('would violate "restricted"', "two")
-    assert rehearsed.stored == (memory("96Mi"),)
-    assert rehearsed.raw["metadata"]["generation"] == 2
-    written = writer.write(rehearsed, notes)
+    assert dry_run_result.warnings == ('would violate "restricted"', "two")
+    assert dry_run_result.stored == (memory("96Mi"),)
+    assert dry_run_result.raw["metadata"]["generation"] == 2
+    written = writer.write(dry_run_result, notes)
     assert now_in(server, "Deployment", "web")["requests"] == {"memory": "96Mi"}
     assert written.raw == server.find("Deployment", "web")
-    assert notes.states == [State.SENT, State.DONE]
+    assert notes.states == [EntryState.SENT, EntryState.DONE]
     assert written.entry == notes.put_down[-1]
     entry = written.entry
     assert (entry.context, entry.server) == (writer.context, writer.server)
     assert (entry.kind, entry.namespace, entry.name, entry.subresource) == ("Deployment", "shop", "web", "")
     assert (entry.before, entry.after) == ((memory("64Mi"),), (memory("96Mi"),))
-    assert notes.put_down[0] == replace(entry, state=State.SENT)
+    assert notes.put_down[0] == replace(entry, state=EntryState.SENT)
     dry, real = server.patches
     assert dry.query == {"dryRun": "All", "fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
     assert real.query == {"fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
@@ -113,7 +111,7 @@ def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo
 def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
     server, notes = serving(), Notes()
     writer = Writer(connect_to(serve(server)))
-    written = writer.write(writer.rehearse(resize_request(server)), notes, undoes="earlier")
+    written = writer.write(writer.dry_run(resize_request(server)), notes, undoes="earlier")
     assert {request.path for request in server.patches} == {"/api/v1/namespaces/shop/pods/web-1/resize"}
     assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
     assert (written.entry.subresource, written.entry.undoes) == ("resize", "earlier")
@@ -126,7 +124,7 @@ def test_each_entry_sorts_after_the_one_before(serve: Serve, connect_to: Connect
     server, notes = serving(), Notes()
     writer = Writer(connect_to(serve(server)))
     for text in ("65Mi", "66Mi", "67Mi"):
-        writer.write(writer.rehearse(resize_request(server, memory(text))), notes)
+        writer.write(writer.dry_run(resize_request(server, memory(text))), notes)
     ids = list(dict.fromkeys(entry.id for entry in notes.put_down))
     assert ids == sorted(ids)
     assert len(ids) == 3
@@ -137,12 +135,13 @@ def test_what_has_moved_on_elsewhere_is_rehearsed_as_it_is_now(serve: Serve, con
     writer = Writer(connect_to(serve(server)))
     request = deployment_request(server)
     server.edit("Deployment", "web", {"spec": {"replicas": 5}})
-    rehearsed = writer.rehearse(request)
+    dry_run_result = writer.dry_run(request)
     assert (
-        rehearsed.request.resource_version == server.find("Deployment", "web")["metadata"]["resourceVersion"]
+        dry_run_result.request.resource_version
+        == server.find("Deployment", "web")["metadata"]["resourceVersion"]
     )
-    assert rehearsed.request.resource_version != request.resource_version
-    writer.write(rehearsed, Notes())
+    assert dry_run_result.request.resource_version != request.resource_version
+    writer.write(dry_run_result, Notes())
     assert server.find("Deployment", "web")["spec"]["replicas"] == 5
 
 
@@ -151,8 +150,8 @@ def test_values_that_somebody_changed_are_three(serve: Serve, connect_to: Connec
     writer = Writer(connect_to(serve(server)))
     request = resize_request(server)
     server.edit("Pod", "web-1", {"spec": {"containers": [{"name": "app", **_requests("80Mi")}]}})
-    with pytest.raises(Stale, match="pod/web-1 was changed by someone else") as caught:
-        writer.rehearse(request)
+    with pytest.raises(ConflictError, match="pod/web-1 was changed by someone else") as caught:
+        writer.dry_run(request)
     (conflict,) = caught.value.conflicts
     assert list(map(str, (conflict.before, conflict.ours, conflict.theirs))) == ["64Mi", "96Mi", "80Mi"]
     assert server.patches == []
@@ -163,8 +162,8 @@ def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: Conn
     writer = Writer(connect_to(serve(server)))
     request = deployment_request(server)
     server.recreate("Deployment", "web")
-    with pytest.raises(Stale, match="another object now: it was deleted and made anew") as caught:
-        writer.rehearse(request)
+    with pytest.raises(ConflictError, match="another object now: it was deleted and made anew") as caught:
+        writer.dry_run(request)
     assert caught.value.conflicts == ()
     assert server.patches == []
 
@@ -177,20 +176,20 @@ def test_what_the_server_makes_of_the_values_is_told(serve: Serve, connect_to: C
 
     server.mutate = webhook
     writer = Writer(connect_to(serve(server)))
-    rehearsed = writer.rehearse(deployment_request(server))
-    assert rehearsed.stored == (memory("100Mi"),)
-    written = writer.write(rehearsed, notes)
+    dry_run_result = writer.dry_run(deployment_request(server))
+    assert dry_run_result.stored == (memory("100Mi"),)
+    written = writer.write(dry_run_result, notes)
     assert [entry.after for entry in notes.put_down] == [(memory("96Mi"),), (memory("100Mi"),)]
     raw = server.find("Deployment", "web")
-    assert undo_edits(written.entry, pod_in(written.request, raw)) == (memory("64Mi"),)
+    assert undo_edits(written.entry, pod_from_object(written.request, raw)) == (memory("64Mi"),)
 
 
 def test_a_removed_request_is_the_limit(serve: Serve, connect_to: ConnectTo) -> None:
     server, notes = serving(), Notes()
     writer = Writer(connect_to(serve(server)))
-    rehearsed = writer.rehearse(resize_request(server, memory(None)))
-    assert rehearsed.stored == (memory("128Mi"),)
-    writer.write(rehearsed, notes)
+    dry_run_result = writer.dry_run(resize_request(server, memory(None)))
+    assert dry_run_result.stored == (memory("128Mi"),)
+    writer.write(dry_run_result, notes)
     assert notes.put_down[-1].after == (memory("128Mi"),)
 
 
@@ -199,7 +198,7 @@ def test_a_refused_rehearsal_is_no_rehearsal(serve: Serve, connect_to: ConnectTo
     writer = Writer(connect_to(serve(server)))
     request = resize_request(server, memory(None, Side.LIMITS))
     with pytest.raises(ApiError, match="resource limits cannot be removed") as caught:
-        writer.rehearse(request)
+        writer.dry_run(request)
     assert (caught.value.status, caught.value.reason) == (422, "Invalid")
     assert len(server.patches) == 1
 
@@ -208,7 +207,7 @@ def test_a_viewer_writes_nothing(serve: Serve, connect_to: ConnectTo) -> None:
     server = serving()
     writer = Writer(connect_to(serve(server), user={"token": "viewer"}))
     with pytest.raises(ApiError, match='User "viewer" cannot patch resource "pods/resize"') as caught:
-        writer.rehearse(resize_request(server))
+        writer.dry_run(resize_request(server))
     assert caught.value.status == 403
 
 
@@ -217,7 +216,7 @@ def test_a_dry_run_that_is_done_for_real_is_told(serve: Serve, connect_to: Conne
     server.ignores_dry_run = True
     writer = Writer(connect_to(serve(server)))
     with pytest.raises(QosError, match="the server did the dry run for real: deployment/web has changed"):
-        writer.rehearse(deployment_request(server))
+        writer.dry_run(deployment_request(server))
     assert len(server.patches) == 1
 
 
@@ -258,17 +257,17 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
     notes = Notes()
     running = serve(server)
     writer = Writer(connect_to(running))
-    rehearsed = writer.rehearse(resize_request(server))
+    dry_run_result = writer.dry_run(resize_request(server))
     server.fault = lambda _: Fault(applies=False, answer=answer_of(exchange))
     body = exchange["response"]["body"]
     said = f"Error from server ({body['reason']}): {body['message']}"
     with pytest.raises(ApiError) as refused:
-        writer.rehearse(resize_request(server))
+        writer.dry_run(resize_request(server))
     assert (str(refused.value), refused.value.status) == (said, body["code"])
     with pytest.raises(ApiError) as refused:
-        writer.write(rehearsed, notes)
+        writer.write(dry_run_result, notes)
     assert (str(refused.value), refused.value.reason) == (said, body["reason"])
-    assert notes.states == [State.SENT, State.REFUSED]
+    assert notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert notes.put_down[-1].said == said
     assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
 
@@ -305,15 +304,15 @@ def test_recorded_successes(serve: Serve, connect_to: ConnectTo, name: str) -> N
         return Answer(200, json.dumps(body).encode())
 
     writer = Writer(connect_to(serve(answer)))
-    pod_now = convert(held, Pod) if is_pod else pod_of_workload("Deployment", held)
-    request = request_of(held, pod_now, edits, in_place=is_pod)
+    pod_now = convert(held, Pod) if is_pod else pod_from_workload("Deployment", held)
+    request = build_request(held, pod_now, edits, in_place=is_pod)
     assert request.patch == patch
     assert request.path == exchange["request"]["path"].partition("?")[0]
-    rehearsed = writer.rehearse(request)
-    assert rehearsed.stored == tuple(edits)
+    dry_run_result = writer.dry_run(request)
+    assert dry_run_result.stored == tuple(edits)
     notes = Notes()
-    assert writer.write(rehearsed, notes).raw == after
-    assert notes.states == [State.SENT, State.DONE]
+    assert writer.write(dry_run_result, notes).raw == after
+    assert notes.states == [EntryState.SENT, EntryState.DONE]
 
 
 def test_the_recorded_dry_run_has_the_version_that_was_read() -> None:

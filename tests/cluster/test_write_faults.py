@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
-from kubectl_qos.cluster.write import Rehearsed, Stale, Unsure, Writer
-from kubectl_qos.edit.change import Edit
-from kubectl_qos.edit.journal import State
+from kubectl_qos.cluster.writer import ConflictError, DryRunResult, UnknownOutcome, Writer
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.history import EntryState
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.transport.client import connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.changing_server import ChangingServer, Fault, once, refusing
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
@@ -32,16 +33,16 @@ class Stage:
     server: ChangingServer
     running: HttpsServer
     writer: Writer
-    rehearsed: Rehearsed
+    dry_run_result: DryRunResult
     notes: Notes
 
     def write(self) -> None:
-        self.writer.write(self.rehearsed, self.notes)
+        self.writer.write(self.dry_run_result, self.notes)
 
     def unsure(self) -> str:
-        with pytest.raises(Unsure) as caught:
+        with pytest.raises(UnknownOutcome) as caught:
             self.write()
-        assert self.notes.states == [State.SENT, State.UNKNOWN]
+        assert self.notes.states == [EntryState.SENT, EntryState.UNKNOWN]
         assert self.notes.put_down[-1].said == str(caught.value)
         assert caught.value.entry == self.notes.put_down[-1]
         assert self.writes == 1
@@ -67,7 +68,7 @@ def staged(serve: Serve, connect_to: ConnectTo, *edits: Edit) -> Stage:
     running = serve(server)
     server.stop = running.stop
     writer = Writer(connect_to(running))
-    return Stage(server, running, writer, writer.rehearse(deployment_request(server, *edits)), Notes())
+    return Stage(server, running, writer, writer.dry_run(deployment_request(server, *edits)), Notes())
 
 
 def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
@@ -79,7 +80,7 @@ def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
 def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.write()
-    assert stage.notes.states == [State.SENT, State.DONE]
+    assert stage.notes.states == [EntryState.SENT, EntryState.DONE]
     assert stage.notes.put_down[-1].said == f"{LOST}; looked at since, it has these values, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
@@ -97,8 +98,8 @@ def test_a_server_that_is_gone_before(stage: Stage) -> None:
     stage.running.stop()
     with pytest.raises(ServerUnreachable) as caught:
         stage.write()
-    assert not isinstance(caught.value, Unsure)
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert not isinstance(caught.value, UnknownOutcome)
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.notes.put_down[-1].said == str(caught.value)
     assert stage.writes == 0
 
@@ -108,7 +109,7 @@ def test_values_of_somebody_else_are_not_taken_for_ours(stage: Stage) -> None:
 
     def meanwhile(request: Request) -> Fault | None:
         if "dryRun" not in request.query:
-            stage.server.edit("Deployment", "web", stage.rehearsed.request.patch)
+            stage.server.edit("Deployment", "web", stage.dry_run_result.request.patch)
             return Fault(applies=False)
         return None
 
@@ -144,9 +145,9 @@ def test_an_object_that_went_with_the_answer(stage: Stage, happens: str, words: 
 def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo) -> None:
     stage = staged(serve, connect_to, memory(None))
     stage.server.fault = once(Fault(applies=True))
-    with pytest.raises(Unsure, match="who wrote them cannot be told"):
+    with pytest.raises(UnknownOutcome, match="who wrote them cannot be told"):
         stage.write()
-    assert stage.notes.states == [State.SENT, State.UNKNOWN]
+    assert stage.notes.states == [EntryState.SENT, EntryState.UNKNOWN]
 
 
 @pytest.mark.parametrize("applies", [True, False])
@@ -170,7 +171,7 @@ def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: boo
     stage.server.fault = once(Fault(applies, answer))
     if applies:
         stage.write()
-        assert stage.notes.states == [State.SENT, State.DONE]
+        assert stage.notes.states == [EntryState.SENT, EntryState.DONE]
         assert stage.writes == 1
     else:
         assert stage.unsure().endswith("; looked at since, nothing has changed there so far")
@@ -192,7 +193,7 @@ def test_a_refusal_is_final(stage: Stage, answer: Answer, said: str) -> None:
     with pytest.raises(ApiError, match="Error from server") as caught:
         stage.write()
     assert str(caught.value).startswith(said)
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.writes == 1
     assert stage.memory == "64Mi"
 
@@ -202,7 +203,7 @@ def test_a_refusal_whose_body_breaks_off_is_one(stage: Stage) -> None:
     with pytest.raises(ApiError) as caught:
         stage.write()
     assert caught.value.status == 422
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
 
 
 def test_a_retry_after_is_told_and_not_obeyed(stage: Stage) -> None:
@@ -219,7 +220,7 @@ def test_an_object_that_changed_since_the_rehearsal(stage: Stage) -> None:
         stage.write()
     assert caught.value.status == 409
     assert caught.value.hint.startswith("the values are still what they were")
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.memory == "64Mi"
 
 
@@ -227,18 +228,18 @@ def test_values_that_changed_since_the_rehearsal(stage: Stage) -> None:
     patch: Any = {"spec": {"template": {"spec": {"containers": [{"name": "app", "resources": {}}]}}}}
     patch["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"memory": "70Mi"}}
     stage.server.edit("Deployment", "web", patch)
-    with pytest.raises(Stale, match=r"has been modified.*changed by someone else") as caught:
+    with pytest.raises(ConflictError, match=r"has been modified.*changed by someone else") as caught:
         stage.write()
     (conflict,) = caught.value.conflicts
     assert [str(conflict.before), str(conflict.ours), str(conflict.theirs)] == ["64Mi", "96Mi", "70Mi"]
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
 
 
 def test_an_object_made_anew_since_the_rehearsal(stage: Stage) -> None:
     stage.server.recreate("Deployment", "web")
-    with pytest.raises(Stale, match="another object now"):
+    with pytest.raises(ConflictError, match="another object now"):
         stage.write()
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.memory == "64Mi"
 
 
@@ -247,7 +248,7 @@ def test_an_object_deleted_since_the_rehearsal(stage: Stage) -> None:
     with pytest.raises(ApiError, match=r'deployments.apps "web" not found') as caught:
         stage.write()
     assert caught.value.status == 404
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
 
 
 def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
@@ -269,7 +270,7 @@ def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
     }
     path = write(tmp_path / "config", kubeconfig(running, user=user))
     writer = Writer(connect(ConnectionOptions(kubeconfig=str(path))))
-    rehearsed = writer.rehearse(deployment_request(server))
+    dry_run_result = writer.dry_run(deployment_request(server))
     answers = [Answer(401, b"{}"), None]
 
     def expired(request: Request) -> Fault | None:
@@ -279,8 +280,8 @@ def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
     server.fault = expired
     token.write_text("renewed")
     notes = Notes()
-    writer.write(rehearsed, notes)
-    assert notes.states == [State.SENT, State.DONE]
+    writer.write(dry_run_result, notes)
+    assert notes.states == [EntryState.SENT, EntryState.DONE]
     assert [request.body for request in server.patches[1:]] == [server.patches[0].body] * 2
 
 
@@ -291,8 +292,8 @@ def test_credentials_that_cannot_be_had_any_more(stage: Stage, monkeypatch: pyte
     monkeypatch.setattr(type(stage.writer._connection._credentials), "authorization", fails)
     with pytest.raises(QosError, match="getting credentials") as caught:
         stage.write()
-    assert not isinstance(caught.value, Unsure)
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert not isinstance(caught.value, UnknownOutcome)
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.writes == 0
 
 
@@ -300,7 +301,7 @@ def test_a_login_that_is_not_taken(stage: Stage) -> None:
     stage.server.fault = once(refusing(status(401, "Unauthorized", "Unauthorized")))
     with pytest.raises(ApiError, match="You must be logged in"):
         stage.write()
-    assert stage.notes.states == [State.SENT, State.REFUSED]
+    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
     assert stage.writes == 1
 
 
@@ -308,12 +309,12 @@ def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
     server = serving()
     path = write(tmp_path / "config", kubeconfig(serve(server)))
     writer = Writer(connect(ConnectionOptions(kubeconfig=str(path), request_timeout="1s")))
-    rehearsed = writer.rehearse(deployment_request(server))
+    dry_run_result = writer.dry_run(deployment_request(server))
     notes = Notes()
     server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=2.5)))
-    with pytest.raises(Unsure, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
-        writer.write(rehearsed, notes)
-    assert notes.states == [State.SENT, State.UNKNOWN]
+    with pytest.raises(UnknownOutcome, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
+        writer.write(dry_run_result, notes)
+    assert notes.states == [EntryState.SENT, EntryState.UNKNOWN]
 
 
 def test_a_program_that_ends_in_between_leaves_what_it_sent(
@@ -322,10 +323,10 @@ def test_a_program_that_ends_in_between_leaves_what_it_sent(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kubectl_qos.cluster.write.change", interrupted)
+    monkeypatch.setattr("kubectl_qos.cluster.writer.change", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stage.write()
-    assert stage.notes.states == [State.SENT]
+    assert stage.notes.states == [EntryState.SENT]
 
 
 FAULTS: list[Callable[[], Fault]] = [
@@ -345,6 +346,6 @@ def test_a_dry_run_that_fails_is_no_rehearsal(
     server.fault = lambda _: fault()
     writer = Writer(connect_to(serve(server)))
     with pytest.raises(QosError):
-        writer.rehearse(resize_request(server))
+        writer.dry_run(resize_request(server))
     assert len(server.patches) == 1
     assert "dryRun" in server.patches[0].query

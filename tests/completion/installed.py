@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubectl_qos.cli.completion import script as script_of
+from kubectl_qos.cli.commands.completion import script as script_of
 from tests.end_to_end.command import TIMEOUT_SECONDS, environment
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_qos.cli.complete.completing import offered
+from kubectl_qos.cli.completion.complete import complete
 
 PATIENT_SECONDS = 30.0
 """Longer than a busy machine takes to answer."""
@@ -11,7 +11,7 @@ SHORT_SECONDS = 0.2
 
 def lines(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:
     """The lines that a shell reads."""
-    return offered(words, seconds).text().splitlines()
+    return complete(words, seconds).text().splitlines()
 
 
 def values(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:

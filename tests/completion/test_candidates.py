@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli.parser import COMMANDS
-from kubectl_qos.config.journal import JournalFile, journal_file
-from kubectl_qos.edit.change import Edit, Side
-from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.config.history_file import HistoryFile, history_path
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
 from tests.completion.offers import directive, lines, values
 
@@ -179,10 +179,10 @@ def test_changes_that_can_be_undone_say_what_they_changed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
-    journal = JournalFile(journal_file())
+    history = HistoryFile(history_path())
     was, now = (Edit("web", Side.LIMITS, "memory", Quantity.parse(text)) for text in ("1Gi", "2Gi"))
     for id_, context in (("20261120-1f3a9c02", "prod"), ("20261121-77aa0b1c", "test")):
-        journal.put(
+        history.put(
             Entry(
                 id=id_,
                 at="2026-11-20T12:00:00Z",
@@ -195,7 +195,7 @@ def test_changes_that_can_be_undone_say_what_they_changed(
                 subresource="",
                 before=(was,),
                 after=(now,),
-                state=State.DONE,
+                state=EntryState.DONE,
             )
         )
     newest, oldest, _ = lines("undo", "")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.complete import script
-from kubectl_qos.cli.complete.offer import Candidate, Offer
+from kubectl_qos.cli.completion import script
+from kubectl_qos.cli.completion.directives import Candidate, Completions
 from kubectl_qos.cli.parser import COMMANDS, build
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
@@ -35,7 +35,7 @@ def test_the_script_answers_as_the_program_does(installed: Bin, words: list[str]
 
 @posix_only
 def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
-    main = "import sys; from kubectl_qos.cli.complete.script import main; sys.exit(main())"
+    main = "import sys; from kubectl_qos.cli.completion.script import main; sys.exit(main())"
     installed.program("kubectl_complete-qos", f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
     assert installed.run("kubectl_complete-qos", "ex").stdout.splitlines() == lines("ex")
 
@@ -91,8 +91,8 @@ def test_a_plugin_for_credentials_can_ask_nothing_and_say_nothing(installed: Bin
 
 def test_what_takes_too_long_is_left_in_time(installed: Bin) -> None:
     code = (
-        "import threading; from kubectl_qos.cli.complete import completing, script;"
-        "completing.offered = lambda words: threading.Event().wait();"
+        "import threading; from kubectl_qos.cli.completion import complete, script;"
+        "complete.complete = lambda words: threading.Event().wait();"
         f"raise SystemExit(script.answer(['top', ''], seconds={SHORT_SECONDS}))"
     )
     done = installed.run(sys.executable, "-c", code)
@@ -134,8 +134,8 @@ def test_names_beyond_ascii_arrive_in_any_locale(installed: Bin, variables: Mapp
 @pytest.mark.parametrize("words", [["ex"], ["--demo", "explain", "pod/"], ["top", "--sort-by", ""]])
 def test_nothing_slow_is_imported(words: list[str]) -> None:
     code = (
-        "import sys; from kubectl_qos.cli.complete.completing import offered;"
-        f"print(offered({words!r}).text()); print(*sorted(sys.modules))"
+        "import sys; from kubectl_qos.cli.completion.complete import complete;"
+        f"print(complete({words!r}).text()); print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
@@ -146,16 +146,16 @@ def test_nothing_slow_is_imported(words: list[str]) -> None:
 def test_a_defect_is_no_answer_and_no_noise(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(_: object) -> Offer:
+    def broken(_: object) -> Completions:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("kubectl_qos.cli.complete.completing.offered", broken)
+    monkeypatch.setattr("kubectl_qos.cli.completion.complete.complete", broken)
     assert script._offered(["top"]).text() == ":4\n"
     assert "a defect" in capsys.readouterr().err
 
 
 def test_long_words_about_a_candidate_are_cut() -> None:
-    text = Offer((Candidate("a", "x" * 200), Candidate("b", "one\n  two\t\x1b[0m"))).text()
+    text = Completions((Candidate("a", "x" * 200), Candidate("b", "one\n  two\t\x1b[0m"))).text()
     first, second, _ = text.splitlines()
     assert first == f"a\t{'x' * 79}…"
     assert second == "b\tone two [0m"
@@ -190,7 +190,7 @@ _KNOWN_WORDS = st.sampled_from(
 @example(["undo", "\ud800"])
 @example(["--grow", "pod/\n:"])
 def test_any_words_have_an_answer_in_the_protocol(words: list[str]) -> None:
-    *candidates, last = Offer.text(_of_demo(words)).splitlines()
+    *candidates, last = Completions.text(_of_demo(words)).splitlines()
     assert last in {":0", ":4", ":6", ":8", ":16"}
     for line in candidates:
         value, _, about = line.partition("\t")
@@ -200,7 +200,7 @@ def test_any_words_have_an_answer_in_the_protocol(words: list[str]) -> None:
     "\n".join(candidates).encode()
 
 
-def _of_demo(words: list[str]) -> Offer:
-    from kubectl_qos.cli.complete.completing import offered
+def _of_demo(words: list[str]) -> Completions:
+    from kubectl_qos.cli.completion.complete import complete
 
-    return offered(["--demo", "--kubeconfig", os.devnull, *words])
+    return complete(["--demo", "--kubeconfig", os.devnull, *words])

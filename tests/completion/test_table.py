@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.cli.complete.table import EVERY_COMMAND, OF_COMMAND, completer
-from kubectl_qos.cli.complete.values import SETTINGS
+from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, completer
 from kubectl_qos.cli.parser import COMMANDS, build
 from kubectl_qos.errors import UsageError
-from kubectl_qos.k8s import settings
-from kubectl_qos.k8s.settings import Setting
+from kubectl_qos.k8s import node_overrides as settings
+from kubectl_qos.k8s.node_overrides import NodeOverride
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
@@ -51,9 +50,9 @@ def test_settings_are_those_that_change_a_prediction() -> None:
 )
 def test_offered_values_are_taken(key: str, value: str) -> None:
     whole = {"runtime": f"{value}2.1.4", "ociRuntime": f"{value}1.3.0"}.get(key, value)
-    assert Setting.parse(f"{key}={whole}")
+    assert NodeOverride.parse(f"{key}={whole}")
 
 
 def test_other_values_are_not_taken() -> None:
     with pytest.raises(UsageError):
-        Setting.parse("cpuManagerPolicy=else")
+        NodeOverride.parse("cpuManagerPolicy=else")

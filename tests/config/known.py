@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubectl_qos.config.settings import Known, Settings, read_settings
+from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 
-KNOWN = Known(
+KNOWN = AllowedNames(
     columns=("rank", "pod", "memory", "flags"),
     themes=("qos-dark", "qos-light"),
     views=("cluster", "namespaces", "workloads", "pods", "containers"),

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config.settings import Known, Settings, read_settings
+from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 from kubectl_qos.errors import InputError
-from kubectl_qos.present.columns import BY_KEY
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.themes import THEMES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-KNOWN = Known(
+KNOWN = AllowedNames(
     columns=tuple(BY_KEY),
     themes=tuple(theme.name for theme in THEMES),
     views=("cluster", "namespaces", "workloads", "pods", "containers"),

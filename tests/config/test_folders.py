@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config.folders import config_file, state_file, state_folder
+from kubectl_qos.config.paths import config_file, state_dir, state_file
 
 
 @pytest.fixture(autouse=True)
@@ -18,12 +18,12 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_folders_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert config_file() == Path("/home/ada/.config/kubectl-qos/config.yaml")
-    assert state_folder() == Path("/home/ada/.local/state/kubectl-qos")
+    assert state_dir() == Path("/home/ada/.local/state/kubectl-qos")
     assert state_file() == Path("/home/ada/.local/state/kubectl-qos/state.json")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/ada")
     monkeypatch.setenv("XDG_STATE_HOME", "/var/ada")
     assert config_file() == Path("/etc/ada/kubectl-qos/config.yaml")
-    assert state_folder() == Path("/var/ada/kubectl-qos")
+    assert state_dir() == Path("/var/ada/kubectl-qos")
 
 
 def test_other_places_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_empty_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECTL_QOS_CONFIG", "")
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
     assert config_file() is None
-    assert state_folder() is None
+    assert state_dir() is None
     assert state_file() is None
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config import journal
-from kubectl_qos.config.journal import MOST_ENTRIES, JournalFile, journal_file
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
-from kubectl_qos.edit.journal import Entry, State
+from kubectl_qos.config import history_file as history
+from kubectl_qos.config.history_file import MOST_ENTRIES, HistoryFile, history_path
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
 
 
@@ -33,7 +33,7 @@ def entry(number: int = 1, **changes: object) -> Entry:
         subresource="",
         before=(Edit("app", Side.REQUESTS, "memory", None), Edit(POD_LEVEL, Side.LIMITS, "cpu", _of("500m"))),
         after=(Edit("app", Side.REQUESTS, "memory", _of("64Mi")), Edit(POD_LEVEL, Side.LIMITS, "cpu", None)),
-        state=State.SENT,
+        state=EntryState.SENT,
         said='Error from server: "x"\nnext \udcff 界',
         undoes="0-a",
     )
@@ -46,25 +46,25 @@ def _of(text: str) -> Quantity:
 
 def test_what_is_put_down_is_read_by_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "journal.jsonl"
-    written = JournalFile(path)
+    written = HistoryFile(path)
     written.put(entry(2))
     written.put(entry(1))
-    written.put(entry(2, state=State.DONE, said=""))
+    written.put(entry(2, state=EntryState.DONE, said=""))
     assert written.problem == ""
-    for found in (written, JournalFile(path)):
-        assert found.entries() == (entry(1), entry(2, state=State.DONE, said=""))
+    for found in (written, HistoryFile(path)):
+        assert found.entries() == (entry(1), entry(2, state=EntryState.DONE, said=""))
     assert len(path.read_bytes().splitlines()) == 3
 
 
 def test_every_field_is_kept(tmp_path: Path) -> None:
-    JournalFile(tmp_path / "j").put(entry())
-    (found,) = JournalFile(tmp_path / "j").entries()
+    HistoryFile(tmp_path / "j").put(entry())
+    (found,) = HistoryFile(tmp_path / "j").entries()
     for one in fields(Entry):
         assert getattr(found, one.name) == getattr(entry(), one.name)
 
 
 def test_another_process_adds_to_the_same_file(tmp_path: Path) -> None:
-    first, second = JournalFile(tmp_path / "j"), JournalFile(tmp_path / "j")
+    first, second = HistoryFile(tmp_path / "j"), HistoryFile(tmp_path / "j")
     first.put(entry(1))
     second.put(entry(2))
     assert first.entries() == second.entries() == (entry(1), entry(2))
@@ -75,7 +75,7 @@ def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
     path = tmp_path / "kubectl-qos" / "journal.jsonl"
     before = os.umask(0)
     try:
-        JournalFile(path).put(entry())
+        HistoryFile(path).put(entry())
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -91,14 +91,14 @@ def test_it_is_on_disk_before_anything_goes_on(tmp_path: Path, monkeypatch: pyte
         synced.append(path.read_bytes())
 
     monkeypatch.setattr(os, "fsync", sync)
-    JournalFile(path).put(entry())
+    HistoryFile(path).put(entry())
     assert synced == [path.read_bytes()]
     assert synced[0].endswith(b"\n")
 
 
 def test_bad_lines_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    JournalFile(path).put(entry(1))
+    HistoryFile(path).put(entry(1))
     good = json.loads(path.read_bytes())
     bad: list[object] = [
         *({**good, name: None} for name in good),
@@ -120,49 +120,49 @@ def test_bad_lines_are_left_out(tmp_path: Path) -> None:
     lines = [json.dumps(line).encode() for line in bad]
     lines += [b"", b"{", b"\xff\xfe", b"[" * 100_000, path.read_bytes()[:50]]
     path.write_bytes(b"\n".join(lines) + b"\n" + path.read_bytes())
-    assert JournalFile(path).entries() == (entry(1),)
+    assert HistoryFile(path).entries() == (entry(1),)
 
 
 def test_a_line_that_broke_off_harms_only_itself(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    JournalFile(path).put(entry(1))
+    HistoryFile(path).put(entry(1))
     path.write_bytes(path.read_bytes() + path.read_bytes()[:40])
-    JournalFile(path).put(entry(2))
-    assert JournalFile(path).entries() == (entry(1), entry(2))
+    HistoryFile(path).put(entry(2))
+    assert HistoryFile(path).entries() == (entry(1), entry(2))
 
 
 def test_only_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MOST_ENTRIES", 10)
-    monkeypatch.setattr(journal, "_MOST_LINES", 40)
-    kept = JournalFile(tmp_path / "j")
+    monkeypatch.setattr(history, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(history, "_MOST_LINES", 40)
+    kept = HistoryFile(tmp_path / "j")
     for number in range(1, 60):
         kept.put(entry(number))
-        kept.put(entry(number, state=State.DONE))
+        kept.put(entry(number, state=EntryState.DONE))
         assert len((tmp_path / "j").read_bytes().splitlines()) <= 40
-    wanted = tuple(entry(number, state=State.DONE) for number in range(50, 60))
-    assert kept.entries() == JournalFile(tmp_path / "j").entries() == wanted
+    wanted = tuple(entry(number, state=EntryState.DONE) for number in range(50, 60))
+    assert kept.entries() == HistoryFile(tmp_path / "j").entries() == wanted
     assert list(tmp_path.iterdir()) == [tmp_path / "j"]
     assert MOST_ENTRIES == 1_000
 
 
 def test_without_a_file_it_is_kept_for_this_run() -> None:
-    found = JournalFile(None)
+    found = HistoryFile(None)
     assert "remembered for this run only" in found.problem
     found.put(entry(1))
-    found.put(entry(1, state=State.DONE))
-    assert found.entries() == (entry(1, state=State.DONE),)
+    found.put(entry(1, state=EntryState.DONE))
+    assert found.entries() == (entry(1, state=EntryState.DONE),)
 
 
 def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     for path in (tmp_path / "file" / "j", tmp_path):
-        found = JournalFile(path)
+        found = HistoryFile(path)
         assert found.problem == ""
         found.put(entry(1))
         assert found.problem.startswith(f"{path}: ")
         assert found.entries() == (entry(1),)
     (tmp_path / "file").unlink()
-    found = JournalFile(tmp_path / "file" / "j")
+    found = HistoryFile(tmp_path / "file" / "j")
     found.put(entry(1))
     assert found.problem == ""
 
@@ -172,7 +172,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    found = JournalFile(tmp_path / "j")
+    found = HistoryFile(tmp_path / "j")
     found.put(entry(1))
     assert found.problem == (
         f"{tmp_path / 'j'}: No space left on device: changes are remembered for this run only"
@@ -182,9 +182,9 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_it_lies_beside_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
-    assert journal_file() == tmp_path / "journal.jsonl"
+    assert history_path() == tmp_path / "journal.jsonl"
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
-    assert journal_file() is None
+    assert history_path() is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
@@ -192,28 +192,28 @@ def test_a_file_that_another_process_replaces_meanwhile(tmp_path: Path) -> None:
     import fcntl
 
     path = tmp_path / "j"
-    JournalFile(path).put(entry(1))
+    HistoryFile(path).put(entry(1))
     before = path.read_bytes()
     (tmp_path / "shorter").write_bytes(before.replace(entry(1).id.encode(), entry(3).id.encode()))
     with path.open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        adding = threading.Thread(target=lambda: JournalFile(path).put(entry(2)))
+        adding = threading.Thread(target=lambda: HistoryFile(path).put(entry(2)))
         adding.start()
         adding.join(0.3)
         assert adding.is_alive()
         assert path.read_bytes() == before
         (tmp_path / "shorter").replace(path)
     adding.join(5)
-    assert JournalFile(path).entries() == (entry(2), entry(3))
+    assert HistoryFile(path).entries() == (entry(2), entry(3))
 
 
 WRITER = """\
 import sys
 from pathlib import Path
-from kubectl_qos.config import journal
+from kubectl_qos.config import history_file
 from tests.config.test_journal import entry
-journal.MOST_ENTRIES, journal._MOST_LINES = 120, 150
-kept = journal.JournalFile(Path(sys.argv[1]))
+history_file.MOST_ENTRIES, history_file._MOST_LINES = 120, 150
+kept = history_file.HistoryFile(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(40):
@@ -241,7 +241,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     for writer in writers:
         writer.communicate("go\n")
         assert writer.returncode == 0
-    found = JournalFile(path).entries()
+    found = HistoryFile(path).entries()
     assert len(found) == 120
     assert {one.undoes for one in found} == {"done"}
     assert len(path.read_bytes().splitlines()) <= 151

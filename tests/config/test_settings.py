@@ -263,10 +263,10 @@ def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) ->
     code = f"""\
 import sys
 from pathlib import Path
-import kubectl_qos.config.folders, kubectl_qos.config.state
-from kubectl_qos.config.settings import Known, Settings, read_settings
+import kubectl_qos.config.paths, kubectl_qos.config.state
+from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 assert "platformdirs" not in sys.modules
-known = Known(columns=(), themes=("a",), views=(), actions={{}})
+known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})
 assert read_settings(Path({str(tmp_path / "none.yaml")!r}), known) == Settings()
 slow = {{"yaml", "textual", "rich", "kubernetes", "msgspec", "difflib"}} & set(sys.modules)
 assert not slow, slow

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.config.state import State, load_state, save_state
+from kubectl_qos.config.state import UiState, load_state, save_state
 
-FULL = State(
+FULL = UiState(
     theme="qos-light",
     view={"list": "pods", "filter": "/web"},
     sort={"pods": ("memory", True), "nodes": ("name", False)},
@@ -36,12 +36,12 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert save_state(path, FULL)
     assert load_state(path) == FULL
     assert list(load_state(path).views) == ["dev", "prod"]
-    assert all(getattr(FULL, one.name) != getattr(State(), one.name) for one in fields(State))
+    assert all(getattr(FULL, one.name) != getattr(UiState(), one.name) for one in fields(UiState))
 
 
 def test_nothing_said_is_nothing_kept(tmp_path: Path) -> None:
-    assert load_state(None) == State()
-    assert load_state(tmp_path / "none.json") == State()
+    assert load_state(None) == UiState()
+    assert load_state(tmp_path / "none.json") == UiState()
     assert save_state(None, FULL) is False
 
 
@@ -78,10 +78,10 @@ def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
 def test_what_is_no_state_of_ours_is_left_out(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(content)
-    assert load_state(path) == State()
+    assert load_state(path) == UiState()
 
 
-@pytest.mark.parametrize("name", [one.name for one in fields(State)])
+@pytest.mark.parametrize("name", [one.name for one in fields(UiState)])
 @pytest.mark.parametrize(
     "wrong", [None, 7, "text", True, [1, None], {"a": 1}, {"pods": ["memory"]}, [[]], {"pods": {}}]
 )
@@ -91,10 +91,10 @@ def test_a_field_that_cannot_be_used_is_left_out_and_the_others_stay(
     path = tmp_path / "state.json"
     assert save_state(path, FULL)
     found = load_state(written(path, {**json.loads(path.read_text()), name: wrong}))
-    for other in fields(State):
+    for other in fields(UiState):
         if other.name != name:
             assert getattr(found, other.name) == getattr(FULL, other.name)
-    assert type(getattr(found, name)) in {type(getattr(State(), name)), type(getattr(FULL, name))}
+    assert type(getattr(found, name)) in {type(getattr(UiState(), name)), type(getattr(FULL, name))}
     assert save_state(path, found)
     assert load_state(path) == found
 
@@ -109,7 +109,7 @@ def test_parts_of_a_field_that_cannot_be_used_are_left_out(tmp_path: Path) -> No
         "views": {"a": {}, "b": [], "c": None},
         "unknown": 1,
     }
-    assert load_state(written(tmp_path / "state.json", content)) == State(
+    assert load_state(written(tmp_path / "state.json", content)) == UiState(
         sort={"a": ("x", True)},
         columns={"a": ("x", "y"), "b": (), "c": ()},
         widths={"a": {"x": 5}},
@@ -120,7 +120,7 @@ def test_parts_of_a_field_that_cannot_be_used_are_left_out(tmp_path: Path) -> No
 
 def test_only_the_last_lines_and_contexts_are_kept(tmp_path: Path) -> None:
     lines = tuple(str(number) for number in range(60))
-    state = State(filters=lines, places=lines, views={line: {} for line in lines})
+    state = UiState(filters=lines, places=lines, views={line: {} for line in lines})
     assert save_state(tmp_path / "state.json", state)
     found = json.loads((tmp_path / "state.json").read_text())
     for name in ("filters", "places", "views"):
@@ -132,7 +132,7 @@ def test_only_the_last_lines_and_contexts_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_context_that_was_left_last_is_the_last_to_be_forgotten() -> None:
-    state = State()
+    state = UiState()
     for number in range(50):
         state = state.with_view(f"c{number}", {"n": number})
     state = state.with_view("c0", {"n": 100}).with_view("new", {})
@@ -144,7 +144,7 @@ def test_the_context_that_was_left_last_is_the_last_to_be_forgotten() -> None:
 
 
 def test_odd_text_survives(tmp_path: Path) -> None:
-    state = State(filters=("\udcff", "界\n\x1b"))
+    state = UiState(filters=("\udcff", "界\n\x1b"))
     assert save_state(tmp_path / "state.json", state)
     assert load_state(tmp_path / "state.json") == state
 
@@ -156,7 +156,7 @@ def test_a_view_that_is_no_json_is_a_mistake_of_the_caller_and_harms_nothing(
     path = tmp_path / "state.json"
     assert save_state(path, FULL)
     with pytest.raises((TypeError, ValueError)):
-        save_state(path, State(view=view))
+        save_state(path, UiState(view=view))
     assert load_state(path) == FULL
 
 
@@ -167,8 +167,8 @@ def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
     (tmp_path / "state.json" / "full").touch()
     assert save_state(tmp_path / "state.json", FULL) is False
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "state.json"]
-    assert load_state(tmp_path / "state.json") == State()
-    assert load_state(tmp_path / "file" / "state.json") == State()
+    assert load_state(tmp_path / "state.json") == UiState()
+    assert load_state(tmp_path / "file" / "state.json") == UiState()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -186,7 +186,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    assert save_state(path, State()) is False
+    assert save_state(path, UiState()) is False
     assert load_state(path) == FULL
     assert list(tmp_path.iterdir()) == [path]
 
@@ -194,12 +194,12 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 SAVER = """\
 import sys
 from pathlib import Path
-from kubectl_qos.config.state import State, save_state
+from kubectl_qos.config.state import UiState, save_state
 path, word = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
 for length in range(150):
-    assert save_state(path, State(theme=word, filters=(word * 40,) * (length % 50)))
+    assert save_state(path, UiState(theme=word, filters=(word * 40,) * (length % 50)))
 """
 
 

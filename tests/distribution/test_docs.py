@@ -15,7 +15,14 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from kubectl_qos.k8s.releases import _CHANGES, _GATES, _LAST_MINOR, NEWEST_MINOR, SUPPORTED_MINORS, _Span
+from kubectl_qos.k8s.releases import (
+    _CHANGES,
+    _GATES,
+    _LAST_MINOR,
+    NEWEST_MINOR,
+    SUPPORTED_MINORS,
+    _ChangeSpan,
+)
 from tests.distribution.shell_examples import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +77,7 @@ def test_the_library_example_of_the_readme_runs(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith("Burstable 938 {'cpu.weight': '1'")
 
 
-def releases_of(span: _Span) -> str:
+def releases_of(span: _ChangeSpan) -> str:
     """How a table of the rules names the releases that have a change."""
     if span.last != NEWEST_MINOR:
         if span.last == span.since:

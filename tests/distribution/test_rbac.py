@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.k8s.rights import TIERS, Tier
-from kubectl_qos.present.rights import gives, phrases
+from kubectl_qos.k8s.rbac import TIERS, Tier
+from kubectl_qos.present.rbac import gives, phrases
 
 ROOT = Path(__file__).parents[2]
 TIER = pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)

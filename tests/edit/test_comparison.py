@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.edit.comparison import Comparison, compare
-from kubectl_qos.k8s.settings import Setting, changed
+from kubectl_qos.edit.compare import Comparison, compare
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.qos.prediction import predict
 
@@ -19,7 +19,7 @@ API = "api-7d9c5b6f8-x2mzq"
 
 def compared(node: str, *assignments: str, to: str | None = None) -> Comparison:
     setup = DEMO.setup(node)
-    after = changed(setup, [Setting.parse(text) for text in assignments], to)
+    after = apply_overrides(setup, [NodeOverride.parse(text) for text in assignments], to)
     return compare(DEMO.by_node()[node], setup, after, DEMO.usage)
 
 
@@ -101,7 +101,7 @@ def test_a_workload_is_told_from_another_of_its_name() -> None:
     pod = DEMO.by_node()["worker-2"][0]
     twin = msgspec.structs.replace(pod, kind="Deployment", spec=DEMO.by_node()["worker-2"][1].spec)
     setup = DEMO.setup("worker-2")
-    found = compare([pod, twin], setup, changed(setup, [], "1.30"))
+    found = compare([pod, twin], setup, apply_overrides(setup, [], "1.30"))
     assert found.of(twin).before.pod.kind == "Deployment"
     assert found.of(pod).before.pod.kind == "Pod"
 

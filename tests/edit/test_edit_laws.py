@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current, effective
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply, current, effective
 from kubectl_qos.edit.goals import Goal, goal
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.edit.rank_goals import UNIT_BYTES, outlive, rank_at_least

@@ -14,18 +14,23 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from kubectl_qos.edit.admission import claim_of, target_of
-from kubectl_qos.edit.change import Edit, Side
-from kubectl_qos.edit.forecast import ELIDED, Refused, forecast
-from kubectl_qos.edit.preview import Landing, Preview, preview
-from kubectl_qos.edit.request import Request, request_of
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.server_response import (
+    ELIDED,
+    ServerRefusal,
+    changed_object,
+    expected_response,
+    quota_pod,
+)
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import pod_of_workload
-from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup, node_of
+from kubectl_qos.k8s.kinds import pod_from_workload
+from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup, node_from_object
 from kubectl_qos.k8s.objects import LimitRange, NodeObject, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.resource_quota import ResourceQuota, charges
+from kubectl_qos.k8s.quota import ResourceQuota, charges
 from tests.cluster.replay import exchanges, recorded
 from tests.qos import test_recorded_node as real_node
 from tests.qos.corner import one, spec
@@ -51,9 +56,9 @@ class Case:
 
     name: str
     preview: Preview
-    surroundings: Surroundings
-    road: Landing
-    request: Request | None
+    related: RelatedObjects
+    road: StrategyKind
+    request: PatchRequest | None
     answer: dict[str, Any]
 
 
@@ -66,8 +71,8 @@ class World:
         self.ranges: list[LimitRange] = []
         self.quotas: list[ResourceQuota] = []
 
-    def around(self, raw: dict[str, Any]) -> Surroundings:
-        return Surroundings(raw=raw, limit_ranges=tuple(self.ranges), quotas=tuple(self.quotas))
+    def around(self, raw: dict[str, Any]) -> RelatedObjects:
+        return RelatedObjects(raw=raw, limit_ranges=tuple(self.ranges), quotas=tuple(self.quotas))
 
     def learn(self, exchange: dict[str, Any]) -> None:
         body = exchange["response"].get("body")
@@ -83,9 +88,9 @@ class World:
 
     def charge(self, case: Case) -> None:
         """An accepted resize is charged by admission itself, before the quota controller counts anew."""
-        target = target_of(case.preview, case.surroundings, case.road)
-        before = claim_of(target.old, target, self.setup.release)
-        after = claim_of(case.preview.after.pod, target, self.setup.release)
+        target = changed_object(case.preview, case.related, case.road)
+        before = quota_pod(target.old, target, self.setup.release)
+        after = quota_pod(case.preview.after.pod, target, self.setup.release)
         for charge in list(charges(after, self.quotas, self.setup.release, before)):
             self.quotas = [
                 _with_used(quota, charge.resource, charge.used + charge.added)
@@ -107,13 +112,13 @@ def _path(exchange: dict[str, Any]) -> str:
 
 def apiserver_cases() -> Iterator[Case]:
     found = recorded("node-get")["response"]["body"]
-    world = World(NodeSetup.of(node_of(convert(found, NodeObject), Kubelet()), Kubelet(), "1.36"))
+    world = World(NodeSetup.of(node_from_object(convert(found, NodeObject), Kubelet()), Kubelet(), "1.36"))
     for exchange in exchanges():
         case = _case(exchange, world) if exchange["name"] not in NOT_KNOWABLE else None
         if case is not None:
             yield case
             if (
-                case.road is Landing.IN_PLACE
+                case.road is StrategyKind.IN_PLACE
                 and case.answer["status"] == 200
                 and "dry" not in _path(exchange)
             ):
@@ -127,7 +132,9 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
     name, answer = exchange["name"], exchange["response"]
     if method == "POST" and parts[-1] == "pods":
         pod = convert(body, Pod)
-        return Case(name, preview(pod, [], world.setup), world.around(body), Landing.RECREATE, None, answer)
+        return Case(
+            name, preview(pod, [], world.setup), world.around(body), StrategyKind.RECREATE, None, answer
+        )
     if method != "PATCH":
         return None
     in_place = parts[-1] == "resize"
@@ -138,13 +145,13 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
         pod = spec("containers: [{name: c0}]")
         pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=named))
     else:
-        pod = convert(raw, Pod) if kind == "Pod" else pod_of_workload(kind, raw)
+        pod = convert(raw, Pod) if kind == "Pod" else pod_from_workload(kind, raw)
     changes = body["spec"] if kind == "Pod" else body["spec"]["template"]["spec"]
     edits = list(edits_of(changes))
-    request = request_of(raw, pod, edits, in_place=in_place)
+    request = build_request(raw, pod, edits, in_place=in_place)
     version = (body.get("metadata") or {}).get("resourceVersion")
     request = replace(request, resource_version=version or "")
-    road = Landing.IN_PLACE if in_place else Landing.TEMPLATE
+    road = StrategyKind.IN_PLACE if in_place else StrategyKind.TEMPLATE
     return Case(name, preview(pod, edits, world.setup), world.around(raw), road, request, answer)
 
 
@@ -165,7 +172,7 @@ def node_cases() -> Iterator[Case]:
             world.learn(exchange)
 
 
-def _agrees(found: Refused | None, answer: dict[str, Any]) -> None:
+def _agrees(found: ServerRefusal | None, answer: dict[str, Any]) -> None:
     if answer["status"] < 300:
         assert found is None
         return
@@ -185,12 +192,12 @@ NODE = list(node_cases())
 
 @pytest.mark.parametrize("case", APISERVER, ids=lambda case: case.name)
 def test_a_recorded_api_server_answered_so(case: Case) -> None:
-    _agrees(forecast(case.preview, case.surroundings, case.road, case.request), case.answer)
+    _agrees(expected_response(case.preview, case.related, case.road, case.request), case.answer)
 
 
 @pytest.mark.parametrize("case", NODE, ids=lambda case: case.name)
 def test_the_server_of_a_recorded_node_answered_so(case: Case) -> None:
-    _agrees(forecast(case.preview, case.surroundings, case.road, case.request), case.answer)
+    _agrees(expected_response(case.preview, case.related, case.road, case.request), case.answer)
 
 
 def test_every_exchange_about_an_edit_is_a_case_or_says_why_not() -> None:
@@ -216,24 +223,24 @@ def test_a_container_that_is_not_there_is_no_edit() -> None:
 def test_why_a_resize_was_let_in_although_there_was_a_quota() -> None:
     """It was charged for its growth alone: 644Mi more, of the 784Mi that were left."""
     case = next(case for case in APISERVER if case.name == "resize-quota-exceeded")
-    target = target_of(case.preview, case.surroundings, case.road)
+    target = changed_object(case.preview, case.related, case.road)
     release = case.preview.before.setup.release
-    old, new = claim_of(target.old, target, release), claim_of(case.preview.after.pod, target, release)
-    [charge] = charges(new, case.surroundings.quotas, release, old)
+    old, new = quota_pod(target.old, target, release), quota_pod(case.preview.after.pod, target, release)
+    [charge] = charges(new, case.related.quotas, release, old)
     assert (charge.quota, charge.resource) == ("q", "requests.memory")
     assert [str(value) for value in charge[2:]] == ["3312Mi", "644Mi", "4Gi"]
     creation = next(case for case in APISERVER if case.name == "pod-create-quota-exceeded-403")
-    used = next(quota for quota in creation.surroundings.quotas if quota.name == "q").status.used
+    used = next(quota for quota in creation.related.quotas if quota.name == "q").status.used
     assert str(used["requests.memory"]) == "3956Mi"
 
 
 CHANGE: Final = Edit("c1", Side.REQUESTS, "memory", Quantity.parse("2Gi"))
 
 
-def answer_for(pod: Pod, release: str = "1.36", **gates: bool) -> Refused | None:
+def answer_for(pod: Pod, release: str = "1.36", **gates: bool) -> ServerRefusal | None:
     setup = NodeSetup.of(NODE[0].preview.before.setup.node, Kubelet(feature_gates=gates), release)
     raw = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {}}
-    return forecast(preview(pod, [CHANGE], setup), Surroundings(raw=raw), Landing.IN_PLACE)
+    return expected_response(preview(pod, [CHANGE], setup), RelatedObjects(raw=raw), StrategyKind.IN_PLACE)
 
 
 def test_a_refusal_of_the_whole_pod_has_the_path_that_go_prints_for_none() -> None:
@@ -241,7 +248,7 @@ def test_a_refusal_of_the_whole_pod_has_the_path_that_go_prints_for_none() -> No
         "nodeName: n, containers: [{name: c1, resources: {requests: {memory: 1Gi}}}]",
         annotations="{kubernetes.io/config.mirror: abc}",
     )
-    assert answer_for(mirror) == Refused(
+    assert answer_for(mirror) == ServerRefusal(
         422, "Invalid", 'Pod "p" is invalid: []: Forbidden: static pods cannot be resized'
     )
 
@@ -250,7 +257,7 @@ def test_a_refusal_of_the_whole_pod_has_the_path_that_go_prints_for_none() -> No
 def test_a_server_that_cannot_resize_does_not_know_the_path(release: str) -> None:
     pod = one("requests: {memory: 1Gi}")
     found = answer_for(pod, release)
-    assert found == Refused(404, "NotFound", "the server could not find the requested resource")
+    assert found == ServerRefusal(404, "NotFound", "the server could not find the requested resource")
     assert answer_for(pod, "1.32", InPlacePodVerticalScaling=True) is None
 
 

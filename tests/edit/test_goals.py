@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply
 from kubectl_qos.edit.goals import Goal, goal
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import Container, Pod, PodSpec, ResourceList, ResourceRequirements
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.class_steps import Step, StepKind
-from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass, computed_class
 
 RELEASE = Release.of("1.36")
 
@@ -41,8 +40,8 @@ def test_a_number_that_nobody_wrote_has_to_be_chosen() -> None:
     found = goal(subject, QosClass.GUARANTEED, RELEASE)
     assert said(found.edits) == ["b limits.cpu=1"]
     assert found.to_choose == (
-        Step(StepKind.CHOOSE_LIMIT, "a", "cpu"),
-        Step(StepKind.CHOOSE_LIMIT, "b", "memory"),
+        ClassStep(ClassStepKind.CHOOSE_LIMIT, "a", "cpu"),
+        ClassStep(ClassStepKind.CHOOSE_LIMIT, "b", "memory"),
     )
 
 
@@ -53,7 +52,7 @@ def test_to_burstable_a_cpu_limit_goes_whose_request_is_written() -> None:
 
 def test_what_a_best_effort_pod_should_request_has_to_be_chosen() -> None:
     found = goal(pod(""), QosClass.BURSTABLE, RELEASE)
-    assert found == Goal((), (Step(StepKind.ADD_ANY_REQUEST, ""),))
+    assert found == Goal((), (ClassStep(ClassStepKind.ADD_ANY_REQUEST, ""),))
 
 
 def test_to_best_effort_zeros_and_other_resources_stay() -> None:
@@ -141,7 +140,7 @@ def test_a_goal_without_choices_is_reached_and_smallest(
 def test_only_numbers_are_left_to_choose(subject: Pod, release: Release) -> None:
     for target in QosClass:
         for step in goal(subject, target, release).to_choose:
-            assert step.kind is not StepKind.REMOVE_ALL
+            assert step.kind is not ClassStepKind.REMOVE_ALL
 
 
 def test_the_owner_of_pod_level_edits_is_the_pod() -> None:

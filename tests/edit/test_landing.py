@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
-from kubectl_qos.edit.landing import Way, ways
-from kubectl_qos.edit.preview import Landing, preview
-from kubectl_qos.edit.surroundings import OWNER, Owner, Surroundings
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.preview import StrategyKind, preview
+from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
+from kubectl_qos.edit.strategy import Strategy, strategies
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
@@ -48,19 +48,19 @@ def raw_pod(owner: str = "", *, version: str = "apps/v1", **metadata: Any) -> di
 def owner_of(kind: str, name: str = "web", *, owner: str = "", **spec: Any) -> Owner:
     raw = workload(kind, name, RESOURCES, owner=owner, **spec)
     raw["metadata"] |= {"uid": f"u-{name}", "resourceVersion": "33"}
-    return Owner(raw, pod_of_workload(kind, raw))
+    return Owner(raw, pod_from_workload(kind, raw))
 
 
 def found(
     raw: dict[str, Any], *edits: Edit, owners: tuple[Owner, ...] = (), missing: tuple[Missing, ...] = ()
-) -> tuple[Way, ...]:
-    pod = convert(raw, Pod) if raw["kind"] == "Pod" else pod_of_workload(raw["kind"], raw)
+) -> tuple[Strategy, ...]:
+    pod = convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
     edits = edits or (memory("96Mi"),)
-    return ways(pod, edits, preview(pod, edits, SETUP), Surroundings(raw, owners, missing=missing))
+    return strategies(pod, edits, preview(pod, edits, SETUP), RelatedObjects(raw, owners, missing=missing))
 
 
-def landings(given: tuple[Way, ...]) -> list[tuple[Landing, bool]]:
-    return [(way.landing, way.is_possible) for way in given]
+def landings(given: tuple[Strategy, ...]) -> list[tuple[StrategyKind, bool]]:
+    return [(strategy.strategy_kind, strategy.is_possible) for strategy in given]
 
 
 def test_a_bare_pod() -> None:
@@ -69,7 +69,7 @@ def test_a_bare_pod() -> None:
     assert in_place.request.path == "/api/v1/namespaces/shop/pods/web-1/resize"
     assert in_place.request.body["metadata"] == {"uid": "u-p", "resourceVersion": "9"}
     assert in_place.request.before == (memory("64Mi"),)
-    assert (manifest.landing, manifest.request, manifest.reason) == (Landing.RECREATE, None, "")
+    assert (manifest.strategy_kind, manifest.request, manifest.reason) == (StrategyKind.RECREATE, None, "")
 
 
 def test_what_is_refused_in_place_comes_last() -> None:
@@ -78,7 +78,7 @@ def test_what_is_refused_in_place_comes_last() -> None:
     raw = raw_pod()
     del raw["spec"]["containers"][1]
     manifest, in_place = found(raw, *edits)
-    assert manifest.landing is Landing.RECREATE
+    assert manifest.strategy_kind is StrategyKind.RECREATE
     assert in_place.request is None
     assert "Pod QOS Class may not change as a result of resizing" in in_place.reason
     assert in_place.restarts == ()
@@ -87,7 +87,7 @@ def test_what_is_refused_in_place_comes_last() -> None:
 def test_the_topmost_workload_is_changed() -> None:
     chain = (owner_of("ReplicaSet", "web-5", owner="Deployment/web"), owner_of("Deployment", replicas=3))
     in_place, template = found(raw_pod("ReplicaSet/web-5"), owners=chain)
-    assert landings((in_place, template)) == [(Landing.IN_PLACE, True), (Landing.TEMPLATE, True)]
+    assert landings((in_place, template)) == [(StrategyKind.IN_PLACE, True), (StrategyKind.TEMPLATE, True)]
     request = template.request
     assert request is not None
     assert (request.kind, request.name, request.uid, request.resource_version) == (
@@ -105,12 +105,12 @@ def test_a_replica_set_below_a_deployment_is_never_changed_itself() -> None:
     forbidden = (Missing(f"{OWNER} deployment/web", "forbidden", "grant"),)
     for raw, owners in ((raw_pod("ReplicaSet/web-5"), (below,)), (dict(below.raw), ())):
         template = found(raw, owners=owners, missing=forbidden)[-1]
-        assert (template.landing, template.request) == (Landing.TEMPLATE, None)
+        assert (template.strategy_kind, template.request) == (StrategyKind.TEMPLATE, None)
         assert template.reason == "its owner deployment/web could not be read: forbidden"
     above = owner_of("Deployment")
-    (way,) = found(dict(below.raw), owners=(above,))
-    assert way.request is not None
-    assert way.request.kind == "Deployment"
+    (strategy,) = found(dict(below.raw), owners=(above,))
+    assert strategy.request is not None
+    assert strategy.request.kind == "Deployment"
 
 
 def test_only_what_differs_from_the_template_is_sent() -> None:
@@ -132,7 +132,11 @@ def test_a_container_that_is_injected() -> None:
     assert in_place.request is not None
     assert "does not have the container mesh in its template" in template.reason
     edits = (Edit(POD_LEVEL, Side.REQUESTS, "memory", Quantity.parse("256Mi")),)
-    template = next(way for way in found(raw_pod("DaemonSet/web"), *edits, owners=chain) if way.pods is None)
+    template = next(
+        strategy
+        for strategy in found(raw_pod("DaemonSet/web"), *edits, owners=chain)
+        if strategy.pods is None
+    )
     assert "mesh" not in template.reason
 
 
@@ -148,12 +152,12 @@ def test_an_owner_without_a_template_that_is_known() -> None:
 
 def test_a_job_is_not_changed() -> None:
     raw = workload("Job", "once", RESOURCES)
-    (way,) = found(raw)
-    assert (way.landing, way.request) == (Landing.NEVER, None)
-    assert way.reason == "the template of job/once cannot be changed: delete it and make it anew"
+    (strategy,) = found(raw)
+    assert (strategy.strategy_kind, strategy.request) == (StrategyKind.NEVER, None)
+    assert strategy.reason == "the template of job/once cannot be changed: delete it and make it anew"
     in_place, never = found(raw_pod("Job/once"), owners=(owner_of("Job", "once"),))
     assert in_place.request is not None
-    assert never.landing is Landing.NEVER
+    assert never.strategy_kind is StrategyKind.NEVER
     cron = (owner_of("Job", "once", owner="CronJob/often"), owner_of("CronJob", "often"))
     _, template = found(raw_pod("Job/once"), owners=cron)
     assert template.request is not None
@@ -164,9 +168,9 @@ def test_a_job_is_not_changed() -> None:
 @pytest.mark.parametrize("source", ["file", "http"])
 def test_static_pods_are_files(source: str) -> None:
     raw = raw_pod("Node/n1", version="v1", annotations={"kubernetes.io/config.source": source})
-    (way,) = found(raw)
-    assert (way.landing, way.request) == (Landing.NEVER, None)
-    assert way.reason == "its kubelet makes it from a file: edit that file on the node n1"
+    (strategy,) = found(raw)
+    assert (strategy.strategy_kind, strategy.request) == (StrategyKind.NEVER, None)
+    assert strategy.reason == "its kubelet makes it from a file: edit that file on the node n1"
 
 
 def test_pods_that_have_ended_keep_their_values() -> None:
@@ -178,12 +182,12 @@ def test_pods_that_have_ended_keep_their_values() -> None:
 def test_what_no_server_takes_lands_nowhere() -> None:
     for raw, owners in ((raw_pod(), ()), (raw_pod("Deployment/web"), (owner_of("Deployment"),))):
         given = found(raw, memory("1Gi"), owners=owners)
-        assert not any(way.is_possible for way in given)
-        assert all("must be less than or equal to memory limit" in way.reason for way in given)
+        assert not any(strategy.is_possible for strategy in given)
+        assert all("must be less than or equal to memory limit" in strategy.reason for strategy in given)
 
 
 def test_nothing_to_change() -> None:
-    assert {way.reason for way in found(raw_pod(), memory("64Mi"))} == {"nothing changes"}
+    assert {strategy.reason for strategy in found(raw_pod(), memory("64Mi"))} == {"nothing changes"}
 
 
 @pytest.mark.parametrize(
@@ -212,10 +216,10 @@ def test_nothing_to_change() -> None:
 def test_how_many_pods_are_replaced(
     kind: str, spec: dict[str, Any], status: dict[str, Any], pods: int | None, note: str
 ) -> None:
-    (way,) = found(workload(kind, "web", RESOURCES, **spec) | {"status": status})
-    assert way.request is not None
-    assert way.pods == pods
-    assert (note in way.note) if note else not way.note
+    (strategy,) = found(workload(kind, "web", RESOURCES, **spec) | {"status": status})
+    assert strategy.request is not None
+    assert strategy.pods == pods
+    assert (note in strategy.note) if note else not strategy.note
 
 
 def test_restarts_are_named_in_place_alone() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.patch import edited, kubectl_command, manifest_of, patch_of
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply
+from kubectl_qos.edit.patch import build_manifest, build_patch, edited, kubectl_command
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 
@@ -47,7 +47,7 @@ def test_a_patch_names_only_what_changes() -> None:
         edit("i", Side.LIMITS, "memory", "64Mi"),
         edit(POD_LEVEL, Side.LIMITS, "cpu", "2"),
     ]
-    assert patch_of(POD, edits) == {
+    assert build_patch(POD, edits) == {
         "spec": {
             "containers": [{"name": "c", "resources": {"requests": {"memory": "2Gi", "cpu": None}}}],
             "initContainers": [{"name": "i", "resources": {"limits": {"memory": "64Mi"}}}],
@@ -65,10 +65,10 @@ def test_a_workload_is_patched_in_its_template(kind: str, path: list[str]) -> No
     for key in reversed(path):
         inner = {key: inner}
     raw = {"kind": kind, "metadata": {"name": "web", "namespace": "shop"}, **inner}
-    pod = pod_of_workload(kind, raw)
+    pod = pod_from_workload(kind, raw)
     change = [edit("c", Side.LIMITS, "memory", "2Gi")]
-    patch: Any = patch_of(pod, change)
-    manifest: Any = manifest_of(raw, pod, change)
+    patch: Any = build_patch(pod, change)
+    manifest: Any = build_manifest(raw, pod, change)
     for key in path:
         patch, manifest = patch[key], manifest[key]
     assert patch["spec"]["containers"][0]["resources"] == {"limits": {"memory": "2Gi"}}
@@ -76,7 +76,7 @@ def test_a_workload_is_patched_in_its_template(kind: str, path: list[str]) -> No
 
 
 def test_a_manifest_keeps_what_is_not_read_and_drops_what_a_server_fills_in() -> None:
-    manifest = manifest_of(RAW, POD, [edit("c", Side.REQUESTS, "cpu", None)])
+    manifest = build_manifest(RAW, POD, [edit("c", Side.REQUESTS, "cpu", None)])
     assert manifest["spec"]["serviceAccountName"] == "web"
     container = manifest["spec"]["containers"][0]
     assert container["env"] == [{"name": "A", "value": "B"}]
@@ -99,13 +99,13 @@ def test_a_number_stays_a_number(held: object, text: str, written: object) -> No
 
 def test_a_side_that_is_emptied_is_removed() -> None:
     change = [edit("c", Side.REQUESTS, "cpu", None), edit("c", Side.REQUESTS, "memory", None)]
-    manifest = manifest_of(RAW, POD, change)
+    manifest = build_manifest(RAW, POD, change)
     assert "requests" not in manifest["spec"]["containers"][0]["resources"]
 
 
 def test_an_object_that_lost_the_container_is_refused() -> None:
     with pytest.raises(InputError, match="has no container gone"):
-        manifest_of(RAW, POD, [edit("gone", Side.LIMITS, "cpu", "1")])
+        build_manifest(RAW, POD, [edit("gone", Side.LIMITS, "cpu", "1")])
 
 
 VALUES = st.sampled_from([None, "0", "250m", "1", "64Mi", "1Gi"])
@@ -125,9 +125,9 @@ EDITS = st.lists(
 @given(EDITS)
 def test_manifest_and_patch_make_the_same_pod_as_the_edits(edits: list[Edit]) -> None:
     wanted = resources_of(apply(POD, edits))
-    manifest = manifest_of(RAW, POD, edits)
+    manifest = build_manifest(RAW, POD, edits)
     assert resources_of(pod_from_yaml(yaml.safe_dump(manifest))) == wanted
-    assert resources_of(pod_from_yaml(yaml.safe_dump(_merged(RAW, patch_of(POD, edits))))) == wanted
+    assert resources_of(pod_from_yaml(yaml.safe_dump(_merged(RAW, build_patch(POD, edits))))) == wanted
 
 
 def resources_of(pod: Pod) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
@@ -170,9 +170,9 @@ def test_a_pod_made_anew_is_scheduled_anew() -> None:
         "metadata": {"name": "web", "uid": "u"},
         "spec": {"nodeName": "n1", "containers": [{"name": "app"}]},
     }
-    assert "nodeName" not in manifest_of(raw, convert(raw, Pod), [])["spec"]
+    assert "nodeName" not in build_manifest(raw, convert(raw, Pod), [])["spec"]
     del raw["metadata"]["uid"]  # type: ignore[attr-defined]
-    assert manifest_of(raw, convert(raw, Pod), [])["spec"]["nodeName"] == "n1", "somebody wrote it"
+    assert build_manifest(raw, convert(raw, Pod), [])["spec"]["nodeName"] == "n1", "somebody wrote it"
 
 
 def test_removing_what_the_whole_pod_does_not_have_leaves_it_as_it_is() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, apply, current, effective, parse_quantity
-from kubectl_qos.edit.preview import Landing, preview
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply, current, effective, parse_quantity
+from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.errors import InputError, QuantityError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, resource_list
@@ -84,23 +84,23 @@ def test_a_change_of_class_needs_a_new_pod() -> None:
     found = preview(MINE, change, SETUP)
     assert found.effects.changes_class
     assert (found.before.qos_class, found.after.qos_class) == (QosClass.BURSTABLE, QosClass.GUARANTEED)
-    assert found.landing is Landing.RECREATE
+    assert found.strategy_kind is StrategyKind.RECREATE
     assert found.effects.containers[0].adj_after == -997
 
 
 @pytest.mark.parametrize(
     ("kind", "release", "expected"),
     [
-        ("Pod", "1.36", Landing.IN_PLACE),
-        ("Pod", "1.32", Landing.RECREATE),
-        ("Deployment", "1.36", Landing.TEMPLATE),
-        ("Job", "1.36", Landing.NEVER),
+        ("Pod", "1.36", StrategyKind.IN_PLACE),
+        ("Pod", "1.32", StrategyKind.RECREATE),
+        ("Deployment", "1.36", StrategyKind.TEMPLATE),
+        ("Job", "1.36", StrategyKind.NEVER),
     ],
 )
-def test_how_a_change_lands(kind: str, release: str, expected: Landing) -> None:
+def test_how_a_change_lands(kind: str, release: str, expected: StrategyKind) -> None:
     subject = msgspec.structs.replace(MINE, kind=kind)
     setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of(release))
-    assert preview(subject, [edit(Side.REQUESTS, "memory", "2Gi")], setup).landing is expected
+    assert preview(subject, [edit(Side.REQUESTS, "memory", "2Gi")], setup).strategy_kind is expected
 
 
 def test_a_static_pod_is_changed_in_its_file_only() -> None:
@@ -108,7 +108,7 @@ def test_a_static_pod_is_changed_in_its_file_only() -> None:
         "kind: Pod\nmetadata: {name: s, annotations: {kubernetes.io/config.mirror: abc}}\n"
         "spec: {containers: [{name: c}]}\n"
     )
-    assert preview(mirror, [edit(Side.REQUESTS, "cpu", "1")], SETUP).landing is Landing.NEVER
+    assert preview(mirror, [edit(Side.REQUESTS, "cpu", "1")], SETUP).strategy_kind is StrategyKind.NEVER
 
 
 def test_a_stored_class_does_not_outlive_a_new_pod() -> None:

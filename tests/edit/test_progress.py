@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
-from kubectl_qos.edit.following import pod_in, progress_of
-from kubectl_qos.edit.progress import Progress, Stage
-from kubectl_qos.edit.request import Request, request_of
-from kubectl_qos.edit.undo import value_now
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
+from kubectl_qos.edit.history import value_now
+from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.status import Progress, Stage, check_progress, pod_from_object
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import workload
@@ -28,7 +27,7 @@ def rounds() -> dict[str, Any]:
     return {found["round"]: found for found in json.loads(RECORDED.read_bytes())}
 
 
-def resized(kind: str, name: str) -> tuple[Request, dict[str, Any], dict[str, Any]]:
+def resized(kind: str, name: str) -> tuple[PatchRequest, dict[str, Any], dict[str, Any]]:
     """The recorded request of a pod, the answer to it, and the pod as it was in the end."""
     found = rounds()[kind]
     exchange = next(
@@ -43,7 +42,7 @@ def resized(kind: str, name: str) -> tuple[Request, dict[str, Any], dict[str, An
     ]
     answer = {"kind": "Pod", **exchange["response"]["body"]}
     return (
-        request_of(answer, convert(answer, Pod), edits, in_place=True),
+        build_request(answer, convert(answer, Pod), edits, in_place=True),
         answer,
         {"kind": "Pod", **found["after"][name]["pod"]},
     )
@@ -64,8 +63,8 @@ DONE = [
 @pytest.mark.parametrize(("kind", "name"), DONE)
 def test_recorded_resizes_that_were_done(kind: str, name: str) -> None:
     request, answer, after = resized(kind, name)
-    assert progress_of(request, answer, answer).stage is Stage.WAITING
-    assert progress_of(request, answer, after) == Progress(Stage.DONE, settled=True)
+    assert check_progress(request, answer, answer).stage is Stage.WAITING
+    assert check_progress(request, answer, after) == Progress(Stage.DONE, settled=True)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_recorded_resizes_that_were_done(kind: str, name: str) -> None:
 )
 def test_recorded_resizes_that_were_not(name: str, stage: Stage, words: str) -> None:
     request, answer, after = resized("allowed-1", name)
-    found = progress_of(request, answer, after)
+    found = check_progress(request, answer, after)
     assert (found.stage, found.settled) == (stage, False)
     assert found.message.startswith(words)
 
@@ -95,7 +94,7 @@ def test_the_recorded_steps(kind: str) -> None:
         now["status"]["conditions"] = others + step["conditions"]
         now["status"]["observedGeneration"] = step["observedGeneration"]
         now["metadata"]["generation"] = step["generation"]
-        found = progress_of(request, answer, now).stage
+        found = check_progress(request, answer, now).stage
         if found not in stages.setdefault(step["pod"], []):
             stages[step["pod"]].append(found)
     assert all(found[0] is Stage.WAITING for found in stages.values())
@@ -106,7 +105,7 @@ def test_the_recorded_steps(kind: str) -> None:
         assert Stage.IN_PROGRESS in stages["rz-bu"]
 
 
-def at(name: str = "rz-bu", kind: str = "allowed-1") -> tuple[Request, dict[str, Any], dict[str, Any]]:
+def at(name: str = "rz-bu", kind: str = "allowed-1") -> tuple[PatchRequest, dict[str, Any], dict[str, Any]]:
     request, answer, after = resized(kind, name)
     return request, answer, copy.deepcopy(after)
 
@@ -117,14 +116,14 @@ def test_a_condition_of_an_earlier_version_says_nothing() -> None:
     for observed, stage in ((2, Stage.DONE), (3, Stage.INFEASIBLE), (None, Stage.INFEASIBLE)):
         told = pending if observed is None else pending | {"observedGeneration": observed}
         after["status"]["conditions"] = [told]
-        found = progress_of(request, answer, after)
+        found = check_progress(request, answer, after)
         assert found.stage is stage
         assert found.settled
     after["status"]["conditions"] = [pending | {"status": "False"}]
-    assert progress_of(request, answer, after).stage is Stage.DONE
+    assert check_progress(request, answer, after).stage is Stage.DONE
     in_progress = {"type": "PodResizeInProgress", "status": "True"}
     after["status"]["conditions"] = [in_progress, pending | {"reason": "Deferred"}]
-    assert progress_of(request, answer, after) == Progress(Stage.DEFERRED, settled=False, message="no")
+    assert check_progress(request, answer, after) == Progress(Stage.DEFERRED, settled=False, message="no")
 
 
 @pytest.mark.parametrize(
@@ -142,14 +141,14 @@ def test_before_there_were_conditions(said: str, stage: Stage, settled: bool) ->
     del after["status"]["observedGeneration"]
     after["status"]["conditions"] = []
     after["status"]["resize"] = said
-    found = progress_of(request, answer, after)
+    found = check_progress(request, answer, after)
     assert (found.stage, found.settled) == (stage, settled)
 
 
 def test_what_is_not_observed_is_not_done() -> None:
     request, answer, after = at()
     after["status"]["observedGeneration"] = 2
-    assert progress_of(request, answer, after).stage is Stage.WAITING
+    assert check_progress(request, answer, after).stage is Stage.WAITING
 
 
 @pytest.mark.parametrize(
@@ -165,12 +164,12 @@ def test_allocated_and_actual_values_decide(part: str, side: str | None, stage: 
     status = after["status"]["containerStatuses"][0]
     values = status[part] if side is None else status[part][side]
     values["memory"] = "1Mi"
-    assert progress_of(request, answer, after).stage is stage
+    assert check_progress(request, answer, after).stage is stage
     del values["memory"]
-    assert progress_of(request, answer, after).stage is stage
+    assert check_progress(request, answer, after).stage is stage
     if side is not None:
         status["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
-        assert progress_of(request, answer, after).stage is Stage.DONE
+        assert check_progress(request, answer, after).stage is Stage.DONE
 
 
 def test_less_cpu_than_a_cgroup_can_hold() -> None:
@@ -178,9 +177,9 @@ def test_less_cpu_than_a_cgroup_can_hold() -> None:
     for raw in (answer := copy.deepcopy(answer), after):
         raw["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "5m"
     after["status"]["containerStatuses"][0]["resources"]["limits"]["cpu"] = "10m"
-    assert progress_of(request, answer, after).stage is Stage.DONE
+    assert check_progress(request, answer, after).stage is Stage.DONE
     after["status"]["containerStatuses"][0]["resources"]["limits"]["cpu"] = "11m"
-    assert progress_of(request, answer, after).stage is Stage.IN_PROGRESS
+    assert check_progress(request, answer, after).stage is Stage.IN_PROGRESS
 
 
 def test_pod_level_values_are_allocated_and_never_read_back() -> None:
@@ -192,14 +191,14 @@ def test_pod_level_values_are_allocated_and_never_read_back() -> None:
         if edit.side is Side.REQUESTS
     )
     after["status"]["allocatedResources"]["memory"] = "1Mi"
-    assert progress_of(request, answer, after).stage is Stage.WAITING
+    assert check_progress(request, answer, after).stage is Stage.WAITING
 
 
 def test_a_pod_on_no_node_starts_with_the_values() -> None:
     request, answer, after = at()
     del after["spec"]["nodeName"]
     after["status"] = {"phase": "Pending"}
-    found = progress_of(request, answer, after)
+    found = check_progress(request, answer, after)
     assert (found.stage, found.settled) == (Stage.DONE, True)
     assert "no node yet" in found.message
 
@@ -208,15 +207,15 @@ def test_somebody_else_and_nobody() -> None:
     request, answer, after = at()
     other = copy.deepcopy(after)
     other["spec"]["containers"][0]["resources"]["requests"]["memory"] = "7Mi"
-    assert progress_of(request, answer, other) == Progress(Stage.OVERTAKEN, settled=True)
-    assert progress_of(request, answer, None).stage is Stage.GONE
+    assert check_progress(request, answer, other) == Progress(Stage.OVERTAKEN, settled=True)
+    assert check_progress(request, answer, None).stage is Stage.GONE
     for changes in ({"uid": "other"}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}):
-        gone = progress_of(request, answer, after | {"metadata": after["metadata"] | changes})
+        gone = check_progress(request, answer, after | {"metadata": after["metadata"] | changes})
         assert (gone.stage, gone.settled) == (Stage.GONE, True)
         assert gone.message
     ended = copy.deepcopy(after)
     ended["status"]["phase"] = "Failed"
-    assert progress_of(request, answer, ended).message == "the pod has ended: Failed"
+    assert check_progress(request, answer, ended).message == "the pod has ended: Failed"
 
 
 def rollout(kind: str, status: dict[str, Any], generation: int = 2, **spec: Any) -> Progress:
@@ -224,9 +223,9 @@ def rollout(kind: str, status: dict[str, Any], generation: int = 2, **spec: Any)
     raw["metadata"] |= {"uid": "u-1", "generation": generation}
     raw["status"] = status
     edit = Edit("app", Side.REQUESTS, "memory", Quantity.parse("96Mi"))
-    request = request_of(raw, pod_of_workload(kind, raw), [edit], in_place=False)
-    assert value_now(pod_in(request, raw), edit) == edit.quantity
-    return progress_of(request, raw, raw)
+    request = build_request(raw, pod_from_workload(kind, raw), [edit], in_place=False)
+    assert value_now(pod_from_object(request, raw), edit) == edit.quantity
+    return check_progress(request, raw, raw)
 
 
 def counted(**counts: int) -> dict[str, Any]:

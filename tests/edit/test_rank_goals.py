@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.goals import Goal, Obstacle, WhyNot
+from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.edit.rank_goals import outlive, rank_at_least
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.goals import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.diff import obstacle_remedy, obstacle_sentence
 from kubectl_qos.qos.qos_class import QosClass
 
 GI = 1 << 30
@@ -154,7 +154,7 @@ def test_the_nth_to_die_or_later() -> None:
         assert preview(mine, found.edits, SETUP, others).effects.rank_after == rank
     late = pod("mine", "requests: {memory: 12Gi}")
     assert rank_at_least(late, 2, SETUP, others) == Goal(())
-    assert rank_at_least(mine, 5, SETUP, others).obstacle == Obstacle(WhyNot.TOO_FEW_PODS, ranked=4)
+    assert rank_at_least(mine, 5, SETUP, others).obstacle == Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=4)
 
 
 def test_of_pods_of_the_same_rank_none_outlives_the_other() -> None:
@@ -175,35 +175,35 @@ CRITICAL = {"priority": "2000001000", "priorityClassName": "system-node-critical
             pod("mine", "requests: {memory: 1Gi}"),
             GUARANTEED,
             using(mine=1, other=1),
-            Obstacle(WhyNot.BEYOND_BURSTABLE, "a", -998, 3),
+            Obstacle(ObstacleReason.BEYOND_BURSTABLE, "a", -998, 3),
             "container a needs an oom_score_adj of -998 or less, and a Burstable container has at least 3",
         ),
         (
             pod("mine", "limits: {cpu: 1, memory: 1Gi}"),
             GUARANTEED,
             using(mine=2, other=1),
-            Obstacle(WhyNot.GUARANTEED, "a", -1060, -997),
+            Obstacle(ObstacleReason.GUARANTEED, "a", -1060, -997),
             "it is Guaranteed: its oom_score_adj is -997 whatever it requests",
         ),
         (
             pod("mine", "requests: {memory: 1Gi}", **CRITICAL),
             GUARANTEED,
             using(mine=2, other=1),
-            Obstacle(WhyNot.CRITICAL, "a", -1060, -997),
+            Obstacle(ObstacleReason.CRITICAL, "a", -1060, -997),
             "it is critical: its oom_score_adj is -997 whatever it requests",
         ),
         (
             pod("mine", "requests: {memory: 1Gi}"),
             OTHER,
             using(other=1),
-            Obstacle(WhyNot.NO_USAGE),
+            Obstacle(ObstacleReason.NO_USAGE),
             "its memory usage is unknown, while that of other pods of the node is known",
         ),
         (
             pod("mine", "requests: {memory: 1Gi}"),
             pod("elsewhere", ""),
             {},
-            Obstacle(WhyNot.OTHER_NOT_THERE),
+            Obstacle(ObstacleReason.OTHER_NOT_THERE),
             "the two are not on the same node",
         ),
     ],
@@ -222,11 +222,11 @@ def test_pods_that_have_ended_and_nodes_of_unknown_size() -> None:
         "kind: Pod\nmetadata: {name: other, namespace: n}\nspec: {nodeName: n1, containers: [{name: a}]}\n"
         "status: {phase: Succeeded}\n"
     )
-    assert outlive(mine, ended, SETUP, [ended]).obstacle == Obstacle(WhyNot.OTHER_HAS_NO_PROCESSES)
-    assert outlive(ended, mine, SETUP, [mine]).obstacle == Obstacle(WhyNot.NO_PROCESSES)
+    assert outlive(mine, ended, SETUP, [ended]).obstacle == Obstacle(ObstacleReason.OTHER_HAS_NO_PROCESSES)
+    assert outlive(ended, mine, SETUP, [mine]).obstacle == Obstacle(ObstacleReason.NO_PROCESSES)
     unknown = replace(SETUP, node=Node(name="n1"))
-    assert outlive(mine, OTHER, unknown, [OTHER]).obstacle == Obstacle(WhyNot.NO_CAPACITY)
-    assert rank_at_least(mine, 2, unknown, [OTHER]).obstacle == Obstacle(WhyNot.NO_CAPACITY)
+    assert outlive(mine, OTHER, unknown, [OTHER]).obstacle == Obstacle(ObstacleReason.NO_CAPACITY)
+    assert rank_at_least(mine, 2, unknown, [OTHER]).obstacle == Obstacle(ObstacleReason.NO_CAPACITY)
 
 
 def test_as_a_last_resort_the_class_changes_where_it_may() -> None:
@@ -239,14 +239,14 @@ def test_as_a_last_resort_the_class_changes_where_it_may() -> None:
     chosen = outlive(pod("mine", "requests: {cpu: 1}"), late, SETUP, [late], usage, may_be_guaranteed=True)
     assert [step.resource for step in chosen.to_choose] == ["memory"]
     not_even = outlive(mine, GUARANTEED, SETUP, [GUARANTEED], using(mine=4, other=1), may_be_guaranteed=True)
-    assert not_even.obstacle == Obstacle(WhyNot.BEYOND_GUARANTEED, "a", -1185, -997)
+    assert not_even.obstacle == Obstacle(ObstacleReason.BEYOND_GUARANTEED, "a", -1185, -997)
 
 
 def test_what_containerd_holds_up() -> None:
     setup = replace(SETUP, node=replace(NODE, runtime_oom_score_adj=800))
     mine = pod("mine", "requests: {memory: 1Gi}")
     found = outlive(mine, OTHER, setup, [OTHER], using(mine=1, other=1))
-    assert found.obstacle == Obstacle(WhyNot.RESTRICTED, "a", 799, 800)
+    assert found.obstacle == Obstacle(ObstacleReason.RESTRICTED, "a", 799, 800)
 
 
 def test_an_old_kernel_knows_nothing_below_one_point() -> None:
@@ -254,10 +254,10 @@ def test_an_old_kernel_knows_nothing_below_one_point() -> None:
     mine = pod("mine", "requests: {memory: 1Gi}")
     found = outlive(mine, GUARANTEED, setup, [GUARANTEED], using(mine=1, other=1))
     assert found.obstacle is not None
-    assert found.obstacle.why is WhyNot.BEYOND_BURSTABLE
+    assert found.obstacle.why is ObstacleReason.BEYOND_BURSTABLE
 
 
-@pytest.mark.parametrize("why", list(WhyNot))
-def test_every_obstacle_has_a_sentence(why: WhyNot) -> None:
+@pytest.mark.parametrize("why", list(ObstacleReason))
+def test_every_obstacle_has_a_sentence(why: ObstacleReason) -> None:
     assert obstacle_sentence(Obstacle(why, "c", 1, 3, 2))
     assert not obstacle_remedy(Obstacle(why)).endswith(".")

@@ -9,15 +9,14 @@ from typing import Any, Final
 
 import pytest
 
-from kubectl_qos.edit.preview import Landing, Preview, preview
-from kubectl_qos.edit.surroundings import Surroundings
-from kubectl_qos.edit.verdict import Topic
-from kubectl_qos.edit.verdicts import verdicts
+from kubectl_qos.edit.findings import FindingCode, find_findings
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import Prediction, predict
-from kubectl_qos.qos.resize import Answer
+from kubectl_qos.qos.resize import ResizeStatus
 from tests.qos import test_recorded_node as real_node
 from tests.qos.corner import one
 from tests.qos.test_resize import RECORDINGS, edits_of
@@ -79,12 +78,12 @@ def test_the_forecast_cgroup_values_are_the_measured_ones(
 ) -> None:
     found = preview(convert(before["pod"], Pod), edits, SETUP)
     measured = after(round_, name)
-    assert found.landing is Landing.IN_PLACE
+    assert found.strategy_kind is StrategyKind.IN_PLACE
     done = found.before if (round_, name) in NOT_DONE else found.after
     wrong, compared = differences(done, measured)
-    around = Surroundings(raw={"kind": "Pod", "metadata": {"name": name}})
-    said = verdicts(found, around, Landing.IN_PLACE, None)
-    dropped = [one.subject.split()[-1] for one in said if one.topic is Topic.WEIGHT_DROPS]
+    around = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": name}})
+    said = find_findings(found, around, StrategyKind.IN_PLACE, None)
+    dropped = [one.subject.split()[-1] for one in said if one.topic is FindingCode.WEIGHT_DROPS]
     assert [line.split(": ")[0] for line in wrong] == [f"{one} cpu.weight" for one in dropped]
     assert all(line.endswith("measured 1") for line in wrong)
     assert bool(dropped) is (name == "rz-pl")
@@ -139,12 +138,12 @@ def test_what_the_node_did_not_do_is_said_before() -> None:
         for look in ROUNDS[1]["condition_history"]
         if look["pod"] == "rz-hog" and look["conditions"] and "reason" in look["conditions"][0]
     ]
-    around = Surroundings(raw={"kind": "Pod", "metadata": {"name": "rz-hog"}})
-    found = verdicts(hog, around, Landing.IN_PLACE, usage)
-    texts = {verdict.topic: verdict for verdict in found}
-    assert texts[Topic.RESIZE_NOT_DONE].text == condition["message"]
-    assert texts[Topic.RESIZE_NOT_DONE].facts["answer"] is Answer.ERROR
-    assert texts[Topic.LIMIT_BELOW_USAGE].facts["restarts"] is False
+    around = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "rz-hog"}})
+    found = find_findings(hog, around, StrategyKind.IN_PLACE, usage)
+    texts = {finding.topic: finding for finding in found}
+    assert texts[FindingCode.RESIZE_NOT_DONE].text == condition["message"]
+    assert texts[FindingCode.RESIZE_NOT_DONE].facts["answer"] is ResizeStatus.ERROR
+    assert texts[FindingCode.LIMIT_BELOW_USAGE].facts["restarts"] is False
 
 
 def test_a_request_without_room_is_deferred_in_the_kubelets_words() -> None:

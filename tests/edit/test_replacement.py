@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_qos.edit.replacement import replaced
+from kubectl_qos.edit.compare import with_manifests
 from kubectl_qos.k8s.objects import Pod, convert
 
 
@@ -31,7 +31,7 @@ def change(kind: str = "Pod", name: str = "a", namespace: str = "", **spec: Any)
 
 def test_a_pod_keeps_who_and_where_it_is() -> None:
     before = pod(metadata={"labels": {"app": "a"}})
-    (after,), unused = replaced([before], [change()])
+    (after,), unused = with_manifests([before], [change()])
     assert unused == ()
     assert (after.name, after.node_name, after.metadata.labels) == ("a", "n", {"app": "a"})
     assert after.status.phase == "Running"
@@ -44,11 +44,11 @@ def test_what_a_change_is_about() -> None:
         "a-7d9c5-x", metadata={"labels": {"pod-template-hash": "7d9c5"}, "ownerReferences": _owner("a-7d9c5")}
     )
     for found in (change(), change(namespace="x")):
-        assert replaced([pod()], [found]).unused == ()
+        assert with_manifests([pod()], [found]).unused == ()
     for found in (change("Deployment"), change("ReplicaSet", "a-7d9c5"), change("Pod", "a-7d9c5-x")):
-        assert replaced([owned], [found]).unused == ()
+        assert with_manifests([owned], [found]).unused == ()
     for found in (change(namespace="y"), change(name="b"), change("StatefulSet")):
-        assert replaced([pod(), owned], [found]) == ((pod(), owned), (found,))
+        assert with_manifests([pod(), owned], [found]) == ((pod(), owned), (found,))
 
 
 def _owner(name: str) -> list[dict[str, Any]]:
@@ -57,14 +57,14 @@ def _owner(name: str) -> list[dict[str, Any]]:
 
 def test_a_pod_that_has_ended_stays() -> None:
     ended = pod(status={"phase": "Failed"})
-    assert replaced([ended], [change()]).pods == (ended,)
+    assert with_manifests([ended], [change()]).pods == (ended,)
 
 
 def test_the_number_of_a_priority_class() -> None:
     before = pod(spec={"priority": 7, "priorityClassName": "high"})
 
     def priority(**spec: Any) -> int | None:
-        return replaced([before], [change(**spec)]).pods[0].spec.priority
+        return with_manifests([before], [change(**spec)]).pods[0].spec.priority
 
     assert priority(priorityClassName="high") == 7
     assert priority(priorityClassName="other") is None
@@ -74,6 +74,6 @@ def test_the_number_of_a_priority_class() -> None:
 
 def test_debuggers_stay() -> None:
     before = pod(spec={"ephemeralContainers": [{"name": "e"}]})
-    (after,) = replaced([before], [change()]).pods
+    (after,) = with_manifests([before], [change()]).pods
     assert [one.name for one in after.ephemeral_containers] == ["e"]
     assert msgspec.structs.replace(after, spec=before.spec, status=before.status) == before

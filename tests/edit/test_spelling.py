@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side
-from kubectl_qos.edit.spelling import Amount, as_flags, parse_amounts, selected, spelled
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Amount,
+    Edit,
+    Side,
+    as_flags,
+    format_amounts,
+    parse_amounts,
+    select_containers,
+)
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.k8s.quantity import Quantity
 
@@ -44,9 +52,9 @@ AMOUNTS = st.lists(
 
 @given(AMOUNTS)
 def test_what_is_spelled_is_read_as_the_same(amounts: list[Amount]) -> None:
-    found = parse_amounts(spelled(amounts), "--limits")
+    found = parse_amounts(format_amounts(amounts), "--limits")
     assert found == tuple(amounts)
-    assert spelled(found) == spelled(amounts)
+    assert format_amounts(found) == format_amounts(amounts)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +100,13 @@ def test_what_is_wrong_is_named_with_its_flag(text: str, error: type[QosError], 
     ],
 )
 def test_containers_are_selected_as_kubectl_does(patterns: list[str], names: list[str]) -> None:
-    assert selected(POD, patterns) == names
+    assert select_containers(POD, patterns) == names
 
 
 @pytest.mark.parametrize("pattern", ["x", "a.p", "log*", ""])
 def test_a_container_that_is_not_there_is_named_with_those_that_are(pattern: str) -> None:
     with pytest.raises(InputError, match="unable to find container named") as caught:
-        selected(POD, [pattern])
+        select_containers(POD, [pattern])
     assert caught.value.hint == "its containers are: app, app-log, c, init-a"
 
 

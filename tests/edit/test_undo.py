@@ -9,12 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, effective
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.request import Request, request_of
-from kubectl_qos.edit.undo import conflicts, undo_edits, value_now
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective
+from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits, value_now
+from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import patched
@@ -52,10 +51,10 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def pod_of(raw: dict[str, Any]) -> Pod:
-    return convert(raw, Pod) if raw["kind"] == "Pod" else pod_of_workload(raw["kind"], raw)
+    return convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
 
 
-def entry_of(request: Request, state: State = State.DONE) -> Entry:
+def entry_of(request: PatchRequest, state: EntryState = EntryState.DONE) -> Entry:
     return Entry(
         id="1",
         at="2026-11-21T10:00:00Z",
@@ -72,9 +71,9 @@ def entry_of(request: Request, state: State = State.DONE) -> Entry:
     )
 
 
-def sent(raw: dict[str, Any], edits: tuple[Edit, ...]) -> tuple[dict[str, Any], Request]:
+def sent(raw: dict[str, Any], edits: tuple[Edit, ...]) -> tuple[dict[str, Any], PatchRequest]:
     """The object after a request, as the server's own merge makes it."""
-    request = request_of(raw, pod_of(raw), edits, in_place=False)
+    request = build_request(raw, pod_of(raw), edits, in_place=False)
     patch = {key: value for key, value in request.body.items() if key != "metadata"}
     return patched(raw, patch), request
 
@@ -146,7 +145,7 @@ def held(**requests: str) -> Pod:
 
 def written(*pairs: tuple[Edit, Edit]) -> Entry:
     pod = held()
-    request = request_of({"metadata": {"uid": "u-1"}}, pod, [new for _, new in pairs], in_place=True)
+    request = build_request({"metadata": {"uid": "u-1"}}, pod, [new for _, new in pairs], in_place=True)
     return replace(entry_of(request), before=tuple(old for old, _ in pairs))
 
 
@@ -166,7 +165,7 @@ def test_three_values_where_somebody_else_was() -> None:
 
 
 def test_a_request_conflicts_with_everything_but_what_it_was_made_for() -> None:
-    request = request_of({}, held(memory="64Mi"), [memory("96Mi")], in_place=True)
+    request = build_request({}, held(memory="64Mi"), [memory("96Mi")], in_place=True)
     assert conflicts(request, held(memory="64Mi")) == ()
     assert len(conflicts(request, held(memory="96Mi"))) == 1
     assert len(conflicts(request, held())) == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.k8s.rights import TIERS
+from kubectl_qos.k8s.rbac import TIERS
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
 from tests.cluster.replay import Replay

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.present.columns import BY_KEY
+from kubectl_qos.present.pod_columns import BY_KEY
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.end_to_end.command import Done, Run
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import run as running
+from kubectl_qos.cli.logging import MOST_FILES, LogFile, logging_to
 from kubectl_qos.cli.parser import parse
-from kubectl_qos.cli.verbosity import MOST_FILES, LogFile, told
-from kubectl_qos.cluster.access import log
 from kubectl_qos.errors import UsageError
+from kubectl_qos.transport import logging as log
 from tests.end_to_end.command import Run
 
 
@@ -55,7 +55,7 @@ def test_a_defect_is_told_from_a_finding(capsys: pytest.CaptureFixture[str]) -> 
     def broken() -> int:
         raise ZeroDivisionError("a\nb")
 
-    assert running.guarded(broken) == running.EXIT_DEFECT == 2
+    assert running.exit_code_for(broken) == running.EXIT_DEFECT == 2
     assert capsys.readouterr().err.splitlines() == [
         "error: unexpected ZeroDivisionError: a\\nb",
         f"hint: {running.DEFECT_HINT}",
@@ -101,10 +101,10 @@ def test_on_a_screen_it_goes_to_a_new_file(
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
     for number in range(MOST_FILES + 3):
         (tmp_path / f"log-20200101T0000{number:02}-1.txt").touch()
-    with told(argparse.Namespace(verbosity=6), on_screen=True):
-        log.say(6, "this")
+    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+        log.log(6, "this")
         assert capsys.readouterr().err == ""
-    log.say(6, "nothing more")
+    log.log(6, "nothing more")
     files = sorted(tmp_path.glob("log-*.txt"))
     assert len(files) == MOST_FILES
     assert re.fullmatch(r"I\d{4} .* test_verbosity\.py:\d+\] this\n", files[-1].read_text())
@@ -115,12 +115,12 @@ def test_without_a_folder_it_goes_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
-    with told(argparse.Namespace(verbosity=6), on_screen=True):
-        log.say(6, "this")
+    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+        log.log(6, "this")
     (tmp_path / "file").touch()
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path / "file" / "x"))
-    with told(argparse.Namespace(verbosity=6), on_screen=True):
-        log.say(6, "this")
+    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+        log.log(6, "this")
     first, second = capsys.readouterr().err.splitlines()
     assert first == "nothing is logged: there is no folder for what is kept ($KUBECTL_QOS_STATE)"
     assert second.startswith("nothing is logged: ")

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.kubelet import (
     MemoryReservationPolicy,
     Node,
     NodeSetup,
-    duration_us,
+    parse_duration_us,
 )
 from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
 from kubectl_qos.k8s.objects import (
@@ -30,32 +30,29 @@ from kubectl_qos.k8s.objects import (
     Container,
     Pod,
     ResourceList,
-    decoder_of,
+    json_decoder,
     resource_list,
 )
 from kubectl_qos.k8s.quantity import MILLI, Format, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Count
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos import (
-    cgroup_names,
-    cgroup_values,
-    container_resources,
-    cpu,
-    eviction,
-    hugepages,
-    node_cgroups,
-    oom_score,
-    pod_cgroup,
-)
-from kubectl_qos.qos.cgroup_names import CgroupName
-from kubectl_qos.qos.cgroup_values import CgroupSettings
-from kubectl_qos.qos.container_resources import CriResources
+from kubectl_qos.qos import eviction, oom_score
+from kubectl_qos.qos.cgroup import container as container_resources
+from kubectl_qos.qos.cgroup import cpu
+from kubectl_qos.qos.cgroup import memory as hugepages
+from kubectl_qos.qos.cgroup import names as cgroup_names
+from kubectl_qos.qos.cgroup import node as node_cgroups
+from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup import values as cgroup_values
+from kubectl_qos.qos.cgroup.container import CriResources
+from kubectl_qos.qos.cgroup.names import CgroupName
+from kubectl_qos.qos.cgroup.values import CgroupSettings
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 Json = Any
 
-_pod_decoder = decoder_of(Pod)
+_pod_decoder = json_decoder(Pod)
 
 
 def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:
@@ -123,7 +120,7 @@ def _kubelet(raw: Mapping[str, Json]) -> Kubelet:
         cgroup_root=raw["cgroupRoot"],
         cgroups_per_qos=raw["cgroupsPerQOS"],
         cpu_cfs_quota=raw["cpuCFSQuota"],
-        cpu_cfs_quota_period_us=duration_us(raw["cpuCFSQuotaPeriod"]),
+        cpu_cfs_quota_period_us=parse_duration_us(raw["cpuCFSQuotaPeriod"]),
         exclusive_cpu_containers=frozenset(exclusive),
         pod_pids_limit=raw["podPidsLimit"],
         memory_throttling_factor=raw["memoryThrottlingFactor"],
@@ -518,11 +515,11 @@ def eviction_positions(case: Mapping[str, Json], signal: str, version: str) -> d
     return {rank.pod_index: rank.position for rank in ranks}
 
 
-def _usage(raw: Mapping[str, Json]) -> eviction.PodUsage:
+def _usage(raw: Mapping[str, Json]) -> eviction.EvictionStats:
     def used(found: Mapping[str, Json] | None) -> int:
         return int((found or {}).get("usedBytes") or 0)
 
-    return eviction.PodUsage(
+    return eviction.EvictionStats(
         working_set_bytes=(raw.get("memory") or {}).get("workingSetBytes"),
         processes=(raw.get("process_stats") or {}).get("process_count"),
         container_disk_bytes=sum(
@@ -542,7 +539,7 @@ def _order(ranks: list[eviction.EvictionRank]) -> Json:
 
 
 def _run_conv(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
-    configured = duration_us(case["kubelet"]["cpuCFSQuotaPeriod"])
+    configured = parse_duration_us(case["kubelet"]["cpuCFSQuotaPeriod"])
     custom = release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD)
     period = configured if custom else 100_000
     newer = release.has(Change.QUADRATIC_CPU_WEIGHT)

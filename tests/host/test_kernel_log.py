@@ -19,12 +19,17 @@ from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
-from kubectl_qos.host.kernel_log import read_log, reports_in
-from kubectl_qos.host.kmsg import read_file, read_kmsg
-from kubectl_qos.host.log_lines import LONGEST, Prefixes, lines_of
-from kubectl_qos.qos.cgroup_path import pod_cgroup
-from kubectl_qos.qos.kill_choice import Choice, Unranked, choice_of
-from kubectl_qos.qos.oom_report import Constraint, Invoker, OomReport
+from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log, reports_in
+from kubectl_qos.host.log_lines import LONGEST, PrefixParser, read_lines
+from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.kills.report import (
+    Constraint,
+    Invoker,
+    OomReport,
+    Unranked,
+    VictimChoice,
+    explain_choice,
+)
 from kubectl_qos.qos.oom_score import Kernel
 from tests.host.kernel_logs import BOOTED, FORMS, RUNS, recorded_log, recorded_run, rewritten
 from tests.host.old_reports import ALL, CONTAINER, LINUX_3_10, LINUX_4_19, LINUX_5_4, LINUX_6_8, POD
@@ -90,8 +95,8 @@ def test_the_victim_has_the_most_points_and_the_recorded_score(run: str) -> None
     }
     compared = 0
     for report in parsed("\n".join(recorded_log(run))):
-        choice = choice_of(report, MACHINE)
-        assert isinstance(choice, Choice)
+        choice = explain_choice(report, MACHINE)
+        assert isinstance(choice, VictimChoice)
         assert choice.chosen.place == 1
         assert not choice.tied
         for one in choice.ranked:
@@ -138,8 +143,8 @@ def test_a_kernel_of_2013() -> None:
     assert (report.victim.uid, report.victim.score, report.victim.rss_kb) == (1000, 1894, 128000)
     java = report.tasks[1]
     assert (java.name, java.pgtables_pages, java.counted_pages(4096)) == ("java", 120, 32160)
-    choice = choice_of(report)
-    assert isinstance(choice, Choice)
+    choice = explain_choice(report)
+    assert isinstance(choice, VictimChoice)
     assert choice.kernel is Kernel.MINUS_30
     assert (choice.total_pages, choice.swap_is_assumed) == (131072 // 4, True)
     assert not report.incomplete
@@ -151,8 +156,8 @@ def test_a_child_in_place_of_the_process_with_the_most_points() -> None:
     assert (report.victim.pid, report.victim.comm, report.chosen) == (8400, "sh -c x y", 8308)
     assert report.victim.shmem_rss_kb is None
     assert report.tasks[0].pgtables_pages == 125
-    choice = choice_of(report)
-    assert isinstance(choice, Choice)
+    choice = explain_choice(report)
+    assert isinstance(choice, VictimChoice)
     assert (choice.child, choice.chosen.task.pid, choice.chosen.place) == (True, 8308, 1)
 
 
@@ -160,8 +165,8 @@ def test_a_node_of_2018_with_swap_a_tie_and_the_reaper() -> None:
     (report,) = parsed(LINUX_4_19)
     assert (report.constraint, report.reaped) == (Constraint.NONE, (117,))
     assert report.memory.free_pages == 21538
-    choice = choice_of(report)
-    assert isinstance(choice, Choice)
+    choice = explain_choice(report)
+    assert isinstance(choice, VictimChoice)
     assert choice.total_pages == 1048440 - 52405 + 524284 // 4
     assert choice.kernel is Kernel.FLOORED
     assert (choice.chosen.place, len(choice.tied), choice.immune) == (1, 1, 1)
@@ -176,8 +181,8 @@ def test_names_with_colons_and_spaces() -> None:
     assert report.chosen == 63214
     assert [task.name for task in report.tasks] == ["nginx: worker p"] * 2
     assert report.page_bytes == 4096
-    choice = choice_of(report)
-    assert isinstance(choice, Choice)
+    choice = explain_choice(report)
+    assert isinstance(choice, VictimChoice)
     assert not choice.swap_is_assumed, "memory and swap have the same limit"
 
 
@@ -207,7 +212,7 @@ def test_no_task_table() -> None:
     lines = [line for line in LINUX_5_4.splitlines() if not line.startswith(("[", "Tasks"))]
     (report,) = read_log(lines).reports
     assert (report.has_table, report.incomplete) == (False, False)
-    assert choice_of(report) is Unranked.NO_TABLE
+    assert explain_choice(report) is Unranked.NO_TABLE
 
 
 def test_the_process_that_asked_was_taken() -> None:
@@ -215,7 +220,7 @@ def test_the_process_that_asked_was_taken() -> None:
         "Out of memory: Kill process", "Out of memory (oom_kill_allocating_task): Kill process"
     )
     (report,) = parsed(text)
-    assert choice_of(report) is Unranked.ALLOCATING
+    assert explain_choice(report) is Unranked.ALLOCATING
 
 
 def test_a_line_that_was_too_long_goes_on_in_the_next() -> None:
@@ -227,7 +232,7 @@ def test_nobody_could_be_killed() -> None:
     head = LINUX_5_4.split("oom-kill:", maxsplit=1)[0]
     (report,) = parsed(head + "Out of memory and no killable processes...\n")
     assert (report.victims, report.incomplete) == ((), False)
-    assert choice_of(report) is Unranked.NO_VICTIM
+    assert explain_choice(report) is Unranked.NO_VICTIM
 
 
 # --- rate limits, other lines, two at once
@@ -378,7 +383,7 @@ def test_times_and_machines(form: str) -> None:
 
 
 def test_a_year_is_the_latest_that_is_not_in_the_future() -> None:
-    prefixes = Prefixes(datetime(2027, 1, 2, tzinfo=UTC))
+    prefixes = PrefixParser(datetime(2027, 1, 2, tzinfo=UTC))
     for text, year in (("Dec 31", 2026), ("Jan  1", 2027), ("Feb 29", 2024)):
         record = prefixes.record(f"{text} 10:00:00 node1 kernel: x")
         assert record is not None
@@ -423,7 +428,7 @@ def test_cut_within_a_line(run: str, size: int) -> None:
 
 @given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")))
 def test_any_bytes(content: bytes) -> None:
-    read_log(lines_of(io.BytesIO(content)), NOW)
+    read_log(read_lines(io.BytesIO(content)), NOW)
 
 
 WORDS = st.sampled_from(
@@ -438,7 +443,7 @@ WORDS = st.sampled_from(
 def test_any_pieces(pieces: list[tuple[str, int, str]]) -> None:
     lines = [line[:place] + put + line[place:] for line, place, put in pieces]
     for report in read_log(lines, NOW).reports:
-        choice_of(report, MACHINE)
+        explain_choice(report, MACHINE)
         assert report.freed_kb is None or report.freed_kb >= 0
 
 
@@ -456,7 +461,7 @@ def test_a_line_without_an_end_is_cut() -> None:
             buffer[:] = b"x" * len(buffer)
             return len(buffer)
 
-    lines = list(lines_of(io.BufferedReader(Endless(), LONGEST)))
+    lines = list(read_lines(io.BufferedReader(Endless(), LONGEST)))
     assert [len(line) for line in lines] == [LONGEST]
 
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.host import names_of
+from kubectl_qos.cli.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.host.cgroupfs import above, hierarchy
 from kubectl_qos.host.node_view import HostView, from_json, read_host
 from kubectl_qos.host.process import HostProcess, memory_path
-from kubectl_qos.k8s.objects import Pod, decoder_of
-from kubectl_qos.present.host import host_columns, host_notes, rows_of
-from kubectl_qos.present.table import table
+from kubectl_qos.host.procfs import above, hierarchy
+from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
+from kubectl_qos.present.output import table
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.process_order import RankedProcess, Spared, formula_in_use, process_order
 from tests.host.fake_node import VARIANTS, FakeNode, recorded_node, write
@@ -71,9 +71,11 @@ def test_a_recorded_node_has_the_recorded_order_and_scores(tmp_path: Path, varia
 def test_a_recorded_node_tells_pods_and_containers(tmp_path: Path, variant: str) -> None:
     node, _, pods = recorded_node(tmp_path, variant)
     view = read(node)
-    names = names_of(decoder_of(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values())
+    names = pod_names_by_uid(
+        json_decoder(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values()
+    )
     groups = {path for path, files in view.cgroups.items() if files.get("memory.oom.group") == "1"}
-    rows = {row.process.pid: row for row in rows_of(order(view), names, groups)}
+    rows = {row.process.pid: row for row in build_process_rows(order(view), names, groups)}
     compared = 0
     for uid, one in pods.items():
         for container in one["containers"]:
@@ -334,7 +336,7 @@ def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: by
     except InputError:
         assert name == "meminfo"
         return
-    rows = rows_of(order(view), {}, set())
+    rows = build_process_rows(order(view), {}, set())
     text = "\n".join(table(rows, host_columns(every=True), NOW))
     assert text.replace("\n", "").isprintable()
     host_notes(view, rows, Kernel.SIGNED, all_shown=True)

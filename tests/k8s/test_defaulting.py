@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.objects import Pod, decoder_of
+from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.qos_class import computed_class
@@ -24,7 +24,7 @@ def exchange(name: str) -> tuple[Pod, Pod]:
     found = json.loads((RECORDED / name).read_text())
     sent, stored = found["request"]["body"], found["response"]["body"]
     sent = json.loads(sent) if isinstance(sent, str) else sent
-    decode = decoder_of(Pod).decode
+    decode = json_decoder(Pod).decode
     return decode(msgspec.json.encode(sent)), decode(msgspec.json.encode(stored))
 
 
@@ -55,7 +55,7 @@ def test_a_request_above_its_limit_is_refused_in_the_servers_words() -> None:
     found = json.loads((RECORDED / "016-pod-create-invalid-limit-below-request-422.json").read_text())
     sent = found["request"]["body"]
     sent = json.loads(sent) if isinstance(sent, str) else sent
-    pod = default_pod(decoder_of(Pod).decode(msgspec.json.encode(sent)), RELEASE)
+    pod = default_pod(json_decoder(Pod).decode(msgspec.json.encode(sent)), RELEASE)
     refusals = [str(refusal) for refusal in pod_refusals(pod, RELEASE)]
     message = found["response"]["body"]["message"]
     assert refusals

@@ -7,12 +7,18 @@ from typing import Any, Final
 
 import pytest
 
-from kubectl_qos.k8s.keepers import Field, Keeper, KeeperKind, autoscalers_of, keepers
+from kubectl_qos.k8s.managers import (
+    ManagedValue,
+    Manager,
+    ManagerKind,
+    VerticalAutoscaler,
+    managers,
+    matching_autoscalers,
+)
 from kubectl_qos.k8s.objects import convert
-from kubectl_qos.k8s.vertical_autoscaler import VerticalAutoscaler
 from tests.cluster.replay import recorded
 
-MEMORY = Field("web", "limits", "memory")
+MEMORY = ManagedValue("web", "limits", "memory")
 RESOURCES: Final[dict[str, Any]] = {
     "f:limits": {".": {}, "f:memory": {}},
     "f:requests": {".": {}, "f:cpu": {}},
@@ -43,8 +49,8 @@ def manager(name: str, operation: str = "Apply", fields: Any = None) -> dict[str
     }
 
 
-def kinds(raw: dict[str, Any], *fields: Field) -> list[tuple[KeeperKind, str]]:
-    return [(one.kind, one.name) for one in keepers(raw, fields or (MEMORY,), "kubectl-qos")]
+def kinds(raw: dict[str, Any], *fields: ManagedValue) -> list[tuple[ManagerKind, str]]:
+    return [(one.kind, one.name) for one in managers(raw, fields or (MEMORY,), "kubectl-qos")]
 
 
 TRACKING = "argocd.argoproj.io/tracking-id"
@@ -52,7 +58,7 @@ TRACKING = "argocd.argoproj.io/tracking-id"
 
 def test_argo_cd_by_its_annotation() -> None:
     raw = deployment(annotations={TRACKING: "shop-app:apps/Deployment:shop/web"})
-    assert kinds(raw) == [(KeeperKind.ARGO_CD, "shop-app")]
+    assert kinds(raw) == [(ManagerKind.ARGO_CD, "shop-app")]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_argo_cd_by_label_only_with_its_field_manager() -> None:
     label = {"app.kubernetes.io/instance": "shop-app"}
     assert kinds(deployment(label)) == []
     update = manager("argocd-controller", "Update", {})
-    assert kinds(deployment(label, managedFields=[update])) == [(KeeperKind.ARGO_CD, "shop-app")]
+    assert kinds(deployment(label, managedFields=[update])) == [(ManagerKind.ARGO_CD, "shop-app")]
 
 
 def test_argo_cd_that_applies_on_the_server_is_one_keeper_not_two() -> None:
@@ -74,16 +80,16 @@ def test_argo_cd_that_applies_on_the_server_is_one_keeper_not_two() -> None:
         annotations={TRACKING: "shop-app:apps/Deployment:shop/web"},
         managedFields=[manager("argocd-controller")],
     )
-    assert kinds(raw) == [(KeeperKind.ARGO_CD, "shop-app")]
+    assert kinds(raw) == [(ManagerKind.ARGO_CD, "shop-app")]
     nameless = deployment(managedFields=[manager("argocd-controller")])
-    assert kinds(nameless) == [(KeeperKind.ARGO_CD, "")]
+    assert kinds(nameless) == [(ManagerKind.ARGO_CD, "")]
 
 
 @pytest.mark.parametrize(
     ("group", "kind"),
-    [("kustomize", KeeperKind.FLUX_KUSTOMIZATION), ("helm", KeeperKind.FLUX_HELM_RELEASE)],
+    [("kustomize", ManagerKind.FLUX_KUSTOMIZATION), ("helm", ManagerKind.FLUX_HELM_RELEASE)],
 )
-def test_flux(group: str, kind: KeeperKind) -> None:
+def test_flux(group: str, kind: ManagerKind) -> None:
     labels = {
         f"{group}.toolkit.fluxcd.io/name": "apps",
         f"{group}.toolkit.fluxcd.io/namespace": "flux-system",
@@ -103,7 +109,7 @@ def test_an_object_may_opt_out_of_flux() -> None:
 def test_helm_by_its_annotations_and_not_by_what_charts_write() -> None:
     managed = {"app.kubernetes.io/managed-by": "Helm"}
     release = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "shop"}
-    assert kinds(deployment(managed, release)) == [(KeeperKind.HELM, "shop/shop")]
+    assert kinds(deployment(managed, release)) == [(ManagerKind.HELM, "shop/shop")]
     assert kinds(deployment(managed)) == []
 
 
@@ -112,7 +118,7 @@ def test_a_release_of_flux_is_told_once() -> None:
     raw = deployment(
         labels, {"meta.helm.sh/release-name": "shop"}, managedFields=[manager("helm-controller")]
     )
-    assert kinds(raw) == [(KeeperKind.FLUX_HELM_RELEASE, "flux-system/shop")]
+    assert kinds(raw) == [(ManagerKind.FLUX_HELM_RELEASE, "flux-system/shop")]
 
 
 def test_an_operator_by_the_kind_of_the_controller() -> None:
@@ -122,7 +128,7 @@ def test_an_operator_by_the_kind_of_the_controller() -> None:
         "name": "k8s",
         "controller": True,
     }
-    assert kinds(deployment(ownerReferences=[owner])) == [(KeeperKind.OPERATOR, "Prometheus k8s")]
+    assert kinds(deployment(ownerReferences=[owner])) == [(ManagerKind.OPERATOR, "Prometheus k8s")]
     assert kinds(deployment(ownerReferences=[{**owner, "controller": False}])) == []
     for version, kind in (("apps/v1", "ReplicaSet"), ("batch/v1", "Job"), ("v1", "Node")):
         assert kinds(deployment(ownerReferences=[{**owner, "apiVersion": version, "kind": kind}])) == []
@@ -130,10 +136,10 @@ def test_an_operator_by_the_kind_of_the_controller() -> None:
 
 def test_server_side_apply_keeps_only_the_fields_that_it_owns() -> None:
     raw = deployment(managedFields=[manager("ci")])
-    assert keepers(raw, [MEMORY]) == (Keeper(KeeperKind.APPLIER, "ci", "web.limits.memory"),)
-    assert kinds(raw, Field("web", "requests", "cpu")) == [(KeeperKind.APPLIER, "ci")]
-    assert kinds(raw, Field("web", "requests", "memory")) == []
-    assert kinds(raw, Field("other", "limits", "memory")) == []
+    assert managers(raw, [MEMORY]) == (Manager(ManagerKind.APPLIER, "ci", "web.limits.memory"),)
+    assert kinds(raw, ManagedValue("web", "requests", "cpu")) == [(ManagerKind.APPLIER, "ci")]
+    assert kinds(raw, ManagedValue("web", "requests", "memory")) == []
+    assert kinds(raw, ManagedValue("other", "limits", "memory")) == []
     assert kinds(deployment(managedFields=[manager("ci", "Update")])) == [], "an update is not repeated"
     assert kinds(deployment(managedFields=[manager("kubectl-qos")])) == [], "that is us"
 
@@ -141,12 +147,12 @@ def test_server_side_apply_keeps_only_the_fields_that_it_owns() -> None:
 def test_fields_of_pods_init_containers_cron_jobs_and_the_pod_itself() -> None:
     init = {"f:initContainers": {'k:{"name":"web"}': {"f:resources": RESOURCES}}}
     pod = {"kind": "Pod", "metadata": {"name": "p", "managedFields": [manager("ci", fields=init)]}}
-    assert kinds(pod) == [(KeeperKind.APPLIER, "ci")]
+    assert kinds(pod) == [(ManagerKind.APPLIER, "ci")]
     whole = {"kind": "Pod", "metadata": {"managedFields": [manager("ci", fields={"f:resources": RESOURCES})]}}
-    assert kinds(whole, Field("", "limits", "memory")) == [(KeeperKind.APPLIER, "ci")]
+    assert kinds(whole, ManagedValue("", "limits", "memory")) == [(ManagerKind.APPLIER, "ci")]
     nested = {"f:jobTemplate": {"f:spec": TEMPLATE}}
     cron = {"kind": "CronJob", "metadata": {"managedFields": [manager("ci", fields=nested)]}}
-    assert kinds(cron) == [(KeeperKind.APPLIER, "ci")]
+    assert kinds(cron) == [(ManagerKind.APPLIER, "ci")]
 
 
 def test_client_side_apply_notes_what_it_set() -> None:
@@ -154,11 +160,11 @@ def test_client_side_apply_notes_what_it_set() -> None:
     applied = {"spec": {"template": {"spec": {"containers": containers}}}}
     note = "kubectl.kubernetes.io/last-applied-configuration"
     raw = deployment(annotations={note: json.dumps(applied)})
-    assert kinds(raw) == [(KeeperKind.CLIENT_APPLIER, "")]
-    assert kinds(raw, Field("web", "limits", "cpu")) == []
+    assert kinds(raw) == [(ManagerKind.CLIENT_APPLIER, "")]
+    assert kinds(raw, ManagedValue("web", "limits", "cpu")) == []
     assert kinds(deployment(annotations={note: "{"})) == []
     argo = {note: json.dumps(applied), TRACKING: "shop-app:apps/Deployment:shop/web"}
-    assert kinds(deployment(annotations=argo)) == [(KeeperKind.ARGO_CD, "shop-app")], "it applies like that"
+    assert kinds(deployment(annotations=argo)) == [(ManagerKind.ARGO_CD, "shop-app")], "it applies like that"
 
 
 def test_a_deployment_that_a_real_server_had_is_kept_by_nobody() -> None:
@@ -169,7 +175,7 @@ def test_a_deployment_that_a_real_server_had_is_kept_by_nobody() -> None:
     "odd", [{}, {"metadata": None}, {"kind": "Pod", "metadata": {"managedFields": [None]}}]
 )
 def test_odd_objects(odd: dict[str, Any]) -> None:
-    assert keepers(odd, [MEMORY]) == ()
+    assert managers(odd, [MEMORY]) == ()
 
 
 def autoscaler(kind: str, name: str, mode: str | None) -> VerticalAutoscaler:
@@ -183,8 +189,11 @@ def test_autoscalers_of_the_object_and_of_its_owners() -> None:
     replica_set = {"kind": "ReplicaSet", "metadata": {"name": "web-1", "ownerReferences": [owner]}}
     chains: list[list[dict[str, Any]]] = [[deployment()], [{"kind": "Pod"}, replica_set]]
     for chain in chains:
-        [keeper] = autoscalers_of(chain, [autoscaler("Deployment", "web", None)])
-        assert (keeper.kind, keeper.name, keeper.mode) == (KeeperKind.VERTICAL_AUTOSCALER, "vpa", "Auto")
-    assert autoscalers_of([deployment()], [autoscaler("Deployment", "web", "Off")]) == ()
-    assert autoscalers_of([deployment()], [autoscaler("StatefulSet", "web", "Auto")]) == ()
-    assert autoscalers_of([deployment()], [autoscaler("Deployment", "web", "Initial")])[0].mode == "Initial"
+        [manager] = matching_autoscalers(chain, [autoscaler("Deployment", "web", None)])
+        assert (manager.kind, manager.name, manager.mode) == (ManagerKind.VERTICAL_AUTOSCALER, "vpa", "Auto")
+    assert matching_autoscalers([deployment()], [autoscaler("Deployment", "web", "Off")]) == ()
+    assert matching_autoscalers([deployment()], [autoscaler("StatefulSet", "web", "Auto")]) == ()
+    assert (
+        matching_autoscalers([deployment()], [autoscaler("Deployment", "web", "Initial")])[0].mode
+        == "Initial"
+    )

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.metrics import MemoryBytes, PodMetrics
-from kubectl_qos.k8s.objects import decoder_of
+from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.usage import MemoryBytes, PodMetrics
 
 
 @given(st.integers(0, 2**50), st.sampled_from(["Ki", "Mi", "", "k", "m", "e3"]))
@@ -45,6 +45,6 @@ def test_a_sample() -> None:
             {"name": "b", "usage": {"cpu": "1"}},
         ],
     }
-    found = decoder_of(PodMetrics).decode(msgspec.json.encode(raw))
+    found = json_decoder(PodMetrics).decode(msgspec.json.encode(raw))
     assert (found.metadata.namespace, found.metadata.name) == ("shop", "web")
     assert [(one.name, one.usage.memory) for one in found.containers] == [("a", 2048), ("b", None)]

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of, resource_list
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder, resource_list
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
-PODS = decoder_of(Pod)
+PODS = json_decoder(Pod)
 
 
 def recorded(name: str) -> bytes:
@@ -28,7 +28,7 @@ def test_a_recorded_pod_is_decoded_into_what_we_read() -> None:
 
 
 def test_a_recorded_node_is_decoded() -> None:
-    node = decoder_of(NodeObject).decode(recorded("041-node-get.json"))
+    node = json_decoder(NodeObject).decode(recorded("041-node-get.json"))
     assert node.status.capacity is not None
     assert node.status.capacity["memory"].value() > 0
 

@@ -9,8 +9,8 @@ import pytest
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.k8s.kinds import STATIC, Workload, find_workload
 from kubectl_qos.k8s.objects import Pod, convert
-from kubectl_qos.k8s.owners import STATIC, Workload, workload_of
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import NODE_1, recorded_pods
 
@@ -40,11 +40,11 @@ def test_recorded_pods_of_a_deployment_lead_to_it_as_their_replica_set_does() ->
     }.values()
     pods = [convert(one, Pod) for one in recorded("053-pods-of-deployment.json")]
     assert len(pods) == 2
-    assert {workload_of(one) for one in pods} == {Workload(behind["kind"], "rec", behind["name"])}
+    assert {find_workload(one) for one in pods} == {Workload(behind["kind"], "rec", behind["name"])}
 
 
 def test_recorded_pods_of_a_node_are_static_or_stand_for_themselves() -> None:
-    found = [workload_of(convert(one, Pod)) for one in recorded_pods()]
+    found = [find_workload(convert(one, Pod)) for one in recorded_pods()]
     static = [one for one in found if one.kind == STATIC]
     assert static
     assert not any(one.name.endswith("-node1") for one in static)
@@ -66,13 +66,13 @@ def test_a_deployment_is_named_by_its_replica_set_without_the_hash_that_pods_car
     label: str, kind: str, name: str
 ) -> None:
     found = pod(owner("ReplicaSet", "cart-6c7fd9b5d"), labels={"pod-template-hash": label})
-    assert workload_of(found) == Workload(kind, "n", name)
+    assert find_workload(found) == Workload(kind, "n", name)
 
 
 def test_a_replica_set_whose_pods_carry_no_hash_was_made_by_a_person() -> None:
     for labels in (None, {}, {"app": "cart"}):
         found = pod(owner("ReplicaSet", "cart-6c7fd9b5d"), labels=labels)
-        assert workload_of(found) == Workload("ReplicaSet", "n", "cart-6c7fd9b5d")
+        assert find_workload(found) == Workload("ReplicaSet", "n", "cart-6c7fd9b5d")
 
 
 @pytest.mark.parametrize(
@@ -89,36 +89,36 @@ def test_a_replica_set_whose_pods_carry_no_hash_was_made_by_a_person() -> None:
     ],
 )
 def test_a_cron_job_is_named_by_its_job_without_the_minutes(job: str, kind: str, name: str) -> None:
-    assert workload_of(pod(owner("Job", job))) == Workload(kind, "n", name)
+    assert find_workload(pod(owner("Job", job))) == Workload(kind, "n", name)
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "Rollout", "Deployment"])
 def test_any_other_owner_is_the_workload_itself(kind: str) -> None:
     found = pod(owner(kind, "x-29384520"), labels={"pod-template-hash": "29384520"})
-    assert workload_of(found) == Workload(kind, "n", "x-29384520")
+    assert find_workload(found) == Workload(kind, "n", "x-29384520")
 
 
 def test_a_static_pod_is_named_without_its_node() -> None:
     found = pod(owner("Node", "control-1"), name="kube-apiserver-control-1")
-    assert workload_of(found) == Workload(STATIC, "n", "kube-apiserver")
+    assert find_workload(found) == Workload(STATIC, "n", "kube-apiserver")
 
 
 def test_of_several_owners_the_controller_counts() -> None:
     found = pod(owner("Backup", "b", controller=False), owner("StatefulSet", "db"))
-    assert workload_of(found) == Workload("StatefulSet", "n", "db")
+    assert find_workload(found) == Workload("StatefulSet", "n", "db")
 
 
 def test_of_several_owners_without_a_controller_none_counts() -> None:
     found = pod(owner("Backup", "b", controller=None), owner("Other", "o", controller=False), name="p")
-    assert workload_of(found) == Workload("Pod", "n", "p")
+    assert find_workload(found) == Workload("Pod", "n", "p")
 
 
 def test_an_only_owner_counts_even_if_it_is_no_controller() -> None:
-    assert workload_of(pod(owner("Backup", "b", controller=None))) == Workload("Backup", "n", "b")
+    assert find_workload(pod(owner("Backup", "b", controller=None))) == Workload("Backup", "n", "b")
 
 
 def test_a_pod_that_nothing_made_stands_for_itself() -> None:
-    assert workload_of(pod(name="p")) == Workload("Pod", "n", "p")
+    assert find_workload(pod(name="p")) == Workload("Pod", "n", "p")
 
 
 def test_a_template_is_the_workload_that_it_belongs_to() -> None:
@@ -126,12 +126,12 @@ def test_a_template_is_the_workload_that_it_belongs_to() -> None:
         "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: cart, namespace: shop}\n"
         "spec: {template: {spec: {containers: [{name: c}]}}}\n"
     )
-    assert workload_of(found) == Workload("Deployment", "shop", "cart")
+    assert find_workload(found) == Workload("Deployment", "shop", "cart")
 
 
 def test_every_replica_set_of_the_demo_leads_to_a_deployment() -> None:
     pods = DemoSource().snapshot(Scope()).pods
-    found = {workload_of(one) for one in pods}
+    found = {find_workload(one) for one in pods}
     assert not [one for one in found if one.kind == "ReplicaSet"]
     assert Workload("Deployment", "shop", "api") in found
     assert Workload("DaemonSet", "monitoring", "node-exporter") in found

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.documents import Found, read_documents
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.cluster.documents import ParsedObjects, read_documents
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.oom_score import is_critical, is_node_critical
 
@@ -18,7 +18,7 @@ def spec(name: str, **more: Any) -> dict[str, Any]:
 
 
 def from_file(metadata: dict[str, Any], **spec: Any) -> Pod:
-    found = Found()
+    found = ParsedObjects()
     text = json.dumps({"kind": "Pod", "metadata": {"name": "p", **metadata}, "spec": spec})
     read_documents(text.encode(), "p.json", found)
     return found.pods[0]
@@ -26,7 +26,7 @@ def from_file(metadata: dict[str, Any], **spec: Any) -> Pod:
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical", "gold", ""])
 def test_a_template_and_a_manifest_become_as_critical_as_their_class(name: str) -> None:
-    template = pod_of_workload("DaemonSet", {"spec": {"template": {"spec": spec(name)}}})
+    template = pod_from_workload("DaemonSet", {"spec": {"template": {"spec": spec(name)}}})
     for pod in (template, from_file({}, **spec(name))):
         assert is_critical(pod) is name.startswith("system-")
         assert is_node_critical(pod) is (name == "system-node-critical")
@@ -34,7 +34,7 @@ def test_a_template_and_a_manifest_become_as_critical_as_their_class(name: str) 
 
 def test_a_number_that_is_written_counts() -> None:
     written = spec("system-node-critical", priority=5)
-    template = pod_of_workload("DaemonSet", {"spec": {"template": {"spec": written}}})
+    template = pod_from_workload("DaemonSet", {"spec": {"template": {"spec": written}}})
     assert template.spec.priority == 5
     assert not is_critical(template)
 

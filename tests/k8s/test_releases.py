@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Change, Gate, Release, source_of
+from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Change, Gate, Release, change_source
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_a_change_can_come_with_a_patch_release() -> None:
 
 
 def test_every_change_names_its_source() -> None:
-    assert all(", since 1." in source_of(change) for change in Change)
+    assert all(", since 1." in change_source(change) for change in Change)

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import Pod, PodStatus, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.resource_quota import (
-    Claim,
+from kubectl_qos.k8s.quota import (
+    QuotaPod,
     ResourceQuota,
     charges,
     crosses_namespaces,
     is_terminating,
     matches,
     quota_refusals,
-    usage_of,
+    quota_usage,
 )
+from kubectl_qos.k8s.releases import Release
 from tests.cluster.replay import recorded
 from tests.qos.corner import one, spec
 
@@ -39,12 +39,12 @@ def quota(
     )
 
 
-def claim(pod: Pod, **more: Any) -> Claim:
+def claim(pod: Pod, **more: Any) -> QuotaPod:
     found = default_pod(pod, R136)
-    return Claim(found, is_best_effort=not any(c.requests or c.limits for c in found.containers), **more)
+    return QuotaPod(found, is_best_effort=not any(c.requests or c.limits for c in found.containers), **more)
 
 
-def said(new: Claim, *quotas: ResourceQuota, before: Claim | None = None) -> list[str]:
+def said(new: QuotaPod, *quotas: ResourceQuota, before: QuotaPod | None = None) -> list[str]:
     return [refused.message for refused in quota_refusals(new, quotas, R136, before)]
 
 
@@ -76,7 +76,7 @@ def test_every_name_that_a_pod_counts_under() -> None:
         "requests: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi, hugepages-2Mi: 4Mi, example.com/gpu: 2},"
         " limits: {cpu: 2, memory: 1Gi, hugepages-2Mi: 4Mi, example.com/gpu: 2}"
     )
-    found = {name: str(amount) for name, amount in usage_of(default_pod(pod, R136), R136).items()}
+    found = {name: str(amount) for name, amount in quota_usage(default_pod(pod, R136), R136).items()}
     assert found == {
         "count/pods": "1",
         "pods": "1",
@@ -96,7 +96,7 @@ def test_every_name_that_a_pod_counts_under() -> None:
 
 def test_a_pod_that_has_ended_counts_as_an_object_only() -> None:
     ended = msgspec.structs.replace(SMALL.pod, status=PodStatus(phase="Succeeded"))
-    assert list(usage_of(ended, R136)) == ["count/pods"]
+    assert list(quota_usage(ended, R136)) == ["count/pods"]
 
 
 def test_the_sum_with_init_containers_and_overhead_counts() -> None:
@@ -105,7 +105,7 @@ def test_the_sum_with_init_containers_and_overhead_counts() -> None:
         " {name: b, resources: {requests: {cpu: 1}}}],"
         " initContainers: [{name: i, resources: {requests: {cpu: 3}}}], overhead: {cpu: 250m}"
     )
-    assert str(usage_of(default_pod(pod, R136), R136)["requests.cpu"]) == "3250m"
+    assert str(quota_usage(default_pod(pod, R136), R136)["requests.cpu"]) == "3250m"
 
 
 def test_a_resize_is_charged_for_its_growth_alone() -> None:
@@ -207,7 +207,7 @@ def test_priority_class_scopes(operator: str, values: list[str], high: bool, non
         ("PriorityClass", claim(SCOPED), claim(one(""))),
     ],
 )
-def test_scopes(scope: str, about: Claim, other: Claim) -> None:
+def test_scopes(scope: str, about: QuotaPod, other: QuotaPod) -> None:
     held = quota({"pods": "1"}, scopes=[scope])
     assert matches(held, about)
     assert not matches(held, other)
@@ -248,7 +248,7 @@ AMOUNTS = st.integers(min_value=0, max_value=10**6)
 def test_a_resize_is_refused_exactly_where_it_grows_over_what_is_left(
     old: int, new: int, others: int, hard: int
 ) -> None:
-    def pod(amount: int) -> Claim:
+    def pod(amount: int) -> QuotaPod:
         return claim(one(f"requests: {{memory: {amount}}}"))
 
     held = quota({"requests.memory": str(hard)}, {"requests.memory": str(old + others)})

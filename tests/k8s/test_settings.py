@@ -7,18 +7,24 @@ from dataclasses import replace
 import pytest
 
 from kubectl_qos.errors import InputError, UsageError
-from kubectl_qos.k8s.configz import kubelet_of
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPolicy, Node, NodeSetup, Origin
-from kubectl_qos.k8s.oci_runtime import OciRuntime
-from kubectl_qos.k8s.releases import Gate, Release
-from kubectl_qos.k8s.settings import Setting, changed
+from kubectl_qos.k8s.kubelet import (
+    CgroupDriver,
+    Kubelet,
+    MemoryReservationPolicy,
+    Node,
+    NodeSetup,
+    Origin,
+    kubelet_from_configz,
+)
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.releases import Gate, OciRuntime, Release
 
 NODE = Node(name="n", memory_capacity_bytes=16 << 30, allocatable_memory_bytes=15 << 30)
 SETUP = NodeSetup.of(NODE, release="1.34")
 
 
 def after(*assignments: str, to: str | None = None, setup: NodeSetup = SETUP) -> NodeSetup:
-    return changed(setup, [Setting.parse(text) for text in assignments], to)
+    return apply_overrides(setup, [NodeOverride.parse(text) for text in assignments], to)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,9 @@ def test_gates_decide_what_the_release_does() -> None:
 def test_an_upgrade_keeps_what_was_configured_and_renews_what_was_assumed() -> None:
     assert SETUP.kubelet.memory_throttling_factor == 0.9
     assert after(to="1.37").kubelet.memory_throttling_factor is None
-    configured = kubelet_of({"memoryThrottlingFactor": 0.8, "cgroupDriver": "systemd"}, Release.of("1.34"))
+    configured = kubelet_from_configz(
+        {"memoryThrottlingFactor": 0.8, "cgroupDriver": "systemd"}, Release.of("1.34")
+    )
     setup = NodeSetup.of(NODE, configured, "1.34")
     assert after(to="1.37", setup=setup).kubelet.memory_throttling_factor == 0.8
     assert str(after(to="1.37").release) == after(to="1.37").node.kubelet_version == "1.37"
@@ -127,7 +135,7 @@ def test_without_a_release_the_patch_stays() -> None:
 )
 def test_a_wrong_setting_is_named(assignment: str, sentence: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Setting.parse(assignment)
+        NodeOverride.parse(assignment)
     assert sentence in str(caught.value)
     assert hint in caught.value.hint
 

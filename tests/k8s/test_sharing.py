@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.objects import Pod, Volume, decoder_of
+from kubectl_qos.k8s.interning import Interner
+from kubectl_qos.k8s.objects import Pod, Volume, json_decoder
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.sharing import Sharing
 from tests.cluster.cluster_objects import recorded_pods
 
 RELEASE = Release.of("1.36")
 
 
 def decoded(raw: object) -> Pod:
-    return decoder_of(Pod).decode(msgspec.json.encode(raw))
+    return json_decoder(Pod).decode(msgspec.json.encode(raw))
 
 
 def with_request(memory: str, *, name: str = "a") -> Pod:
@@ -33,13 +33,13 @@ def what_is_read(pod: Pod) -> Pod:
 
 
 def test_recorded_pods_stay_as_they_are() -> None:
-    sharing = Sharing()
+    sharing = Interner()
     pods = [decoded(raw) for raw in recorded_pods()]
     assert [what_is_read(sharing.pod(pod)) for pod in pods] == [what_is_read(pod) for pod in pods]
 
 
 def test_without_ids_nothing_else_is_missing() -> None:
-    sharing = Sharing(ids=False)
+    sharing = Interner(ids=False)
     for raw in recorded_pods():
         pod = decoded(raw)
         bare = sharing.pod(pod)
@@ -57,7 +57,7 @@ def test_without_ids_nothing_else_is_missing() -> None:
 
 
 def test_pods_that_differ_in_restarts_alone_keep_their_own_number() -> None:
-    sharing = Sharing(ids=False)
+    sharing = Interner(ids=False)
     for count in (3, 4, 3):
         status = {"containerStatuses": [{"name": "c", "restartCount": count}]}
         pod = sharing.pod(decoded({"status": status}))
@@ -65,14 +65,14 @@ def test_pods_that_differ_in_restarts_alone_keep_their_own_number() -> None:
 
 
 def test_pods_of_one_workload_hold_the_same_containers() -> None:
-    sharing = Sharing()
+    sharing = Interner()
     first, second = (sharing.pod(with_request("1Gi", name=name)) for name in "ab")
     assert first.spec.containers is second.spec.containers
     assert (first.name, second.name) == ("a", "b")
 
 
 def test_equal_quantities_keep_their_own_spelling() -> None:
-    sharing = Sharing()
+    sharing = Interner()
     first, second = sharing.pod(with_request("1Gi")), sharing.pod(with_request("1073741824"))
     assert first == second
     assert [str(pod.containers[0].requests["memory"]) for pod in (first, second)] == ["1Gi", "1073741824"]
@@ -88,7 +88,7 @@ def test_a_pod_with_nothing_left_to_default_is_the_same_pod() -> None:
 
 
 def test_pods_that_ended_for_different_causes_keep_their_own_message() -> None:
-    sharing = Sharing(ids=False)
+    sharing = Interner(ids=False)
     for message in ("low on resource: memory", "low on resource: ephemeral-storage"):
         pod = sharing.pod(decoded({"status": {"phase": "Failed", "reason": "Evicted", "message": message}}))
         assert pod.status.message == message
@@ -98,7 +98,7 @@ def test_without_ids_those_of_ended_containers_go_too() -> None:
     ended = {"state": {"terminated": {"exitCode": 137, "containerID": "containerd://a"}}}
     raw = {"status": {"containerStatuses": [{"name": "c", **ended}]}}
     for ids, expected in ((True, "containerd://a"), (False, "")):
-        (status,) = Sharing(ids=ids).pod(decoded(raw)).status.container_statuses or ()
+        (status,) = Interner(ids=ids).pod(decoded(raw)).status.container_statuses or ()
         assert status.state is not None
         assert status.state.terminated is not None
         assert (status.state.terminated.container_id, status.state.terminated.exit_code) == (expected, 137)

@@ -28,10 +28,17 @@ import pytest
 from kubectl_qos.host.kernel_log import reports_in
 from kubectl_qos.host.process import HostProcess, read_process
 from kubectl_qos.host.procfs import PROC, memory
-from kubectl_qos.qos.oom_kill import NEVER, Domain, Kill, Process, limit_pages, next_kill
-from kubectl_qos.qos.oom_report import Constraint
-from kubectl_qos.qos.oom_score import badness, kernel_of, proc_oom_score
-from kubectl_qos.qos.process_order import pages_of
+from kubectl_qos.qos.kills.report import Constraint
+from kubectl_qos.qos.oom_score import badness, kernel_formula, proc_oom_score
+from kubectl_qos.qos.process_order import (
+    NEVER,
+    Kill,
+    OomDomain,
+    Process,
+    counted_pages,
+    limit_pages,
+    next_kill,
+)
 from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
 
 MIXES: Final = 56
@@ -60,7 +67,7 @@ class Step:
     """One kill: who lived, who was predicted, who died."""
 
     seed: int
-    domain: Domain
+    domain: OomDomain
     living: tuple[Process, ...]
     predicted: Kill
     died: str
@@ -70,7 +77,7 @@ class Step:
     """Whether the kernel's log said the same of who died, and when."""
 
     @property
-    def verdict(self) -> str:
+    def diagnosis(self) -> str:
         """Whether the prediction was right, and how sharply it could be."""
         kill = self.predicted
         if self.died == kill.victim.key and not kill.tied:
@@ -83,8 +90,8 @@ class Step:
         return WRONG
 
 
-def points(process: Process, domain: Domain) -> int:
-    return badness(process.pages, process.adj, domain.total_pages, kernel_of(os.uname().release))
+def points(process: Process, domain: OomDomain) -> int:
+    return badness(process.pages, process.adj, domain.total_pages, kernel_formula(os.uname().release))
 
 
 def drawn(seed: int, adjustments: Callable[[random.Random], int]) -> tuple[list[Wanted], int]:
@@ -121,7 +128,7 @@ def from_the_best(chance: random.Random) -> int:
 def measured(pid: int, cgroup: str) -> Process:
     found = read_process(PROC, pid)
     assert isinstance(found, HostProcess), f"process {pid} is gone"
-    return Process(str(pid), cgroup, found.adj, pages_of(found, PAGE))
+    return Process(str(pid), cgroup, found.adj, counted_pages(found, PAGE))
 
 
 def shown(process: Process) -> int:
@@ -129,7 +136,7 @@ def shown(process: Process) -> int:
 
 
 def computed(process: Process) -> int:
-    kernel, machine = kernel_of(os.uname().release), machine_pages()
+    kernel, machine = kernel_formula(os.uname().release), machine_pages()
     return proc_oom_score(badness(process.pages, process.adj, machine, kernel), machine, kernel)
 
 
@@ -183,7 +190,7 @@ class Mix:
         self._tree, self._log, self._seed = tree, log, seed
         self._path = tree.domain(f"mix{seed}", limit)
         limit = int((self._path / tree.kind.limit).read_text())
-        self._domain = Domain(f"/{self._path.name}", limit_pages(limit, 0, 0, PAGE))
+        self._domain = OomDomain(f"/{self._path.name}", limit_pages(limit, 0, 0, PAGE))
         self._outsider = tree.process(tree.top / f"outside{seed}", 1000, 2048)
         self._living = {
             tree.process(self._path / f"leaf{index}", one.adj, one.kibibytes, one.kind): f"leaf{index}"
@@ -202,7 +209,7 @@ class Mix:
             self._tree.end([*self._living, self._outsider], self._path)
 
     def _kill(self) -> Iterator[Step]:
-        kernel = kernel_of(os.uname().release)
+        kernel = kernel_formula(os.uname().release)
         now = [measured(pid, f"{self._domain.path}/{leaf}") for pid, leaf in self._living.items()]
         outsider = measured(self._outsider, f"/outside{self._seed}")
         scores = {one.key: (shown(one), computed(one)) for one in (*now, outsider) if one.adj != NEVER}
@@ -259,8 +266,8 @@ def allowed(ran: Ran) -> list[Step]:
 
 
 def judge(steps: Sequence[Step], mixes: int) -> None:
-    found = Counter(step.verdict for step in steps)
-    wrong = [step for step in steps if step.verdict == WRONG]
+    found = Counter(step.diagnosis for step in steps)
+    wrong = [step for step in steps if step.diagnosis == WRONG]
     assert not wrong, wrong[0]
     assert len({step.seed for step in steps}) == mixes
     assert len(steps) >= 3 * mixes, "each mix is followed to its last process"
@@ -332,7 +339,7 @@ def test_a_group_dies_as_a_whole(kind: Kind) -> None:
         grower = tree.grower(path / "grower", 0)
         living = [measured(pid, cgroup) for pid, cgroup in {**group, alone: "/group/alone"}.items()]
         predicted = next_kill(
-            living, Domain("/group", limit_pages(96 << 20, 0, 0, PAGE)), oom_groups={"/group/all"}
+            living, OomDomain("/group", limit_pages(96 << 20, 0, 0, PAGE)), oom_groups={"/group/all"}
         )
         assert predicted is not None
         died = tree.next_victims(path)
@@ -346,7 +353,7 @@ def test_a_group_dies_as_a_whole(kind: Kind) -> None:
 FAILING = """
 import os, sys, time
 from pathlib import Path
-from kubectl_qos.qos.process_order import pages_of
+from kubectl_qos.qos.process_order import counted_pages
 from tests.kernel.memory_tree import kind_of_this_machine, memory_tree
 with memory_tree(kind_of_this_machine()) as tree:
     domain = tree.domain("short", 32 << 20)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.present import amounts
+from kubectl_qos.present import format as amounts
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

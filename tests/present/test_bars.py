@@ -12,8 +12,8 @@ from rich.cells import cell_len
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.bars import FILLS, FREE, RESERVED, Part, memory_bar
-from kubectl_qos.present.node_rows import NodeRow, node_rows_of
+from kubectl_qos.present.node_rows import NodeRow, build_node_rows
+from kubectl_qos.present.symbols import FILLS, FREE, RESERVED, BarSegment, memory_bar
 from kubectl_qos.qos.qos_class import QosClass
 
 GI = 1 << 30
@@ -24,7 +24,7 @@ CELLS = st.integers(0, 200)
 
 @cache
 def demo() -> dict[str, NodeRow]:
-    rows = node_rows_of(DemoSource().snapshot(Scope()), lambda *_: True).rows
+    rows = build_node_rows(DemoSource().snapshot(Scope()), lambda *_: True).rows
     return {row.name: row for row in rows}
 
 
@@ -39,11 +39,11 @@ def row_of(
     return replace(row, memory=memory, capacity=capacity, allocatable=allocatable)
 
 
-def text(bar: tuple[Part, ...]) -> str:
+def text(bar: tuple[BarSegment, ...]) -> str:
     return "".join(part.text for part in bar)
 
 
-def cells_of(bar: tuple[Part, ...], qos: QosClass) -> int:
+def cells_of(bar: tuple[BarSegment, ...], qos: QosClass) -> int:
     return sum(len(part.text) for part in bar if part.qos is qos)
 
 
@@ -130,8 +130,8 @@ def test_without_use_or_capacity_there_is_no_bar() -> None:
 
 def test_a_node_without_use_is_free_but_for_what_is_reserved() -> None:
     assert memory_bar(row_of((0, 0, 0), 16 * GI, 12 * GI), 8) == (
-        Part(FREE * 6, None),
-        Part(RESERVED * 2, None),
+        BarSegment(FREE * 6, None),
+        BarSegment(RESERVED * 2, None),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.comparison import Comparison, compare
+from kubectl_qos.edit.compare import Comparison, compare
 from kubectl_qos.k8s.kubelet import Node, NodeSetup
-from kubectl_qos.k8s.settings import Setting, changed
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.comparison import kubelet_parts, subject, table
+from kubectl_qos.present.comparison import comparison_subject, kubelet_parts, table
 
 GI = 1 << 30
 SETUP = NodeSetup.of(Node(name="n\x1b1", memory_capacity_bytes=16 * GI), release="1.36")
@@ -23,7 +23,7 @@ def older(used_by_app: int) -> Comparison:
     usage = {
         ("d", "p"): PodUsage.of_containers({"app": ContainerUsage(used_by_app), "side": ContainerUsage(0)})
     }
-    return compare([POD], SETUP, changed(SETUP, [], "1.30"), usage)
+    return compare([POD], SETUP, apply_overrides(SETUP, [], "1.30"), usage)
 
 
 def row(found: Comparison) -> list[str]:
@@ -39,8 +39,8 @@ def test_where_that_container_stays_another_that_changes_is_named() -> None:
 
 
 def test_names_cannot_write_to_the_terminal() -> None:
-    found = compare([POD], SETUP, changed(SETUP, []))
-    assert subject(found, [Setting("cgroupRoot", "a\x1b[31m")]) == (
+    found = compare([POD], SETUP, apply_overrides(SETUP, []))
+    assert comparison_subject(found, [NodeOverride("cgroupRoot", "a\x1b[31m")]) == (
         "node n\\x1b1, kubelet 1.36, cgroupRoot=a\\x1b[31m"
     )
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.edit.change import Edit, Side, parse_quantity
+from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.k8s.objects import Pod, ResizePolicy
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.diff import Change, Part, preview_parts
+from kubectl_qos.present.diff import EffectSection, ValueChange, preview_parts
 
 API = "api-7d9c5b6f8-x2mzq"
 
@@ -29,7 +29,7 @@ def previewed(name: str, *edits: tuple[str, str, str], **changes: Any) -> Previe
     return preview(pod, made, snapshot.setup(pod.node_name), neighbours, snapshot.usage)
 
 
-def part(found: Preview, title: str) -> Part:
+def part(found: Preview, title: str) -> EffectSection:
     return next(one for one in preview_parts(found) if one.title == title)
 
 
@@ -54,8 +54,8 @@ def test_scores_have_before_after_and_difference() -> None:
     found = previewed(API, ("requests", "memory", "1Gi"))
     change = found.effects.containers[0]
     assert part(found, "OOM").changes == (
-        Change("c oom_score_adj", "969", "938", "-31"),
-        Change("c oom_score", str(change.score_before), str(change.score_after), "-20"),
+        ValueChange("c oom_score_adj", "969", "938", "-31"),
+        ValueChange("c oom_score", str(change.score_before), str(change.score_after), "-20"),
     )
     assert part(found, "OOM").changed
 
@@ -93,13 +93,13 @@ def test_every_file_that_changes_is_there_under_its_owner() -> None:
 
 def test_another_class_is_another_place_in_the_tree() -> None:
     found = previewed(API, ("requests", "memory", "2Gi"), ("requests", "cpu", "2"))
-    assert part(found, "Class") == Part("Class", "Burstable → Guaranteed", changed=True)
+    assert part(found, "Class") == EffectSection("Class", "Burstable → Guaranteed", changed=True)
     moved = part(found, "cgroup")
     assert "kubepods-burstable.slice" in moved.sentences[0]
     assert "burstable" not in moved.sentences[1]
-    landing = part(found, "How it lands")
-    assert landing.answer == "the pod has to be created anew"
-    assert any("Pod QOS Class may not change" in sentence for sentence in landing.sentences)
+    strategy_kind = part(found, "How it lands")
+    assert strategy_kind.answer == "the pod has to be created anew"
+    assert any("Pod QOS Class may not change" in sentence for sentence in strategy_kind.sentences)
 
 
 def test_no_room_and_a_refusal_are_warnings() -> None:
@@ -111,7 +111,7 @@ def test_no_room_and_a_refusal_are_warnings() -> None:
     server = part(found, "Server")
     assert server.warns
     assert server.sentences == tuple(str(refusal) for refusal in found.refusals)
-    assert part(found, "How it lands") == Part(
+    assert part(found, "How it lands") == EffectSection(
         "How it lands", "not at all, while a server refuses it", warns=True
     )
 
@@ -147,7 +147,7 @@ def test_other_ways_to_land(name: str, kind: str, answer: str, sentence: str) ->
 
 def test_what_is_not_known_is_unknown() -> None:
     found = previewed("huge-0", ("requests", "memory", "1Gi"))
-    assert part(found, "OOM").changes[0] == Change("c oom_score_adj", "<unknown>", "<unknown>")
+    assert part(found, "OOM").changes[0] == ValueChange("c oom_score_adj", "<unknown>", "<unknown>")
     assert part(found, "Kill rank").answer == "<unknown>"
     assert not [one for one in preview_parts(found) if one.title.startswith("Room")]
 

@@ -10,12 +10,11 @@ import pytest
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.objects import PodStatus, convert
-from kubectl_qos.k8s.oci_runtime import OciRuntime
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
-from kubectl_qos.present.structured import to_json, to_yaml
-from kubectl_qos.present.words import formula, sentence
+from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.reasons import formula, sentence
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.reason import SOURCES, Reason, Rule
 from tests.qos.corner import MACHINE, on, one, spec

@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.k8s.owners import Workload, workload_of
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.group_columns import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
-from kubectl_qos.present.group_rows import GroupRow, group_row, grouped, rank_order
-from kubectl_qos.present.rows import PodRow, rows_of
+from kubectl_qos.present.groups import (
+    NAMESPACE_COLUMNS,
+    WORKLOAD_COLUMNS,
+    GroupRow,
+    group_row,
+    grouped,
+    rank_order,
+)
+from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -32,7 +38,7 @@ def pods() -> tuple[PodRow, ...]:
     """Those of the demo, some with usage, and the same where nothing of the nodes and of usage is known."""
     snapshot = DemoSource().snapshot(Scope())
     bare = replace(snapshot, nodes={}, usage={})
-    return (*rows_of(snapshot, Scope()).rows, *rows_of(bare, Scope()).rows)
+    return (*build_rows(snapshot, Scope()).rows, *build_rows(bare, Scope()).rows)
 
 
 def of_demo() -> tuple[PodRow, ...]:
@@ -44,7 +50,7 @@ def row_of(*rows: PodRow) -> GroupRow[str]:
 
 
 def workloads() -> dict[Workload, GroupRow[Workload]]:
-    found = grouped(of_demo(), lambda row: workload_of(row.pod))
+    found = grouped(of_demo(), lambda row: find_workload(row.pod))
     return {key: group_row(key, rows, (key.name,)) for key, rows in found.items()}
 
 
@@ -87,7 +93,7 @@ def test_every_workload_and_namespace_of_the_demo_adds_up_to_its_pods() -> None:
     for namespace, row in namespaces().items():
         assert_adds_up(row, [one for one in of_demo() if one.pod.namespace == namespace])
     for workload, of_it in workloads().items():
-        assert_adds_up(of_it, [one for one in of_demo() if workload_of(one.pod) == workload])
+        assert_adds_up(of_it, [one for one in of_demo() if find_workload(one.pod) == workload])
     for rows in (namespaces().values(), workloads().values()):
         assert sum(row.pods for row in rows) == 60
         assert sum(row.victims for row in rows) == sum(one.rank == 1 for one in of_demo()) == 4
@@ -100,7 +106,7 @@ def test_groups_keep_the_order_of_their_pods() -> None:
 
 def test_the_worst_pod_is_that_of_the_best_rank_not_of_the_highest_score() -> None:
     row = workloads()[Workload("DaemonSet", "monitoring", "node-exporter")]
-    ranks = {one.node: (one.rank, one.score) for one in of_demo() if workload_of(one.pod) == row.key}
+    ranks = {one.node: (one.rank, one.score) for one in of_demo() if find_workload(one.pod) == row.key}
     assert len(ranks) == 3
     assert (row.worst.rank, row.worst.score) == min(
         ranks.values(), key=lambda found: (found[0], -(found[1] or 0))
@@ -140,7 +146,7 @@ def test_what_the_columns_of_a_workload_say() -> None:
     assert cells(row, *keys) == [
         *("shop", "Deployment", "api", "2", "Burstable", "1", "1390", "api-7d9c5b6f8-x2mzq", "worker-2", "1")
     ]
-    of_it = [one for one in of_demo() if workload_of(one.pod) == row.key]
+    of_it = [one for one in of_demo() if find_workload(one.pod) == row.key]
     memory, limit = sum(one.memory or 0 for one in of_it), sum(one.limit or 0 for one in of_it)
     assert cells(row, "memory", "limit") == [f"{memory // MI}Mi", f"{limit // MI}Mi"]
 
@@ -159,8 +165,8 @@ def test_a_shared_rank_and_kills_are_marked() -> None:
 
 def test_where_nothing_is_known_the_columns_say_so() -> None:
     pod = pod_from_yaml("kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n")
-    (one,) = rows_of(Snapshot(pods=(pod,)), Scope()).rows
-    key = workload_of(one.pod)
+    (one,) = build_rows(Snapshot(pods=(pod,)), Scope()).rows
+    key = find_workload(one.pod)
     row = group_row(key, [one], (key.name,))
     keys = ("namespace", "rank", "oom_score", "node", "memory", "request", "limit", "restarts", "victims")
     assert cells(row, *keys) == [
@@ -171,7 +177,7 @@ def test_where_nothing_is_known_the_columns_say_so() -> None:
 @pytest.mark.parametrize("key", WORKLOAD_COLUMNS)
 def test_every_column_has_cells_values_and_an_order_with_unknown_values_last(key: str) -> None:
     column = WORKLOAD_COLUMNS[key]
-    unknown = [group_row(workload_of(one.pod), [one], ("x",)) for one in pods()[60:]]
+    unknown = [group_row(find_workload(one.pod), [one], ("x",)) for one in pods()[60:]]
     several = [*workloads().values(), *unknown]
     assert all(column.cell(row, NOW) for row in several)
     ordered = sorted(several, key=column.sort_key)

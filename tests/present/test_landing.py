@@ -8,24 +8,26 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, parse_quantity
-from kubectl_qos.edit.forecast import Refused
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.landing import Way
-from kubectl_qos.edit.preview import Landing
-from kubectl_qos.edit.progress import Progress, Stage
-from kubectl_qos.edit.request import Request
-from kubectl_qos.edit.undo import Conflict
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
+from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.server_response import ServerRefusal
+from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.present.journal import entry_change, entry_object, entry_state, entry_when
-from kubectl_qos.present.landing import (
+from kubectl_qos.present.apply import (
     change_lines,
     conflict_lines,
-    forecast_line,
-    landing_lines,
+    dry_run_lines,
+    entry_change,
+    entry_object,
+    entry_state,
+    entry_when,
+    expected_response_line,
     progress_line,
-    rehearsal_lines,
     request_lines,
+    strategy_lines,
 )
 
 NASTY = "x\x1b[31m"
@@ -36,41 +38,44 @@ def edit(text: str, owner: str = "app") -> Edit:
     return Edit(owner, Side.REQUESTS, "memory", parse_quantity(text))
 
 
-def request(**other: Any) -> Request:
+def request(**other: Any) -> PatchRequest:
     patch = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]}}
-    found = Request("Pod", "shop", "web", "u", "7", "resize", (edit("1Gi"),), (edit(""),), patch)
+    found = PatchRequest("Pod", "shop", "web", "u", "7", "resize", (edit("1Gi"),), (edit(""),), patch)
     return replace(found, **other)
 
 
 def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
     through = replace(request(), kind="Deployment", subresource="")
-    ways = [
-        Way(Landing.IN_PLACE, request(), restarts=("app", NASTY)),
-        Way(Landing.TEMPLATE, through, pods=3, note="slowly"),
-        Way(Landing.RECREATE, None),
-        Way(Landing.NEVER, None, f"no {NASTY}"),
+    strategies = [
+        Strategy(StrategyKind.IN_PLACE, request(), restarts=("app", NASTY)),
+        Strategy(StrategyKind.TEMPLATE, through, pods=3, note="slowly"),
+        Strategy(StrategyKind.RECREATE, None),
+        Strategy(StrategyKind.NEVER, None, f"no {NASTY}"),
     ]
-    assert landing_lines(ways) == [
+    assert strategy_lines(strategies) == [
         f"in place                containers app, {SHOWN} restart",
         "through deployment/web  3 pods roll: new ones replace them; slowly",
         "as a manifest           save it, delete the pod and create it anew; nothing is sent from here",
         f"not at all              not possible: no {SHOWN}",
     ]
-    assert landing_lines([]) == []
+    assert strategy_lines([]) == []
 
 
 @pytest.mark.parametrize(
-    ("way", "effect"),
+    ("strategy", "effect"),
     [
-        (Way(Landing.IN_PLACE, request()), "no container restarts"),
-        (Way(Landing.IN_PLACE, request(), restarts=("app",)), "container app restarts"),
-        (Way(Landing.TEMPLATE, request(), pods=None), "its pods roll: new ones replace them"),
-        (Way(Landing.TEMPLATE, request(), pods=0, note="it is paused"), "no pod rolls; it is paused"),
-        (Way(Landing.TEMPLATE, request(), pods=1), "1 pod rolls: a new one replaces it"),
+        (Strategy(StrategyKind.IN_PLACE, request()), "no container restarts"),
+        (Strategy(StrategyKind.IN_PLACE, request(), restarts=("app",)), "container app restarts"),
+        (Strategy(StrategyKind.TEMPLATE, request(), pods=None), "its pods roll: new ones replace them"),
+        (
+            Strategy(StrategyKind.TEMPLATE, request(), pods=0, note="it is paused"),
+            "no pod rolls; it is paused",
+        ),
+        (Strategy(StrategyKind.TEMPLATE, request(), pods=1), "1 pod rolls: a new one replaces it"),
     ],
 )
-def test_what_happens_besides(way: Way, effect: str) -> None:
-    assert landing_lines([way])[0].endswith(effect)
+def test_what_happens_besides(strategy: Strategy, effect: str) -> None:
+    assert strategy_lines([strategy])[0].endswith(effect)
 
 
 def test_the_request_is_shown_as_it_is_sent() -> None:
@@ -99,8 +104,8 @@ def test_changes_name_what_was_there() -> None:
 
 def test_what_a_server_would_store_otherwise_is_said_and_an_equal_amount_is_not() -> None:
     accepted = "dry run: the server accepts it"
-    assert rehearsal_lines(request(), [edit("1024Mi")], []) == [accepted]
-    assert rehearsal_lines(request(), [replace(edit("1Gi"), quantity=None)], [NASTY]) == [
+    assert dry_run_lines(request(), [edit("1024Mi")], []) == [accepted]
+    assert dry_run_lines(request(), [replace(edit("1Gi"), quantity=None)], [NASTY]) == [
         accepted,
         "! app requests.memory would be stored as <none>, not 1Gi",
         f"! the server warns: {SHOWN}",
@@ -115,7 +120,7 @@ def test_progress_counts_and_quotes() -> None:
 
 def test_a_conflict_has_three_values() -> None:
     gib = Quantity.parse("1Gi")
-    found = Conflict("app", Side.LIMITS, "cpu", None, gib, Quantity.parse("2"))
+    found = ValueConflict("app", Side.LIMITS, "cpu", None, gib, Quantity.parse("2"))
     assert conflict_lines([found]) == [
         "                before  ours  theirs",
         "app limits.cpu  <none>  1Gi   2",
@@ -124,7 +129,7 @@ def test_a_conflict_has_three_values() -> None:
 
 
 def test_a_forecast_quotes_the_server() -> None:
-    line = forecast_line(Refused(403, "Forbidden", NASTY))
+    line = expected_response_line(ServerRefusal(403, "Forbidden", NASTY))
     assert line == f"expected: the server refuses it: {SHOWN} (403 Forbidden)"
 
 
@@ -141,7 +146,7 @@ def entry(**other: Any) -> Entry:
         subresource="",
         before=(edit("512Mi"),),
         after=(edit("1Gi"),),
-        state=State.DONE,
+        state=EntryState.DONE,
     )
     return replace(found, **other)
 
@@ -158,9 +163,9 @@ def test_an_entry_in_words() -> None:
         (entry(), False, "done"),
         (entry(), True, "undone"),
         (entry(undoes="0"), False, "done (an undo)"),
-        (entry(state=State.SENT), False, "unknown: sent, and no answer was put down"),
-        (entry(state=State.REFUSED, said=NASTY), False, f"refused: {SHOWN}"),
-        (entry(state=State.UNKNOWN), False, "unknown"),
+        (entry(state=EntryState.SENT), False, "unknown: sent, and no answer was put down"),
+        (entry(state=EntryState.REFUSED, said=NASTY), False, f"refused: {SHOWN}"),
+        (entry(state=EntryState.UNKNOWN), False, "unknown"),
     ],
 )
 def test_how_an_entry_ended(found: Entry, undone: bool, words: str) -> None:

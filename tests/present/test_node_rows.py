@@ -26,9 +26,9 @@ from kubectl_qos.present.node_columns import (
     node_column_named,
     node_columns,
 )
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_row_of, node_rows_of
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.present.table import table
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_row, build_node_rows
+from kubectl_qos.present.output import table
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -68,11 +68,11 @@ def rows(*pods: Pod, nodes: tuple[NodeObject, ...] = (node(),), **used: int) -> 
         ("n", name): PodUsage.of_containers({"c": ContainerUsage(value * MI)}) for name, value in used.items()
     }
     found = Snapshot(pods=pods, nodes={one.name: one for one in nodes}, usage=usage)
-    return node_rows_of(found, lambda *_: True)
+    return build_node_rows(found, lambda *_: True)
 
 
 def demo() -> NodeRows:
-    return node_rows_of(DemoSource().snapshot(Scope()), lambda *_: True)
+    return build_node_rows(DemoSource().snapshot(Scope()), lambda *_: True)
 
 
 def cells(row: NodeRow, *keys: str) -> list[str]:
@@ -81,7 +81,7 @@ def cells(row: NodeRow, *keys: str) -> list[str]:
 
 def test_the_demo_adds_up_to_what_its_pods_show() -> None:
     """Pods and nodes are two tables of the same facts."""
-    pods = rows_of(DemoSource().snapshot(Scope()), Scope()).rows
+    pods = build_rows(DemoSource().snapshot(Scope()), Scope()).rows
     for row in demo().rows:
         there = [one for one in pods if one.node == row.name and one.score is not None]
         assert row.memory.pods == len(there)
@@ -151,7 +151,9 @@ def test_memory_is_said_to_be_that_of_pods() -> None:
 
 def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
     found = Snapshot(nodes={"n1": node()}, missing=(Missing("memory usage", "not there", "install it"),))
-    assert node_rows_of(found, lambda *_: True).notes == ("memory usage is missing: not there (install it)",)
+    assert build_node_rows(found, lambda *_: True).notes == (
+        "memory usage is missing: not there (install it)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_eviction_thresholds_and_where_they_come_from(
     """Pods use 1000Mi of 16384Mi, all of which is allocatable."""
     configured = {"n1": with_origin(Kubelet(), Origin.CONFIGZ, **kubelets)} if kubelets else {}
     usage = {("n", "a"): PodUsage.of_containers({"c": ContainerUsage(1000 * MI)})}
-    found = node_rows_of(
+    found = build_node_rows(
         Snapshot(pods=(pod("a"),), nodes={"n1": node()}, usage=usage, kubelets=configured), lambda *_: True
     )
     keys = ["eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"]
@@ -218,7 +220,7 @@ def test_a_column_is_named_by_key_header_or_short_form() -> None:
 
 
 def taken(snapshot: Snapshot, before: NodeRows | None = None) -> NodeRows:
-    return node_rows_of(snapshot, lambda *_: True, before)
+    return build_node_rows(snapshot, lambda *_: True, before)
 
 
 def changed_pods(snapshot: Snapshot, random: Random) -> Snapshot:
@@ -272,7 +274,7 @@ def test_rows_made_of_those_before_are_those_made_anew(seed: int) -> None:
         found, anew = taken(snapshot, before), taken(snapshot)
         assert (found.rows, found.notes, found.eviction_notes) == (anew.rows, anew.notes, anew.eviction_notes)
         assert set(found.nodes) == set(anew.nodes)
-        assert [node_row_of(snapshot, row.name) for row in found.rows] == list(anew.rows)
+        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(anew.rows)
         before = found
 
 
@@ -299,7 +301,7 @@ def test_other_usage_changes_every_row_and_a_node_that_is_not_shown_has_none() -
     after = taken(replace(snapshot, usage=dict(snapshot.usage)), before)
     assert not {id(row) for row in before.rows} & {id(row) for row in after.rows}
     assert after.rows == before.rows
-    one = node_rows_of(snapshot, lambda name, _: name == "worker-2", before)
+    one = build_node_rows(snapshot, lambda name, _: name == "worker-2", before)
     assert [row.name for row in one.rows] == list(one.nodes) == ["worker-2"]
     assert one.rows[0] is before.nodes["worker-2"].row
 
@@ -308,9 +310,9 @@ def test_other_usage_changes_every_row_and_a_node_that_is_not_shown_has_none() -
 def test_the_row_of_one_node(name: str) -> None:
     snapshot = DemoSource().snapshot(Scope())
     known = {row.name: row for row in demo().rows}
-    found = node_row_of(snapshot, name)
+    found = build_node_row(snapshot, name)
     if name in known:
         assert found == known[name]
     else:
         assert (found.name, found.capacity, found.troubles) == (name, None, None)
-    assert node_row_of(replace(snapshot, pods=()), name).memory.pods == 0
+    assert build_node_row(replace(snapshot, pods=()), name).memory.pods == 0

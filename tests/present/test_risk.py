@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.columns import BY_KEY
-from kubectl_qos.present.risk import risk_of
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.qos.risk import Risk
+from kubectl_qos.present.pod_columns import BY_KEY
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.symbols import row_risk
+from kubectl_qos.qos.flags import Risk
 from tests.present.test_node_rows import node, pod
 
 REQUEST = "{requests: {memory: 1Gi}}"
@@ -25,8 +25,8 @@ status:
 def risks(*texts: str, nodes: bool = True, containers: bool = False) -> dict[str, Risk]:
     pods = tuple(pod_from_yaml(text) for text in texts)
     found = Snapshot(pods=pods, nodes={"n1": node()} if nodes else {})
-    rows = rows_of(found, Scope(), containers=containers).rows
-    return {row.container or row.name: risk_of(row) for row in rows}
+    rows = build_rows(found, Scope(), containers=containers).rows
+    return {row.container or row.name: row_risk(row) for row in rows}
 
 
 def text(name: str, node_name: str = "n1", phase: str = "Running") -> str:
@@ -52,4 +52,4 @@ def test_where_nobody_knows_the_order_a_pod_that_runs_is_still_at_some() -> None
 
 def test_the_column_says_the_word() -> None:
     found = Snapshot(pods=(pod("a"),), nodes={"n1": node()})
-    assert BY_KEY["risk"].value(rows_of(found, Scope()).rows[0]) == "next"
+    assert BY_KEY["risk"].value(build_rows(found, Scope()).rows[0]) == "next"

@@ -13,9 +13,9 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.columns import BY_KEY, COLUMNS, column_named
-from kubectl_qos.present.rows import PodRow, rows_of
-from kubectl_qos.present.table import lines, table
+from kubectl_qos.present.output import lines, table
+from kubectl_qos.present.pod_columns import BY_KEY, COLUMNS, column_named
+from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.qos.flags import Flag
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -57,25 +57,25 @@ def ranks(*rows: PodRow) -> list[tuple[str, int | None]]:
 
 def test_a_pod_is_ranked_among_all_pods_of_its_node_not_only_those_shown() -> None:
     found = snapshot(pod("a"), pod("b", "requests: {memory: 1Gi}"), usage={"a": 10, "b": 10})
-    rows = rows_of(found, Scope(names=frozenset({"b"})))
+    rows = build_rows(found, Scope(names=frozenset({"b"})))
     assert ranks(*rows.rows) == [("b", 2)]
 
 
 def test_equal_pods_share_a_rank_and_the_next_one_counts_them() -> None:
     found = snapshot(pod("a"), pod("b"), pod("c", "requests: {memory: 1Gi}"))
-    rows = rows_of(found, Scope()).rows
+    rows = build_rows(found, Scope()).rows
     assert ranks(*rows) == [("a", 1), ("b", 1), ("c", 3)]
     assert [BY_KEY["rank"].cell(row, NOW) for row in rows] == ["1=", "1=", "3"]
 
 
 def test_usage_can_put_a_burstable_pod_before_a_best_effort_one() -> None:
     found = snapshot(pod("small"), pod("big", "requests: {memory: 1Gi}"), usage={"small": 10, "big": 4000})
-    assert ranks(*rows_of(found, Scope()).rows) == [("big", 1), ("small", 2)]
+    assert ranks(*build_rows(found, Scope()).rows) == [("big", 1), ("small", 2)]
 
 
 @pytest.mark.parametrize("status", ["phase: Succeeded", "phase: Failed"])
 def test_a_pod_that_has_ended_has_no_rank(status: str) -> None:
-    rows = rows_of(snapshot(pod("done", status=status), pod("b")), Scope()).rows
+    rows = build_rows(snapshot(pod("done", status=status), pod("b")), Scope()).rows
     assert ranks(*rows) == [("b", 1), ("done", None)]
 
 
@@ -85,11 +85,11 @@ def test_a_finished_init_container_does_not_count() -> None:
         " containerStatuses: [{name: c, state: {running: {}}}]"
     )
     found = pod("p", "requests: {memory: 8Gi}", ", initContainers: [{name: i}]", status)
-    assert rows_of(snapshot(found), Scope()).rows[0].adj == 500
+    assert build_rows(snapshot(found), Scope()).rows[0].adj == 500
 
 
 def test_an_unknown_capacity_gives_a_range_and_no_rank() -> None:
-    rows = rows_of(snapshot(pod("b", "requests: {memory: 1Gi}"), nodes=False), Scope())
+    rows = build_rows(snapshot(pod("b", "requests: {memory: 1Gi}"), nodes=False), Scope())
     assert ranks(*rows.rows) == [("b", None)]
     assert BY_KEY["oom_score_adj"].cell(rows.rows[0], NOW) == "3..999"
     assert any("capacity of n1 is unknown" in note for note in rows.notes)
@@ -98,15 +98,15 @@ def test_an_unknown_capacity_gives_a_range_and_no_rank() -> None:
 def test_without_usage_the_order_says_what_it_rests_on() -> None:
     assert (
         "RANK is by oom_score_adj alone: no memory usage is known"
-        in rows_of(snapshot(pod("a")), Scope()).notes
+        in build_rows(snapshot(pod("a")), Scope()).notes
     )
-    partly = rows_of(snapshot(pod("a"), pod("b"), usage={"a": 1}), Scope()).notes
+    partly = build_rows(snapshot(pod("a"), pod("b"), usage={"a": 1}), Scope()).notes
     assert partly == ("1 pod without usage counted as using nothing",)
 
 
 def test_what_is_missing_is_one_line_with_the_remedy() -> None:
     found = Snapshot(missing=(Missing("memory usage", "Metrics API not available", "install it"),))
-    assert rows_of(found, Scope()).notes == (
+    assert build_rows(found, Scope()).notes == (
         "memory usage is missing: Metrics API not available (install it)",
     )
 
@@ -130,14 +130,14 @@ LIMITED = "requests: {memory: 100Mi}, limits: {memory: 200Mi}"
     ],
 )
 def test_flags(found: Pod, used: int, flags: set[Flag]) -> None:
-    assert set(rows_of(snapshot(found, usage={"p": used}), Scope()).rows[0].flags) == flags
+    assert set(build_rows(snapshot(found, usage={"p": used}), Scope()).rows[0].flags) == flags
 
 
 def test_a_high_priority_that_dies_before_a_lower_one_is_flagged() -> None:
     vital = pod("vital", "", ", priority: 1000")
-    rows = rows_of(snapshot(vital, pod("cheap", "requests: {memory: 8Gi}")), Scope()).rows
+    rows = build_rows(snapshot(vital, pod("cheap", "requests: {memory: 8Gi}")), Scope()).rows
     assert {row.name: Flag.PRIORITY in row.flags for row in rows} == {"vital": True, "cheap": False}
-    equal = rows_of(snapshot(vital, pod("cheap")), Scope()).rows
+    equal = build_rows(snapshot(vital, pod("cheap")), Scope()).rows
     assert not any(Flag.PRIORITY in row.flags for row in equal), "of equals nobody knows who goes first"
 
 
@@ -147,7 +147,7 @@ def test_a_percentage_of_a_limit_is_of_one_container() -> None:
         "spec: {nodeName: n1, containers: [{name: a, resources: {limits: {memory: 100Mi}}}, {name: b}]}\n"
     )
     usage = PodUsage.of_containers({"a": ContainerUsage(50 * MI), "b": ContainerUsage(900 * MI)})
-    row = rows_of(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
+    row = build_rows(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
     assert row.limit_percent == 50
     assert row.limit is None, "a sum over containers without limits means nothing"
 
@@ -159,7 +159,7 @@ def test_a_pod_level_limit_is_shared_by_all_containers() -> None:
         " containers: [{name: a, resources: {limits: {memory: 100Mi}}}, {name: b}]}\n"
     )
     usage = PodUsage.of_containers({"a": ContainerUsage(10 * MI), "b": ContainerUsage(180 * MI)})
-    row = rows_of(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
+    row = build_rows(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
     assert row.limit_percent == 95
     assert row.limit == 200 * MI
     assert Flag.NEAR_LIMIT in row.flags
@@ -168,7 +168,7 @@ def test_a_pod_level_limit_is_shared_by_all_containers() -> None:
 def test_container_rows_have_ranks_of_their_own() -> None:
     source = DemoSource()
     scope = Scope(node="worker-2")
-    rows = rows_of(source.snapshot(scope), scope, containers=True).rows
+    rows = build_rows(source.snapshot(scope), scope, containers=True).rows
     cart = [row for row in rows if row.pod.name.startswith("cart")]
     assert [row.container for row in sorted(cart, key=lambda row: row.rank or 0)] == ["b", "d", "a"]
     assert all(row.rank for row in cart)
@@ -177,14 +177,14 @@ def test_container_rows_have_ranks_of_their_own() -> None:
 def test_the_scope_selects_by_label_node_and_namespace() -> None:
     source = DemoSource()
     everything = source.snapshot(Scope())
-    api = rows_of(everything, Scope(selector=Selector.parse("app=api-7d9c5b6f8"))).rows
+    api = build_rows(everything, Scope(selector=Selector.parse("app=api-7d9c5b6f8"))).rows
     assert {row.pod.name for row in api} == {"api-7d9c5b6f8-x2mzq", "api-7d9c5b6f8-k8vwl"}
-    assert {row.pod.namespace for row in rows_of(everything, Scope(namespace="ml")).rows} == {"ml"}
+    assert {row.pod.namespace for row in build_rows(everything, Scope(namespace="ml")).rows} == {"ml"}
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)
 def test_every_column_has_cells_values_and_an_order(column: object) -> None:
-    rows = rows_of(DemoSource().snapshot(Scope()), Scope()).rows
+    rows = build_rows(DemoSource().snapshot(Scope()), Scope()).rows
     found = BY_KEY[getattr(column, "key")]  # noqa: B009 - the fixture is untyped
     assert all(isinstance(found.cell(row, NOW), str) for row in rows)
     ordered = sorted(rows, key=found.sort_key)
@@ -202,7 +202,7 @@ def test_a_column_is_named_by_key_header_or_short_form() -> None:
 
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:
-    rows = rows_of(snapshot(pod("a"), usage={"a": 1}), Scope()).rows
+    rows = build_rows(snapshot(pod("a"), usage={"a": 1}), Scope()).rows
     printed = list(table(rows, [BY_KEY["pod"], BY_KEY["oom_score"], BY_KEY["flags"]], NOW))
     assert printed == ["POD   OOM_SCORE   FLAGS", "a          1332"]
     assert list(lines([], [], None)) == []

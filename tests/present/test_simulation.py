@@ -8,47 +8,47 @@ from kubectl_qos.present.simulation import (
     reach_lines,
     sentence,
     simulation_notes,
+    simulation_subject,
     simulation_values,
     step_lines,
-    subject,
     what_if_lines,
 )
-from kubectl_qos.qos.scenario import Growth, Scenario
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import Member, OwnProcess, Situation, Thresholds
-from tests.qos.test_simulation import GIB, MIB, member, situation
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, SimulatedContainer, Thresholds
+from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Scenario
+from tests.qos.test_simulation import GIB, MIB, member, node_state
 
-TWO: list[tuple[str, Member]] = [("a", member(1000, 300)), ("b", member(900, 200, 250))]
+TWO: list[tuple[str, SimulatedContainer]] = [("a", member(1000, 300)), ("b", member(900, 200, 250))]
 
 
-def said(at: Situation, scenario: Scenario) -> str:
+def said(at: NodeState, scenario: Scenario) -> str:
     return sentence(simulate(at, scenario))
 
 
-def noted(at: Situation, scenario: Scenario) -> str:
+def noted(at: NodeState, scenario: Scenario) -> str:
     return "\n".join(simulation_notes(at, simulate(at, scenario)))
 
 
 def test_the_last_sentence() -> None:
-    at = situation(TWO)
+    at = node_state(TWO)
     assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi are free; no important pod is hit"
     assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi are free: 1Gi cannot be freed;")
-    assert said(situation([("a", member(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
+    assert said(node_state([("a", member(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     assert said(at, Scenario(all_at_limit=True)) == "nothing is killed: 474Mi are free then"
     assert said(at, Scenario(eviction=True)) == "nothing is killed or evicted: 524Mi are available"
-    empty = said(situation([("a", member(0, 0))]), Scenario(until_oom=True))
+    empty = said(node_state([("a", member(0, 0))]), Scenario(until_oom=True))
     assert empty == "nothing is killed, however much all containers grow"
-    full = said(situation([("a", member(-1000, 300))]), Scenario(growth=(Growth(0, 2 * GIB),)))
+    full = said(node_state([("a", member(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
     assert full == "nothing is killed: the node is full then"
-    until = said(situation([("a", member(1000, 300))]), Scenario(until_oom=True, eviction=True))
+    until = said(node_state([("a", member(1000, 300))]), Scenario(until_oom=True, eviction=True))
     assert "a, by eviction; no important" in until
-    node = said(situation([("a", member(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
+    node = said(node_state([("a", member(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, as the node is full" in node
 
 
 def test_the_table_and_ties() -> None:
-    at = situation([("a", member(1000, 300)), ("b", member(1000, 300))], own=(OwnProcess("sshd", 0, MIB),))
+    at = node_state([("a", member(1000, 300)), ("b", member(1000, 300))], own=(NodeProcess("sshd", 0, MIB),))
     lines = list(step_lines(simulate(at, Scenario(free_bytes=GIB))))
     assert lines[0].split() == [
         "STEP",
@@ -64,23 +64,26 @@ def test_the_table_and_ties() -> None:
     assert lines[1].endswith("tied with 1")
     assert lines[3].split()[2] == "sshd"
     assert lines[3].endswith("a process of the node")
-    assert subject(replace(at, own_bytes=MIB)).endswith("its pods use 600Mi of 1Gi, the node itself 1Mi")
+    assert simulation_subject(replace(at, own_bytes=MIB)).endswith(
+        "its pods use 600Mi of 1Gi, the node itself 1Mi"
+    )
     assert list(step_lines(simulate(at, Scenario()))) == []
     assert list(reach_lines(simulate(at, Scenario()))) == []
 
 
 def test_what_differs_is_marked() -> None:
-    before = simulate(situation(TWO), Scenario(free_bytes=GIB))
-    after = simulate(situation(TWO[:1]), Scenario(free_bytes=GIB))
+    before = simulate(node_state(TWO), Scenario(free_bytes=GIB))
+    after = simulate(node_state(TWO[:1]), Scenario(free_bytes=GIB))
     lines = list(what_if_lines(before, after))
     assert [line[0] for line in lines[1:]] == [" ", "*"]
     assert (
-        list(what_if_lines(simulate(situation(TWO), Scenario()), simulate(situation(TWO), Scenario()))) == []
+        list(what_if_lines(simulate(node_state(TWO), Scenario()), simulate(node_state(TWO), Scenario())))
+        == []
     )
 
 
 def test_notes_say_what_is_not_known() -> None:
-    at = situation(TWO)
+    at = node_state(TWO)
     free = Scenario(free_bytes=1)
     assert "node's own processes" in noted(at, free)
     assert "node's own processes" not in noted(replace(at, own_bytes=1), free)
@@ -92,7 +95,7 @@ def test_notes_say_what_is_not_known() -> None:
     assert "memory.oom.group" not in noted(at, free)
     assert "--restarts counts" in noted(at, free)
     assert "killed once only" in noted(at, replace(free, restarts=True))
-    stays = situation([("a", member(1000, 300, restarts=False))])
+    stays = node_state([("a", member(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)
     assert "evicts nobody" in noted(
         replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True)
@@ -104,8 +107,8 @@ def test_notes_say_what_is_not_known() -> None:
 
 
 def test_values_name_what_grows() -> None:
-    at = situation(TWO)
-    scenario = Scenario(growth=(Growth(1, 240 * MIB), Growth(None, MIB)))
+    at = node_state(TWO)
+    scenario = Scenario(growth=(ContainerGrowth(1, 240 * MIB), ContainerGrowth(None, MIB)))
     assert simulation_values(at, simulate(at, scenario))["scenario"]["grow"] == [
         {"namespace": "x", "pod": "b", "container": "c", "toBytes": 240 * MIB},
         {"namespace": None, "pod": None, "container": None, "toBytes": MIB},

@@ -6,7 +6,7 @@ from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.tree import file_lines, tree_lines, tree_notes
-from kubectl_qos.qos.cgroup_tree import CgroupTree, Level, cgroup_tree
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 
 DEMO = DemoSource().snapshot(Scope())
 
@@ -54,7 +54,12 @@ def test_the_bars_of_the_tree_join() -> None:
 def test_every_directory_has_its_line() -> None:
     shown = [line.directory for line in tree_lines(TREE) if line.directory is not None]
     assert shown == list(TREE.walk())
-    assert {found.level for found in shown} == {Level.KUBEPODS, Level.CLASS, Level.POD, Level.CONTAINER}
+    assert {found.level for found in shown} == {
+        CgroupLevel.KUBEPODS,
+        CgroupLevel.CLASS,
+        CgroupLevel.POD,
+        CgroupLevel.CONTAINER,
+    }
 
 
 def test_notes_name_the_nodes_only_where_they_differ() -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.present.why import why_lines
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.reasons import why_lines
 from kubectl_qos.qos.prediction import predict
 
 
 def why(name: str, snapshot: Snapshot | None = None) -> list[str]:
     snapshot = snapshot or DemoSource().snapshot(Scope())
-    rows = rows_of(snapshot, Scope())
+    rows = build_rows(snapshot, Scope())
     row = next(row for row in rows.rows if row.name.startswith(name))
     setup = snapshot.setup(row.node)
     prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
@@ -65,8 +65,8 @@ def test_unknown_capacity_and_usage() -> None:
 
 
 def test_the_container_that_decides_is_named() -> None:
-    rows = rows_of(DemoSource().snapshot(Scope()), Scope())
-    by_container = rows_of(DemoSource().snapshot(Scope()), Scope(), containers=True).rows
+    rows = build_rows(DemoSource().snapshot(Scope()), Scope())
+    by_container = build_rows(DemoSource().snapshot(Scope()), Scope(), containers=True).rows
     for row in rows.rows:
         scores = {one.container: one.score or 0 for one in by_container if one.key[:2] == row.key[:2]}
         if row.rank is not None:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod, decoder_of
-from kubectl_qos.qos.measured import Measured, MeasuredContainer, MeasuredProcess
+from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.qos.prediction import Prediction, predict
+from kubectl_qos.qos.verify.observed import Observed, ObservedContainer, ObservedProcess
 from tests.qos.test_recorded_node import RECORDED, VARIANTS, setup
 
 __all__ = ["VARIANTS", "Case", "case_of", "cases", "measured_of", "setup_of", "top_cgroups"]
@@ -22,7 +22,7 @@ class Case(NamedTuple):
     """One recorded pod: predicted, and measured."""
 
     prediction: Prediction
-    measured: Measured
+    measured: Observed
 
 
 @cache
@@ -53,24 +53,24 @@ def top_cgroups(variant: str) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def measured_of(found: Mapping[str, Any]) -> Measured:
+def measured_of(found: Mapping[str, Any]) -> Observed:
     """A line of a recording as it would have been read on the node; the pause container is left out."""
     containers = {
-        one["name"]: MeasuredContainer(
+        one["name"]: ObservedContainer(
             one["cgroup"],
-            tuple(MeasuredProcess(p["pid"], p["comm"], p["oom_score_adj"]) for p in one["processes"]),
+            tuple(ObservedProcess(p["pid"], p["comm"], p["oom_score_adj"]) for p in one["processes"]),
             one["cgroup_path"],
         )
         for one in found["containers"]
         if one["name"] != "POD"
     }
     levels = (level for level in found["levels"].values() if level)
-    return Measured(
+    return Observed(
         containers,
         {level["path"]: {name: text for name, text in level.items() if name != "path"} for level in levels},
     )
 
 
 def _predicted(raw: Mapping[str, Any], node: NodeSetup) -> Prediction:
-    pod = decoder_of(Pod).decode(msgspec.json.encode(raw))
+    pod = json_decoder(Pod).decode(msgspec.json.encode(raw))
     return predict(pod, node.node, kubelet=node.kubelet)

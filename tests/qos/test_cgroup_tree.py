@@ -18,18 +18,17 @@ from kubectl_qos.k8s.kubelet import (
     Node,
     NodeSetup,
     Origin,
-    node_of,
+    node_from_object,
     with_origin,
 )
-from kubectl_qos.k8s.objects import CPU, NodeObject, Pod, convert, decoder_of, resource_list
-from kubectl_qos.k8s.oci_runtime import OciRuntime
+from kubectl_qos.k8s.objects import CPU, NodeObject, Pod, convert, json_decoder, resource_list
 from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.qos.cgroup_tree import (
+from kubectl_qos.qos.cgroup.tree import (
+    CgroupLevel,
     CgroupTree,
     Directory,
-    Level,
     cgroup_tree,
     path_to,
     with_cgroup_version,
@@ -72,13 +71,13 @@ def measured(rows: list[Json]) -> dict[str, Json]:
 
 
 def decoded(rows: list[Json]) -> list[Pod]:
-    return [decoder_of(Pod).decode(msgspec.json.encode(row["pod"])) for row in rows]
+    return [json_decoder(Pod).decode(msgspec.json.encode(row["pod"])) for row in rows]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_level_of_a_real_node(variant: str) -> None:
     node, kubelet = setup(variant)
-    compared: dict[Level, int] = dict.fromkeys(Level, 0)
+    compared: dict[CgroupLevel, int] = dict.fromkeys(CgroupLevel, 0)
     for rows in moments(variant).values():
         real = measured(rows)
         tree = cgroup_tree(decoded(rows), NodeSetup.of(node, kubelet))
@@ -94,7 +93,7 @@ def test_every_level_of_a_real_node(variant: str) -> None:
                 expected = {name: real[found.path][name].strip() for name in found.files}
                 assert (found.path, dict(found.files)) == (found.path, expected)
                 compared[found.level] += len(found.files)
-    levels = (Level.KUBEPODS, Level.CLASS, Level.POD, Level.CONTAINER)
+    levels = (CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER)
     assert all(compared[level] >= 7 for level in levels), compared
 
 
@@ -112,7 +111,7 @@ def test_without_configz_status_allocatable_tells_the_limit_of_kubepods() -> Non
     rows = moments("systemd")["small"]
     raw = json.loads((RECORDED / "node-systemd.json").read_text())["node"]
     kubelet = Kubelet.defaults(Release.of("1.36"))
-    node = node_of(decoder_of(NodeObject).decode(msgspec.json.encode(raw)), kubelet)
+    node = node_from_object(json_decoder(NodeObject).decode(msgspec.json.encode(raw)), kubelet)
     kubepods = cgroup_tree(decoded(rows), NodeSetup.of(node, kubelet)).roots[0]
     real = measured(rows)["/kubepods.slice"]
     assert kubepods.files == {name: real[name] for name in kubepods.files}
@@ -142,7 +141,7 @@ def test_a_class_weighs_what_its_pods_request(found: list[Pod], release: Release
 def test_pods_count_whether_they_are_shown_or_not(found: list[Pod], release: Release) -> None:
     node_setup = NodeSetup.of(NODE, Kubelet.defaults(release), release)
     whole, bare = cgroup_tree(found, node_setup), cgroup_tree(found, node_setup, lambda _: False)
-    above = {Level.KUBEPODS, Level.CLASS}
+    above = {CgroupLevel.KUBEPODS, CgroupLevel.CLASS}
     of_whole = [(one.path, one.files) for one in whole.walk() if one.level in above]
     assert [(one.path, one.files) for one in bare.walk()] == of_whole
     assert (whole.left_out, bare.left_out) == (0, len(found))
@@ -157,7 +156,7 @@ def test_every_pod_lies_below_its_class_and_every_path_below_its_parent(
     def check(parent: Directory) -> None:
         for child in parent.children:
             assert child.path.startswith(f"{parent.path}/")
-            if child.level is Level.POD:
+            if child.level is CgroupLevel.POD:
                 assert child.qos is (parent.qos or QosClass.GUARANTEED)
             check(child)
 
@@ -197,7 +196,7 @@ def test_reserved_cgroups_that_are_enforced_and_named() -> None:
         origins={"system_reserved": Origin.CONFIGZ},
     )
     reserved, kubepods = tree_of(one(""), kubelet=kubelet).roots
-    assert (reserved.level, reserved.path) == (Level.RESERVED, "/system.slice")
+    assert (reserved.level, reserved.path) == (CgroupLevel.RESERVED, "/system.slice")
     assert reserved.files["memory.max"] == str(1 << 30)
     assert reserved.files["cpu.weight"] == weight(500)
     assert kubepods.files["memory.max"] == str(15 << 30)

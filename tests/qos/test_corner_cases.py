@@ -8,11 +8,10 @@ import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import CgroupDriver
-from kubectl_qos.k8s.oci_runtime import OciRuntime
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos import cpu
+from kubectl_qos.qos.cgroup import cpu
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.qos_class import QosClass

@@ -15,28 +15,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.host.kernel_log import read_log
-from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.cgroup_path import Level, level_of, pod_cgroup
-from kubectl_qos.qos.kill_facts import By, Fact, Kill, Need, Sure
-from kubectl_qos.qos.kills import kills_of
-from kubectl_qos.qos.oom_report import KernelLog
+from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
+from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.kills.evidence import Fact, Kill, KillConfidence, KillMechanism, Need
+from kubectl_qos.qos.kills.report import KernelLog
 from tests.host.kernel_logs import FORMS, RECORDED, RUNS, recorded_log, recorded_run, rewritten
 
-LIMIT_OF_RUN = {"global-A": By.NODE, "kubepods-C": By.PODS_LIMIT}
+LIMIT_OF_RUN = {"global-A": KillMechanism.NODE, "kubepods-C": KillMechanism.PODS_LIMIT}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
 NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
 
 
 @cache
-def recorded(run: str) -> tuple[Snapshot, Happenings]:
+def recorded(run: str) -> tuple[Snapshot, EventList]:
     """Pods and node as they were afterwards, and the events."""
     said = json.loads((RECORDED / f"oom-{run}.json").read_bytes())
     node = convert(said["node_after"], NodeObject)
     pods = tuple(convert(pod, Pod) for pod in said["pods_after"].values())
     events = tuple(convert(event, Event) for event in said["events"])
-    return Snapshot(pods=pods, nodes={node.name: node}), Happenings(events)
+    return Snapshot(pods=pods, nodes={node.name: node}), EventList(events)
 
 
 def log_of(run: str, form: str = "dmesg") -> KernelLog:
@@ -44,7 +44,7 @@ def log_of(run: str, form: str = "dmesg") -> KernelLog:
 
 
 def facts(kill: Kill) -> set[Fact]:
-    return {one.fact for one in kill.verdict.evidence}
+    return {one.fact for one in kill.diagnosis.evidence}
 
 
 def by_container(kills: Iterable[Kill]) -> dict[tuple[str, str, str], Kill]:
@@ -56,11 +56,11 @@ def by_container(kills: Iterable[Kill]) -> dict[tuple[str, str, str], Kill]:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
-    snapshot, happenings = recorded(run)
-    kills = kills_of(snapshot, happenings, [log_of(run)])
+    snapshot, event_list = recorded(run)
+    kills = find_kills(snapshot, event_list, [log_of(run)])
     assert len(kills) == len(log_of(run).reports), "each report is about one death, and none is left out"
     for kill in kills:
-        assert kill.verdict.by is LIMIT_OF_RUN.get(run, By.POD_LIMIT)
+        assert kill.diagnosis.by is LIMIT_OF_RUN.get(run, KillMechanism.POD_LIMIT)
         assert kill.container
         assert kill.report is not None
         assert kill.report.task_memcg.find(kill.container_id) > 0
@@ -69,34 +69,34 @@ def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
         # One process of several was killed, and the log has no times of day: the container may have ended
         # for another reason later.
         doubtful = run == "memcg-singleprocess" and kill.pod == "m-pl"
-        assert kill.verdict.sure is (Sure.LIKELY if doubtful else Sure.CERTAIN)
-        assert kill.verdict.needs is (Need.WALL_CLOCK if doubtful else None)
+        assert kill.diagnosis.sure is (KillConfidence.LIKELY if doubtful else KillConfidence.CERTAIN)
+        assert kill.diagnosis.needs is (Need.WALL_CLOCK if doubtful else None)
 
 
 def test_times_of_day_make_the_doubtful_one_certain() -> None:
-    snapshot, happenings = recorded("memcg-singleprocess")
+    snapshot, event_list = recorded("memcg-singleprocess")
     without = log_of("memcg-singleprocess")
-    kills = kills_of(snapshot, happenings, [without])
+    kills = find_kills(snapshot, event_list, [without])
     reported = next(kill.report for kill in kills if kill.pod == "m-pl" and kill.report is not None)
     assert reported.uptime is not None
     death = next(kill.time for kill in kills if kill.pod == "m-pl")
     pod = next(pod for pod in snapshot.pods if pod.name == "m-pl")
     assert pod.status.every_container[0].state is not None
     boot = datetime.fromisoformat(death).timestamp() - reported.uptime - 1
-    certain = kills_of(snapshot, happenings, [without.booted(boot)])
-    assert {kill.verdict.sure for kill in certain} == {Sure.CERTAIN}
-    an_hour_off = kills_of(snapshot, happenings, [without.booted(boot - 3600)])
-    assert {kill.pod for kill in an_hour_off if kill.verdict.sure is Sure.LIKELY} == {"m-pl"}
+    certain = find_kills(snapshot, event_list, [without.booted(boot)])
+    assert {kill.diagnosis.sure for kill in certain} == {KillConfidence.CERTAIN}
+    an_hour_off = find_kills(snapshot, event_list, [without.booted(boot - 3600)])
+    assert {kill.pod for kill in an_hour_off if kill.diagnosis.sure is KillConfidence.LIKELY} == {"m-pl"}
 
 
 @pytest.mark.parametrize("run", [*RUNS, "eviction"])
 def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> None:
-    snapshot, happenings = recorded(run)
-    kills = kills_of(snapshot, happenings)
+    snapshot, event_list = recorded(run)
+    kills = find_kills(snapshot, event_list)
     assert len(kills) == (
         6
         if run == "eviction"
-        else len(kills_of(snapshot, happenings, [log_of(run)]))
+        else len(find_kills(snapshot, event_list, [log_of(run)]))
         - {
             # Restarts of long ago, and processes of containers that went on, are in no status.
             "memcg-cgroupfs": 1,
@@ -106,28 +106,34 @@ def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> N
     )
     for kill in kills:
         if run == "eviction":
-            assert (kill.verdict.by, kill.verdict.sure) == (By.EVICTION, Sure.CERTAIN)
+            assert (kill.diagnosis.by, kill.diagnosis.sure) == (
+                KillMechanism.EVICTION,
+                KillConfidence.CERTAIN,
+            )
             assert kill.exit_code == 0
             continue
-        assert kill.verdict.sure is not Sure.CERTAIN
-        assert kill.verdict.by is LIMIT_OF_RUN.get(run, By.POD_LIMIT)
-        assert kill.verdict.needs is Need.KERNEL_LOG
+        assert kill.diagnosis.sure is not KillConfidence.CERTAIN
+        assert kill.diagnosis.by is LIMIT_OF_RUN.get(run, KillMechanism.POD_LIMIT)
+        assert kill.diagnosis.needs is Need.KERNEL_LOG
         # Neither the reason nor the exit code decides: `Error` with 137 is likely here and possible there.
         is_told = kill.reason == "OOMKilled" or run == "global-A"
-        assert kill.verdict.sure is (Sure.LIKELY if is_told else Sure.POSSIBLE)
+        assert kill.diagnosis.sure is (KillConfidence.LIKELY if is_told else KillConfidence.POSSIBLE)
 
 
 def test_without_events_much_less_is_said() -> None:
     for run in ("global-A", "kubepods-C"):
         snapshot, _ = recorded(run)
-        for kill in kills_of(snapshot, Happenings(of_nodes=False)):
-            assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+        for kill in find_kills(snapshot, EventList(of_nodes=False)):
+            assert (kill.diagnosis.by, kill.diagnosis.sure) == (
+                KillMechanism.UNKNOWN,
+                KillConfidence.POSSIBLE,
+            )
             assert Fact.NO_EVENTS in facts(kill)
 
 
 def test_the_newest_first_and_estimated_times() -> None:
-    snapshot, happenings = recorded("memcg-oomgroup")
-    kills = kills_of(snapshot, happenings, [log_of("memcg-oomgroup")])
+    snapshot, event_list = recorded("memcg-oomgroup")
+    kills = find_kills(snapshot, event_list, [log_of("memcg-oomgroup")])
     times = [kill.time for kill in kills]
     assert times == sorted(times, reverse=True)
     assert [kill.pod for kill in kills if kill.time_is_estimated] == ["m-restart", "m-restart"]
@@ -138,8 +144,8 @@ def test_the_newest_first_and_estimated_times() -> None:
 
 
 def test_scores_and_what_was_freed() -> None:
-    snapshot, happenings = recorded("global-A")
-    found = {kill.pod: kill for kill in kills_of(snapshot, happenings, [log_of("global-A")])}
+    snapshot, event_list = recorded("global-A")
+    found = {kill.pod: kill for kill in find_kills(snapshot, event_list, [log_of("global-A")])}
     assert {name: kill.score for name, kill in found.items()} == {
         "oa-bu-over": 1390,
         "oa-be-200": 1367,
@@ -152,23 +158,27 @@ def test_scores_and_what_was_freed() -> None:
 
 def test_pods_that_are_gone_and_processes_outside_pods() -> None:
     log = log_of("kubepods-C")
-    kills = kills_of(Snapshot(), Happenings(), [log])
-    assert [kill.verdict.by for kill in kills] == [By.PODS_LIMIT] * 5
+    kills = find_kills(Snapshot(), EventList(), [log])
+    assert [kill.diagnosis.by for kill in kills] == [KillMechanism.PODS_LIMIT] * 5
     assert {(kill.pod, kill.container) for kill in kills} == {("", "")}
     assert all(kill.pod_uid and kill.container_id for kill in kills)
-    assert kills_of(Snapshot(), Happenings(), [log], outside_pods=False) == []
+    assert find_kills(Snapshot(), EventList(), [log], outside_pods=False) == []
     service = "/system.slice/a.service"
     line = f"oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={service},task_memcg={service},task=a,pid=7,uid=0"
     outside = read_log([line])
-    (kill,) = kills_of(Snapshot(), Happenings(), [outside])
-    assert (kill.verdict.by, kill.pod_uid, kill.cgroup) == (By.CGROUP_LIMIT, "", "/system.slice/a.service")
+    (kill,) = find_kills(Snapshot(), EventList(), [outside])
+    assert (kill.diagnosis.by, kill.pod_uid, kill.cgroup) == (
+        KillMechanism.CGROUP_LIMIT,
+        "",
+        "/system.slice/a.service",
+    )
 
 
 def test_only_the_wanted_pods() -> None:
-    snapshot, happenings = recorded("global-A")
-    kills = kills_of(
+    snapshot, event_list = recorded("global-A")
+    kills = find_kills(
         snapshot,
-        happenings,
+        event_list,
         [log_of("global-A")],
         wanted=lambda pod: pod.name == "oa-be-100",
         outside_pods=False,
@@ -241,7 +251,7 @@ OLD = event("Scheduled", time="2026-11-20T11:00:00Z")
 
 
 def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: bool = True) -> Kill:
-    (kill,) = kills_of(Snapshot(pods=(found,)), Happenings(events, of_nodes=of_nodes), list(logs))
+    (kill,) = find_kills(Snapshot(pods=(found,)), EventList(events, of_nodes=of_nodes), list(logs))
     return kill
 
 
@@ -250,33 +260,33 @@ def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: b
 def test_containers_of_every_kind(kind: str, state: str) -> None:
     kill = only(pod(reason="OOMKilled", kind=kind, state=state), OLD)
     assert (kill.container, kill.exit_code, kill.time) == ("a", 137, DIED)
-    assert kill.verdict.sure is Sure.LIKELY
+    assert kill.diagnosis.sure is KillConfidence.LIKELY
 
 
 def test_its_own_limit_among_several_containers() -> None:
     kill = only(pod(reason="OOMKilled"), OLD)
-    assert kill.verdict.by is By.CONTAINER_LIMIT
+    assert kill.diagnosis.by is KillMechanism.CONTAINER_LIMIT
     assert Fact.SAME_LIMIT not in facts(kill)
 
 
 def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
     for code in (0, 1, 139, 143):
-        assert kills_of(Snapshot(pods=(pod(exit_code=code),)), Happenings()) == []
-    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).verdict.sure is Sure.LIKELY
+        assert find_kills(Snapshot(pods=(pod(exit_code=code),)), EventList()) == []
+    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.sure is KillConfidence.LIKELY
 
 
 @pytest.mark.parametrize(
     ("found", "by", "sure"),
     [
-        (pod(), By.SIGKILL, Sure.LIKELY),
-        (pod(reason="OOMKilled"), By.CONTAINER_LIMIT, Sure.LIKELY),
-        (pod(limits={}), By.SIGKILL, Sure.LIKELY),
+        (pod(), KillMechanism.SIGKILL, KillConfidence.LIKELY),
+        (pod(reason="OOMKilled"), KillMechanism.CONTAINER_LIMIT, KillConfidence.LIKELY),
+        (pod(limits={}), KillMechanism.SIGKILL, KillConfidence.LIKELY),
     ],
 )
-def test_a_kubelet_that_stopped_it(found: Pod, by: By, sure: Sure) -> None:
+def test_a_kubelet_that_stopped_it(found: Pod, by: KillMechanism, sure: KillConfidence) -> None:
     stopped = event("Killing", "Container a failed liveness probe, will be restarted", container="a")
     kill = only(found, OLD, replace_time(stopped, "2026-11-20T11:59:30Z"))
-    assert (kill.verdict.by, kill.verdict.sure) == (by, sure)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, sure)
     assert Fact.EVENT in facts(kill)
 
 
@@ -290,54 +300,60 @@ def replace_time(found: Event, time: str) -> Event:
 )
 def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
     kill = only(pod(), OLD, event("Killing", "Stopping", time, container=container))
-    assert (kill.verdict.by, kill.verdict.sure) == (By.CONTAINER_LIMIT, Sure.POSSIBLE)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (
+        KillMechanism.CONTAINER_LIMIT,
+        KillConfidence.POSSIBLE,
+    )
 
 
 def test_a_pod_that_is_being_deleted() -> None:
     kill = only(pod(deletionTimestamp=DIED), OLD)
-    assert (kill.verdict.by, facts(kill) >= {Fact.BEING_DELETED}) == (By.SIGKILL, True)
-    assert only(pod(deletionTimestamp=DIED, state="lastState"), OLD).verdict.by is By.CONTAINER_LIMIT
+    assert (kill.diagnosis.by, facts(kill) >= {Fact.BEING_DELETED}) == (KillMechanism.SIGKILL, True)
+    assert (
+        only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.by
+        is KillMechanism.CONTAINER_LIMIT
+    )
 
 
 def test_a_status_that_the_kubelet_made_up() -> None:
     kill = only(pod(reason="ContainerStatusUnknown"), event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.UNKNOWN, KillConfidence.POSSIBLE)
 
 
 @pytest.mark.parametrize(
     ("time", "by"),
     [
-        ("2026-11-20T12:00:10Z", By.NODE),
-        ("2026-11-20T11:59:50Z", By.NODE),
-        ("2026-11-20T12:05:00Z", By.PODS_LIMIT),
-        ("2026-11-20T11:55:00Z", By.PODS_LIMIT),
+        ("2026-11-20T12:00:10Z", KillMechanism.NODE),
+        ("2026-11-20T11:59:50Z", KillMechanism.NODE),
+        ("2026-11-20T12:05:00Z", KillMechanism.PODS_LIMIT),
+        ("2026-11-20T11:55:00Z", KillMechanism.PODS_LIMIT),
     ],
 )
-def test_a_node_that_ran_out_at_that_time(time: str, by: By) -> None:
+def test_a_node_that_ran_out_at_that_time(time: str, by: KillMechanism) -> None:
     kill = only(pod(reason="OOMKilled", limits={}), OLD, event("SystemOOM", NODE_RAN_OUT, time, node=True))
-    assert (kill.verdict.by, kill.verdict.sure) == (by, Sure.LIKELY)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, KillConfidence.LIKELY)
 
 
 def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
     kill = only(pod(reason="OOMKilled"), OLD, event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert (kill.verdict.by, kill.verdict.sure) == (By.NODE, Sure.POSSIBLE)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.NODE, KillConfidence.POSSIBLE)
 
 
 def test_node_problem_detector_tells_a_cgroup_from_the_node() -> None:
     told = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
     kill = only(pod(), OLD, told)
-    assert (kill.verdict.by, kill.verdict.sure) == (By.CONTAINER_LIMIT, Sure.LIKELY)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.CONTAINER_LIMIT, KillConfidence.LIKELY)
     told = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
-    assert only(pod(limits={}), OLD, told).verdict.by is By.NODE
+    assert only(pod(limits={}), OLD, told).diagnosis.by is KillMechanism.NODE
 
 
 def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
     late = event("Scheduled", time="2026-11-20T12:30:00Z")
     kill = only(pod(reason="OOMKilled", limits={}), late)
-    assert (kill.verdict.by, kill.verdict.sure) == (By.UNKNOWN, Sure.POSSIBLE)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.UNKNOWN, KillConfidence.POSSIBLE)
     kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
-    assert kill.verdict.by is By.UNKNOWN
-    assert only(pod(reason="OOMKilled", limits={}), OLD).verdict.by is By.PODS_LIMIT
+    assert kill.diagnosis.by is KillMechanism.UNKNOWN
+    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.by is KillMechanism.PODS_LIMIT
 
 
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
@@ -349,19 +365,19 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
 @pytest.mark.parametrize(
     ("status", "events", "by", "sure"),
     [
-        ({"reason": "Evicted", "message": EVICTED}, (), By.EVICTION, Sure.LIKELY),
-        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), By.EVICTION, Sure.LIKELY),
-        ({}, (event("Evicted", EVICTED),), By.EVICTION, Sure.CERTAIN),
-        ({"reason": "Evicted"}, (), By.EVICTION, Sure.POSSIBLE),
-        ({"reason": "Preempting", "message": PREEMPTED}, (), By.PREEMPTION, Sure.LIKELY),
-        ({}, (event("Preempting", PREEMPTED),), By.PREEMPTION, Sure.CERTAIN),
+        ({"reason": "Evicted", "message": EVICTED}, (), KillMechanism.EVICTION, KillConfidence.LIKELY),
+        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), KillMechanism.EVICTION, KillConfidence.LIKELY),
+        ({}, (event("Evicted", EVICTED),), KillMechanism.EVICTION, KillConfidence.CERTAIN),
+        ({"reason": "Evicted"}, (), KillMechanism.EVICTION, KillConfidence.POSSIBLE),
+        ({"reason": "Preempting", "message": PREEMPTED}, (), KillMechanism.PREEMPTION, KillConfidence.LIKELY),
+        ({}, (event("Preempting", PREEMPTED),), KillMechanism.PREEMPTION, KillConfidence.CERTAIN),
     ],
 )
 def test_what_the_kubelet_ended(
-    status: dict[str, Any], events: tuple[Event, ...], by: By, sure: Sure
+    status: dict[str, Any], events: tuple[Event, ...], by: KillMechanism, sure: KillConfidence
 ) -> None:
     kill = only(pod(exit_code=143, status=status), *events)
-    assert (kill.verdict.by, kill.verdict.sure) == (by, sure)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, sure)
 
 
 @pytest.mark.parametrize(
@@ -374,8 +390,8 @@ def test_what_the_kubelet_ended(
     ],
 )
 def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
-    assert kills_of(Snapshot(pods=(pod(exit_code=143, status=status),)), Happenings()) == []
-    assert only(pod(status=status), OLD).verdict.by is By.CONTAINER_LIMIT
+    assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == []
+    assert only(pod(status=status), OLD).diagnosis.by is KillMechanism.CONTAINER_LIMIT
 
 
 def test_a_volume_in_memory_that_was_too_full() -> None:
@@ -386,48 +402,48 @@ def test_a_volume_in_memory_that_was_too_full() -> None:
         volumes = (Volume(name="cache", empty_dir=EmptyDir(medium=medium)),)
         return msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
 
-    assert only(of_medium("Memory")).verdict.by is By.EVICTION
-    assert kills_of(Snapshot(pods=(of_medium(""),)), Happenings()) == []
+    assert only(of_medium("Memory")).diagnosis.by is KillMechanism.EVICTION
+    assert find_kills(Snapshot(pods=(of_medium(""),)), EventList()) == []
 
 
 def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
     kill = only(pod(exit_code=137), event("Evicted", EVICTED))
-    assert (kill.verdict.by, kill.verdict.sure, kill.verdict.needs) == (
-        By.EVICTION,
-        Sure.LIKELY,
+    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.diagnosis.needs) == (
+        KillMechanism.EVICTION,
+        KillConfidence.LIKELY,
         Need.KERNEL_LOG,
     )
 
 
 def test_a_death_before_the_eviction_is_another() -> None:
-    kills = kills_of(
+    kills = find_kills(
         Snapshot(pods=(pod(reason="OOMKilled"),)),
-        Happenings((OLD, event("Evicted", EVICTED, "2026-11-20T12:10:00Z"))),
+        EventList((OLD, event("Evicted", EVICTED, "2026-11-20T12:10:00Z"))),
     )
-    assert [(kill.container, kill.verdict.by) for kill in kills] == [
-        ("", By.EVICTION),
-        ("a", By.CONTAINER_LIMIT),
+    assert [(kill.container, kill.diagnosis.by) for kill in kills] == [
+        ("", KillMechanism.EVICTION),
+        ("a", KillMechanism.CONTAINER_LIMIT),
     ]
 
 
 def test_an_end_before_the_last_start_is_not_the_evictions() -> None:
     status = {"reason": "Evicted", "message": EVICTED}
     kill = only(pod(exit_code=143, state="lastState", status=status))
-    assert (kill.container, kill.verdict.by) == ("", By.EVICTION)
+    assert (kill.container, kill.diagnosis.by) == ("", KillMechanism.EVICTION)
 
 
 def test_containers_that_went_on() -> None:
-    snapshot, happenings = recorded("memcg-singleprocess")
-    kills = kills_of(snapshot, happenings, [log_of("memcg-singleprocess")])
+    snapshot, event_list = recorded("memcg-singleprocess")
+    kills = find_kills(snapshot, event_list, [log_of("memcg-singleprocess")])
     assert {kill.pod for kill in kills if Fact.WENT_ON in facts(kill)} == {"m-group", "m-tmpfs"}
 
 
 def test_an_init_container_that_was_done_did_not_die() -> None:
     status = {"reason": "Evicted", "message": EVICTED}
-    (kill,) = kills_of(
-        Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), Happenings()
+    (kill,) = find_kills(
+        Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), EventList()
     )
-    assert (kill.container, kill.verdict.by) == ("", By.EVICTION)
+    assert (kill.container, kill.diagnosis.by) == ("", KillMechanism.EVICTION)
 
 
 CGROUP = f"/kubepods/burstable/pod{UID}"
@@ -455,36 +471,44 @@ def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent:
 @pytest.mark.parametrize(
     ("memcg", "by"),
     [
-        (f"{CGROUP}/aa11bb22cc33", By.CONTAINER_LIMIT),
-        (f"{CGROUP}/aa11bb22cc33/own", By.CONTAINER_LIMIT),
-        (CGROUP, By.POD_LIMIT),
-        ("/kubepods/burstable", By.PODS_LIMIT),
-        ("/kubepods", By.PODS_LIMIT),
-        ("/", By.NODE),
+        (f"{CGROUP}/aa11bb22cc33", KillMechanism.CONTAINER_LIMIT),
+        (f"{CGROUP}/aa11bb22cc33/own", KillMechanism.CONTAINER_LIMIT),
+        (CGROUP, KillMechanism.POD_LIMIT),
+        ("/kubepods/burstable", KillMechanism.PODS_LIMIT),
+        ("/kubepods", KillMechanism.PODS_LIMIT),
+        ("/", KillMechanism.NODE),
     ],
 )
-def test_the_kernel_says_whose_limit(memcg: str, by: By) -> None:
+def test_the_kernel_says_whose_limit(memcg: str, by: KillMechanism) -> None:
     kill = only(pod(), logs=[kernel(memcg, DIED)])
-    assert (kill.verdict.by, kill.verdict.sure, kill.verdict.needs) == (by, Sure.CERTAIN, None)
+    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.diagnosis.needs) == (
+        by,
+        KillConfidence.CERTAIN,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
     ("time", "sure"),
     [
-        ("2026-11-20T11:59:58Z", Sure.CERTAIN),
-        ("2026-11-20T11:59:58", Sure.LIKELY),
-        ("2026-11-20T11:30:00Z", Sure.LIKELY),
+        ("2026-11-20T11:59:58Z", KillConfidence.CERTAIN),
+        ("2026-11-20T11:59:58", KillConfidence.LIKELY),
+        ("2026-11-20T11:30:00Z", KillConfidence.LIKELY),
     ],
 )
-def test_one_process_of_several_needs_the_time(time: str, sure: Sure) -> None:
+def test_one_process_of_several_needs_the_time(time: str, sure: KillConfidence) -> None:
     kill = only(pod(), logs=[kernel(CGROUP, time, group=False)])
-    assert (kill.verdict.by, kill.verdict.sure) == (By.POD_LIMIT, sure)
-    assert (kill.verdict.needs is Need.WALL_CLOCK) == (sure is Sure.LIKELY)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.POD_LIMIT, sure)
+    assert (kill.diagnosis.needs is Need.WALL_CLOCK) == (sure is KillConfidence.LIKELY)
 
 
 def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED, group=False)])
-    assert (kill.verdict.by, kill.verdict.sure, kill.exit_code) == (By.POD_LIMIT, Sure.CERTAIN, None)
+    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.exit_code) == (
+        KillMechanism.POD_LIMIT,
+        KillConfidence.CERTAIN,
+        None,
+    )
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED)])
     assert kill.exit_code == 1
 
@@ -492,9 +516,9 @@ def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
 def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
     silent = kernel(CGROUP, DIED, node="node1", silent=True)
     kill = only(pod(), logs=[silent])
-    assert (kill.verdict.by, kill.verdict.sure) == (By.SIGKILL, Sure.LIKELY)
+    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.SIGKILL, KillConfidence.LIKELY)
     assert Fact.KERNEL_SILENT in facts(kill)
-    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).verdict.by is By.CONTAINER_LIMIT
+    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.by is KillMechanism.CONTAINER_LIMIT
     for other in (
         replace(silent, node="node2"),
         replace(silent, first="2026-11-20T12:30:00Z"),
@@ -503,18 +527,21 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
         replace(silent, left_out=1),
     ):
         kill = only(pod(), OLD, logs=[other])
-        assert kill.verdict.by is By.CONTAINER_LIMIT
+        assert kill.diagnosis.by is KillMechanism.CONTAINER_LIMIT
         wanted = Need.KERNEL_LOG if other.node == "node2" else Need.LOG_OF_THAT_TIME
-        assert kill.verdict.needs is wanted
+        assert kill.diagnosis.needs is wanted
 
 
 def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
     quiet = kernel(CGROUP, DIED, node="node1", silent=True)
     nameless = "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB"
-    for time, by in (("2026-11-20T11:59:57Z", By.CONTAINER_LIMIT), ("2026-11-20T11:30:00Z", By.SIGKILL)):
+    for time, by in (
+        ("2026-11-20T11:59:57Z", KillMechanism.CONTAINER_LIMIT),
+        ("2026-11-20T11:30:00Z", KillMechanism.SIGKILL),
+    ):
         (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports
-        kills = kills_of(Snapshot(pods=(pod(),)), Happenings(), [replace(quiet, reports=(report,))])
-        assert {kill.pod: kill.verdict.by for kill in kills} == {"web": by, "": By.UNKNOWN}
+        kills = find_kills(Snapshot(pods=(pod(),)), EventList(), [replace(quiet, reports=(report,))])
+        assert {kill.pod: kill.diagnosis.by for kill in kills} == {"web": by, "": KillMechanism.UNKNOWN}
 
 
 def test_a_status_without_the_id_is_found_by_the_time() -> None:
@@ -526,7 +553,7 @@ def test_a_status_without_the_id_is_found_by_the_time() -> None:
         type(raw.status),
     )
     found = msgspec.structs.replace(raw, status=without)
-    assert only(found, logs=[kernel(CGROUP, DIED)]).verdict.sure is Sure.CERTAIN
+    assert only(found, logs=[kernel(CGROUP, DIED)]).diagnosis.sure is KillConfidence.CERTAIN
 
 
 def test_a_static_pod_is_known_by_the_hash_of_its_file() -> None:
@@ -577,23 +604,23 @@ def test_paths_of_every_driver_and_runtime(path: str, uid: str, *, container: bo
 @pytest.mark.parametrize(
     ("path", "level"),
     [
-        ("/", Level.ABOVE),
-        ("/docker/abc", Level.ABOVE),
-        ("/docker/abc/kubelet/kubepods", Level.PODS),
-        ("/kubelet.slice/kubelet-kubepods.slice", Level.PODS),
-        ("/kubepods.slice/kubepods-burstable.slice", Level.QOS_CLASS),
-        ("/docker/abc/kubelet/kubepods/besteffort", Level.QOS_CLASS),
-        ("/system.slice", Level.OTHER),
+        ("/", PathLevel.ABOVE),
+        ("/docker/abc", PathLevel.ABOVE),
+        ("/docker/abc/kubelet/kubepods", PathLevel.PODS),
+        ("/kubelet.slice/kubelet-kubepods.slice", PathLevel.PODS),
+        ("/kubepods.slice/kubepods-burstable.slice", PathLevel.QOS_CLASS),
+        ("/docker/abc/kubelet/kubepods/besteffort", PathLevel.QOS_CLASS),
+        ("/system.slice", PathLevel.OTHER),
     ],
 )
-def test_levels(path: str, level: Level) -> None:
-    assert level_of(path, "/docker/abc/kubelet/kubepods/besteffort/pod1/0123456789ab") is level
+def test_levels(path: str, level: PathLevel) -> None:
+    assert path_level(path, "/docker/abc/kubelet/kubepods/besteffort/pod1/0123456789ab") is level
 
 
 @given(st.text(max_size=80))
 def test_any_path(path: str) -> None:
     pod_cgroup(path)
-    level_of(path, path)
+    path_level(path, path)
 
 
 def test_recorded_paths_are_those_that_are_predicted() -> None:
@@ -607,4 +634,4 @@ def test_recorded_paths_are_those_that_are_predicted() -> None:
                         assert cgroup is not None
                         assert cgroup.pod_uid == found["pod"]["metadata"]["uid"]
                         assert cgroup.container_id in process["cgroup"]
-                        assert cgroup.level is Level.CONTAINER
+                        assert cgroup.level is PathLevel.CONTAINER

@@ -24,9 +24,8 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import aggregate_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.class_steps import StepKind, steps_to
 from kubectl_qos.qos.oom_score import PodAdj
-from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, computed_class, steps_to
 from kubectl_qos.qos.ranking import rank_node
 
 RELEASES = st.sampled_from([Release.of(f"1.{minor}") for minor in range(25, 38)])
@@ -168,7 +167,12 @@ def test_the_steps_to_guaranteed_lead_there(pod: Pod) -> None:
     for step in steps:
         value = str(step.value) if step.value is not None else {"cpu": "1", "memory": "1Gi"}[step.resource]
         pod = _with(
-            pod, step.owner, step.resource, value, requests=True, limits=step.kind is not StepKind.SET_REQUEST
+            pod,
+            step.owner,
+            step.resource,
+            value,
+            requests=True,
+            limits=step.kind is not ClassStepKind.SET_REQUEST,
         )
     assert computed_class(pod, release) is QosClass.GUARANTEED
 

@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
 from kubectl_qos.k8s.limit_range import with_limit_ranges
 from kubectl_qos.k8s.objects import LimitRange, NodeObject, Pod, convert, resource_list
-from kubectl_qos.k8s.oci_runtime import OciRuntime
-from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.words import formula
-from kubectl_qos.qos import cgroup_names, node_cgroups, pod_cgroup
-from kubectl_qos.qos.cgroup_values import kubelet_files
-from kubectl_qos.qos.eviction import PodUsage, rank_memory
+from kubectl_qos.k8s.releases import OciRuntime, Release
+from kubectl_qos.present.reasons import formula
+from kubectl_qos.qos.cgroup import names as cgroup_names
+from kubectl_qos.qos.cgroup import node as node_cgroups
+from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup.values import kubelet_files
+from kubectl_qos.qos.eviction import EvictionStats, rank_memory
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.resize import Answer, outcome, resize_refusals
+from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals
 from tests.qos.corner import MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
 
 R136 = Release.of("1.36")
@@ -126,7 +127,7 @@ def test_row_075_three_numbers_called_allocatable() -> None:
     taken = node_cgroups.reservation(capacity, kubelet)["memory"]
     assert (capacity["memory"] - taken).value() == 16001269760
     status = {"capacity": {"memory": "16Gi"}, "allocatable": {"memory": "16001269760"}}
-    node = node_of(convert({"metadata": {"name": "n"}, "status": status}, NodeObject), kubelet)
+    node = node_from_object(convert({"metadata": {"name": "n"}, "status": status}, NodeObject), kubelet)
     assert node.allocatable_memory_bytes == 16106127360, "read back from what the API shows"
     assert node.memory_capacity_bytes == 17179869184, "which oom_score_adj divides by"
 
@@ -171,7 +172,7 @@ def evicted(release: str, *pods: tuple[str, Pod, int]) -> list[str]:
     rules = Release.of(release)
     found = rank_memory(
         [default_pod(pod, rules) for _, pod, _ in pods],
-        [PodUsage(working_set_bytes=used) for _, _, used in pods],
+        [EvictionStats(working_set_bytes=used) for _, _, used in pods],
         rules,
     )
     return [pods[row.pod_index][0] for row in found]
@@ -179,7 +180,7 @@ def evicted(release: str, *pods: tuple[str, Pod, int]) -> list[str]:
 
 def exceeds(release: str, pod: Pod, used: int) -> bool:
     rules = Release.of(release)
-    return rank_memory([default_pod(pod, rules)], [PodUsage(working_set_bytes=used)], rules)[
+    return rank_memory([default_pod(pod, rules)], [EvictionStats(working_set_bytes=used)], rules)[
         0
     ].exceeds_request
 
@@ -260,7 +261,7 @@ def test_row_105_exclusive_cpus_cannot_be_resized() -> None:
     old = default_pod(one("limits: {cpu: 1, memory: 1Gi}"), R136)
     new = default_pod(one("limits: {cpu: 2, memory: 1Gi}"), R136)
     static = NodeSetup.of(replace(MACHINE), Kubelet(cpu_manager_policy="static"), R136)
-    assert outcome(old, new, static).answer is Answer.INFEASIBLE
+    assert resize_outcome(old, new, static).answer is ResizeStatus.INFEASIBLE
 
 
 def test_row_112_a_restricted_runtime_shows_in_the_prediction_and_the_rank() -> None:

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.k8s.configz import kubelet_of
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
@@ -270,7 +269,7 @@ def test_without_a_capacity_nothing_is_said_of_eviction() -> None:
 
 
 def test_soft_thresholds_are_read_from_a_kubelets_configuration() -> None:
-    assert kubelet_of({"evictionSoft": {"memory.available": "10%"}}, NOW).eviction_soft == {
+    assert kubelet_from_configz({"evictionSoft": {"memory.available": "10%"}}, NOW).eviction_soft == {
         "memory.available": "10%"
     }
 
@@ -301,8 +300,8 @@ def test_no_recorded_pod_can_outgrow_its_worst_case(variant: str) -> None:
 
 def test_the_recorded_node_is_as_far_from_eviction_as_its_kubepods_limit_says() -> None:
     configz = json.loads((NODE_1 / "configz-systemd.json").read_text())
-    kubelet = kubelet_of(configz, NOW)
-    node = node_of(convert(recorded_node(), NodeObject), kubelet)
+    kubelet = kubelet_from_configz(configz, NOW)
+    node = node_from_object(convert(recorded_node(), NodeObject), kubelet)
     line = (NODE_1 / "measured-systemd.jsonl").read_text().splitlines()[0]
     kubepods = json.loads(line)["levels"]["kubepods"]
     limit, used = int(kubepods["memory.max"]), int(kubepods["memory.current"])

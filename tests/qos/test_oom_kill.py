@@ -5,10 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.qos.oom_kill import Domain, Process, group_of, limit_pages, limit_pages_v1, next_kill
 from kubectl_qos.qos.oom_score import Kernel, badness, may_write_adj, restricted
+from kubectl_qos.qos.process_order import (
+    OomDomain,
+    Process,
+    limit_pages,
+    limit_pages_v1,
+    next_kill,
+    oom_group,
+)
 
-MACHINE = Domain("/", 4 << 20)
+MACHINE = OomDomain("/", 4 << 20)
 POD = "/kubepods/burstable/pod1"
 
 
@@ -19,10 +26,10 @@ def process(key: str, adj: int, pages: int, cgroup: str = f"{POD}/c1") -> Proces
 def test_only_the_domain_is_searched() -> None:
     daemon = process("daemon", 1000, 1 << 20, "/system.slice/d.service")
     pod = process("pod", 0, 10)
-    found = next_kill([daemon, pod], Domain("/kubepods", 1 << 20))
+    found = next_kill([daemon, pod], OomDomain("/kubepods", 1 << 20))
     assert found is not None
     assert found.victim is pod
-    assert next_kill([daemon], Domain("/kubepods", 1 << 20)) is None
+    assert next_kill([daemon], OomDomain("/kubepods", 1 << 20)) is None
 
 
 def test_row_110_a_pod_level_limit_kills_one_container() -> None:
@@ -30,7 +37,7 @@ def test_row_110_a_pod_level_limit_kills_one_container() -> None:
     large = process("large", 500, 30_000, f"{POD}/large")
     groups = {f"{POD}/small", f"{POD}/large"}
     on_machine = next_kill([small, large], MACHINE, oom_groups=groups)
-    in_pod = next_kill([small, large], Domain(POD, 50_000), oom_groups=groups)
+    in_pod = next_kill([small, large], OomDomain(POD, 50_000), oom_groups=groups)
     assert on_machine is not None
     assert on_machine.victim is small, "on the machine 400 points of adj outweigh the memory"
     assert in_pod is not None
@@ -53,9 +60,9 @@ def test_row_109_a_group_dies_together_but_for_the_immune() -> None:
 
 def test_the_highest_group_below_the_domain_dies() -> None:
     groups = {POD, f"{POD}/c1"}
-    assert group_of(f"{POD}/c1", MACHINE, groups) == POD
-    assert group_of(f"{POD}/c1", Domain(f"{POD}/c1", 1), groups) == f"{POD}/c1"
-    assert group_of("/kubepods/burstable/pod10/c1", MACHINE, groups) is None, "pod10 is not below pod1"
+    assert oom_group(f"{POD}/c1", MACHINE, groups) == POD
+    assert oom_group(f"{POD}/c1", OomDomain(f"{POD}/c1", 1), groups) == f"{POD}/c1"
+    assert oom_group("/kubepods/burstable/pod10/c1", MACHINE, groups) is None, "pod10 is not below pod1"
 
 
 def test_ties_are_reported() -> None:

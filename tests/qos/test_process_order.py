@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.qos.oom_kill import Domain, Process, next_kill
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
-from kubectl_qos.qos.process_order import RankedProcess, Spared, formula_in_use, pages_of, process_order
+from kubectl_qos.qos.process_order import (
+    OomDomain,
+    Process,
+    RankedProcess,
+    Spared,
+    counted_pages,
+    formula_in_use,
+    next_kill,
+    process_order,
+)
 
 TOTAL, PAGE = 4 << 20, 4096
 
@@ -75,8 +83,8 @@ def test_a_score_of_nothing_is_not_taken_for_a_refusal() -> None:
 
 
 def test_swap_and_page_tables_count() -> None:
-    assert pages_of(Seen(5, rss_kb=8, swap_kb=8, pte_kb=8), PAGE) == 6
-    assert pages_of(Seen(5, rss_kb=128, pte_kb=64), 65536) == 3
+    assert counted_pages(Seen(5, rss_kb=8, swap_kb=8, pte_kb=8), PAGE) == 6
+    assert counted_pages(Seen(5, rss_kb=128, pte_kb=64), 65536) == 3
 
 
 @pytest.mark.parametrize(
@@ -116,7 +124,7 @@ def test_the_first_is_the_next_kill(drawn: list[tuple[int, int]], kernel: Kernel
     seen = [Seen(10 + index, adj, size) for index, (adj, size) in enumerate(drawn)]
     found = order(*seen, kernel=kernel)
     kill = next_kill(
-        [Process(str(one.pid), "/", one.adj, one.rss_kb // 4) for one in seen], Domain("/", TOTAL), kernel
+        [Process(str(one.pid), "/", one.adj, one.rss_kb // 4) for one in seen], OomDomain("/", TOTAL), kernel
     )
     first = [row for row in found if row.rank == 1]
     assert {str(row.process.pid) for row in first} == (

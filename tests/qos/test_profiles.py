@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, decoder_of, resource_list
+from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, json_decoder, resource_list
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.sharing import Sharing
 from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node
 from tests.cluster.cluster_objects import recorded_pods
 
@@ -18,7 +18,7 @@ NODE = Node(name="node1", memory_capacity_bytes=CAPACITY)
 
 
 def decoded(raw: object) -> Pod:
-    return decoder_of(Pod).decode(msgspec.json.encode(raw))
+    return json_decoder(Pod).decode(msgspec.json.encode(raw))
 
 
 def facts(ranking: Ranking) -> list[tuple[object, ...]]:
@@ -42,8 +42,8 @@ def facts(ranking: Ranking) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("version", ["1.20", "1.28", "1.30", "1.33", "1.36"])
 def test_sharing_changes_no_ranking(version: str) -> None:
     release = Release.of(version)
-    sharing, profiles = Sharing(), Profiles(CAPACITY, release)
-    plain = [default_pod(Sharing().pod(decoded(raw)), release) for raw in recorded_pods()]
+    sharing, profiles = Interner(), Profiles(CAPACITY, release)
+    plain = [default_pod(Interner().pod(decoded(raw)), release) for raw in recorded_pods()]
     shared = [default_pod(sharing.pod(decoded(raw)), release) for raw in recorded_pods() * 2][60:]
     rank_node(shared, NODE, release, profiles=profiles)
     again = rank_node(shared, NODE, release, profiles=profiles)
@@ -73,7 +73,7 @@ def test_what_changes_a_profile_is_part_of_it() -> None:
 
 def test_the_same_spec_is_computed_once() -> None:
     release = Release.of("1.36")
-    sharing, profiles = Sharing(), Profiles(CAPACITY, release)
+    sharing, profiles = Interner(), Profiles(CAPACITY, release)
     of_the_pod = {"requests": {"memory": "2Gi"}}
     raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
     first, second = (profiles.of(sharing.pod(decoded(raw))) for _ in range(2))

@@ -17,16 +17,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.k8s.configz import kubelet_of
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import NodeSetup, node_of
-from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
+from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.oom_kill import NEVER
-from kubectl_qos.qos.scenario import Growth, Mechanism, Scenario, Simulation
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import OwnProcess, Situation, situation_of
+from kubectl_qos.qos.process_order import NEVER
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, build_node_state
+from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Mechanism, Scenario, Simulation
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 MIB = 1 << 20
@@ -45,16 +44,16 @@ def setup_of(run: Json, threshold: str, *, single_process: bool = False) -> Node
     configz = json.loads((RECORDED / "configz-systemd.json").read_text())
     hard = {"memory.available": threshold} if threshold else {}
     kubelet = replace(
-        kubelet_of(configz, Release.of("1.36")),
+        kubelet_from_configz(configz, Release.of("1.36")),
         eviction_hard=hard,
         single_process_oom_kill=single_process or None,
     )
-    found = decoder_of(NodeObject).decode(msgspec.json.encode(run["node_after"]))
-    return NodeSetup.of(node_of(found, kubelet), kubelet)
+    found = json_decoder(NodeObject).decode(msgspec.json.encode(run["node_after"]))
+    return NodeSetup.of(node_from_object(found, kubelet), kubelet)
 
 
 def pod_of(raw: Json, setup: NodeSetup) -> Pod:
-    return default_pod(decoder_of(Pod).decode(msgspec.json.encode(raw)), setup.release)
+    return default_pod(json_decoder(Pod).decode(msgspec.json.encode(raw)), setup.release)
 
 
 def process_bytes(process: Json) -> int:
@@ -67,7 +66,7 @@ def meminfo(run: Json) -> dict[str, int]:
     return {words[0].rstrip(":"): int(words[1]) << 10 for words in lines}
 
 
-def situation(run: Json, setup: NodeSetup, **own: Any) -> Situation:
+def node_state(run: Json, setup: NodeSetup, **own: Any) -> NodeState:
     pods, usage = [], {}
     for found in run["before"]["pods"].values():
         pod = pod_of(found["pod"], setup)
@@ -81,7 +80,7 @@ def situation(run: Json, setup: NodeSetup, **own: Any) -> Situation:
                 if one["name"] != "POD"
             }
         )
-    return situation_of(pods, setup, usage, **own)
+    return build_node_state(pods, setup, usage, **own)
 
 
 def killed(run: Json) -> list[tuple[str, str]]:
@@ -117,15 +116,15 @@ def test_the_node_runs_out_of_memory() -> None:
     processes = run["before"]["daemons"]
     # The kernel never chooses the first process, whatever its oom_score_adj.
     own = [
-        OwnProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
+        NodeProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
         for one in processes
     ]
     memory = meminfo(run)
     reclaimable = sum(memory[name] for name in ("MemFree", "Buffers", "Active(file)", "Inactive(file)"))
-    used = memory["MemTotal"] - reclaimable - situation(run, setup).used_bytes
-    before = situation(run, setup, own_bytes=used, own=own)
+    used = memory["MemTotal"] - reclaimable - node_state(run, setup).used_bytes
+    before = node_state(run, setup, own_bytes=used, own=own)
     (hog,) = (one for one in processes if one["comm"] == "memhog")
-    growth = Growth(None, used + run["hog_mib"] * MIB - process_bytes(hog))
+    growth = ContainerGrowth(None, used + run["hog_mib"] * MIB - process_bytes(hog))
     found = simulate(before, Scenario(growth=(growth,)))
     assert victims(found) == killed(run)
     assert {step.mechanism for step in found.steps} == {Mechanism.NODE}
@@ -144,10 +143,10 @@ def test_what_would_have_died_after_that() -> None:
     """With all that can be killed gone, the node's own processes at 0 are before Guaranteed pods."""
     run = recorded("oom-global-A")
     own = [
-        OwnProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
+        NodeProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
         for one in run["before"]["daemons"]
     ]
-    found = simulate(situation(run, setup_of(run, ""), own=own), Scenario(free_bytes=1 << 50))
+    found = simulate(node_state(run, setup_of(run, ""), own=own), Scenario(free_bytes=1 << 50))
     names = [step.key[1] for step in found.steps]
     assert names.index("sshd") < names.index("oa-gu-200") < names.index("containerd")
     assert names.count("sshd") == 1, "the one with -1000 stays"
@@ -162,13 +161,13 @@ def test_the_limit_of_kubepods_is_hit() -> None:
     """
     run = recorded("oom-kubepods-C")
     setup = setup_of(run, "")
-    before = situation(run, setup)
+    before = node_state(run, setup)
     assert before.kubepods_bytes == int(run["before"]["top"]["/kubepods.slice"]["memory.max"])
     grower = before.find("oc-crit-grower")
-    found = simulate(before, Scenario(growth=(Growth(grower, 2732 * MIB),)))
+    found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2732 * MIB),)))
     assert victims(found) == killed(run)
     assert {step.mechanism for step in found.steps} == {Mechanism.KUBEPODS}
-    fewer = simulate(before, Scenario(growth=(Growth(grower, 2700 * MIB),)))
+    fewer = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2700 * MIB),)))
     assert victims(fewer) == killed(run)[:4]
 
 
@@ -182,7 +181,7 @@ def test_the_kubelet_evicts() -> None:
     evicted = [one for one in run["events"] if one["reason"] == "Evicted"]
     evicted.sort(key=lambda event: str(event["lastTimestamp"]))
     expected = [one["involvedObject"]["name"] for one in evicted]
-    alone = situation(run, setup)
+    alone = node_state(run, setup)
     working_set = sum(one.working_set_bytes for one in alone.members)
     now = alone.capacity_bytes - meminfo(run)["MemAvailable"] - working_set
     available = re.search(r"available: (\d+)Ki", evicted[-1]["message"])
@@ -193,8 +192,8 @@ def test_the_kubelet_evicts() -> None:
         if alone.tenants[one.tenant].pod.name not in expected[:-1]
     )
     then = alone.capacity_bytes - left - (int(available[1]) << 10)
-    before = situation(run, setup, own_bytes=now)
-    found = simulate(before, Scenario(growth=(Growth(None, then),), eviction=True))
+    before = node_state(run, setup, own_bytes=now)
+    found = simulate(before, Scenario(growth=(ContainerGrowth(None, then),), eviction=True))
     assert [step.key[1] for step in found.steps] == expected
     assert found.steps[-1].refused == (("default", "ev-crit"),)
     assert found.refused == (("default", "ev-crit"),)
@@ -225,9 +224,9 @@ def test_limits_of_pods_and_containers(name: str) -> None:
             tuple(one.name for one in pod.containers),
             tuple(30 * MIB if one.name == "b" else 16 * MIB for one in pod.containers),
         )
-        before = situation_of([pod], setup, {(pod.namespace, pod.name): usage})
+        before = build_node_state([pod], setup, {(pod.namespace, pod.name): usage})
         grower = before.find(pod_name, container)
-        found = simulate(before, Scenario(growth=(Growth(grower, 300 * MIB),)))
+        found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 300 * MIB),)))
         assert [(step.mechanism, *step.key[1:], step.container) for step in found.steps] == [
             (Mechanism.POD, pod_name, container)
         ]
@@ -253,7 +252,7 @@ def test_whether_a_container_dies_whole(name: str) -> None:
     single = name == "memcg-singleprocess"
     setup = setup_of(run, "", single_process=single)
     pod = pod_of(run["pods_after"]["m-group"], setup)
-    before = situation_of([pod], setup, {})
+    before = build_node_state([pod], setup, {})
     shells = [line for line in run["kill_lines"] if "(sh)" in line]
     assert before.whole_containers is bool(shells)
     assert bool(shells) is not single

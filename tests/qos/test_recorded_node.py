@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.k8s.configz import kubelet_of
-from kubectl_qos.k8s.kubelet import Kubelet, Node, node_of
-from kubectl_qos.k8s.objects import NodeObject, Pod, decoder_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.oom_score import badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction, predict
@@ -30,8 +29,8 @@ def setup(variant: str) -> tuple[Node, Kubelet]:
     """The node's facts and its kubelet's configuration as recorded."""
     found = json.loads((RECORDED / f"node-{variant}.json").read_text())
     configz = found["configz"]
-    kubelet = kubelet_of(configz, Release.of("1.36"))
-    node = node_of(decoder_of(NodeObject).decode(msgspec.json.encode(found["node"])), kubelet)
+    kubelet = kubelet_from_configz(configz, Release.of("1.36"))
+    node = node_from_object(json_decoder(NodeObject).decode(msgspec.json.encode(found["node"])), kubelet)
     swap = next(line for line in found["machine"]["meminfo"].splitlines() if line.startswith("SwapTotal"))
     return replace(node, swap_capacity_bytes=int(swap.split()[1]) * 1024), kubelet
 
@@ -41,7 +40,7 @@ def measured(variant: str) -> Iterator[tuple[Prediction, Any, Node]]:
     node, kubelet = setup(variant)
     for line in (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines():
         found = json.loads(line)
-        pod = decoder_of(Pod).decode(msgspec.json.encode(found["pod"]))
+        pod = json_decoder(Pod).decode(msgspec.json.encode(found["pod"]))
         yield predict(pod, node, kubelet=kubelet), found, node
 
 

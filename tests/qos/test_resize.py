@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.change import Edit, Side, apply
+from kubectl_qos.edit.edits import Edit, Side, apply
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.resize import Answer, outcome, resize_refusals, restarting
+from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals, restarting
 from tests.qos.corner import one, spec
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -81,7 +81,7 @@ def real_node() -> NodeObject:
 @pytest.mark.parametrize(("before", "body", "answer"), exchanges())
 def test_a_real_server_said_the_same(before: dict[str, Any], body: dict[str, Any], answer: Any) -> None:
     old = convert(before, Pod)
-    found = resize_refusals(old, changed(old, body), R136, node_of(real_node(), Kubelet()))
+    found = resize_refusals(old, changed(old, body), R136, node_from_object(real_node(), Kubelet()))
     assert (", ".join(map(str, found)) or None) == said(answer)
 
 
@@ -108,7 +108,7 @@ def recorded(round_: int, name: str) -> tuple[Pod, Pod]:
 
 def setup(**kubelet: Any) -> NodeSetup:
     configured = Kubelet(**kubelet)
-    return NodeSetup.of(node_of(real_node(), configured), configured, "1.36")
+    return NodeSetup.of(node_from_object(real_node(), configured), configured, "1.36")
 
 
 def test_a_pod_that_restarts_says_so() -> None:
@@ -120,8 +120,8 @@ def test_a_pod_that_restarts_says_so() -> None:
 def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
     old, new = recorded(1, "rz-hog")
     usage = PodUsage.of_containers({"c": ContainerUsage(105504768)})
-    answer, message = outcome(old, new, setup(), usage=usage)
-    assert answer is Answer.ERROR
+    answer, message = resize_outcome(old, new, setup(), usage=usage)
+    assert answer is ResizeStatus.ERROR
     assert message.startswith(
         "cannot decrease memory limits: [attempting to set pod memory limit (67108864) below current usage"
         ' (105504768), attempting to set container "c" memory limit (671'
@@ -131,20 +131,23 @@ def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
 def test_what_does_not_fit_now_is_deferred_in_the_kubelets_words() -> None:
     old, new = recorded(1, "rz-defer")
     blocker = one("requests: {cpu: 1438m}")
-    assert outcome(old, new, setup(), [blocker]) == (
-        Answer.DEFERRED,
+    assert resize_outcome(old, new, setup(), [blocker]) == (
+        ResizeStatus.DEFERRED,
         "Node didn't have enough resource: cpu, requested: 1500, used: 1438, capacity: 1800",
     )
-    assert outcome(old, new, setup()).answer is Answer.ACTUATED
+    assert resize_outcome(old, new, setup()).answer is ResizeStatus.ACTUATED
 
 
 def test_exclusive_cpus_and_swap_make_it_infeasible() -> None:
     old, new = recorded(1, "rz-gu")
-    assert outcome(old, new, setup(cpu_manager_policy="static")).answer is Answer.INFEASIBLE
+    assert resize_outcome(old, new, setup(cpu_manager_policy="static")).answer is ResizeStatus.INFEASIBLE
     old, new = recorded(1, "rz-bu")
     swapping = setup(memory_swap_behavior="LimitedSwap")
     swapping = replace(swapping, node=replace(swapping.node, swap_capacity_bytes=1 << 30))
-    assert outcome(old, new, swapping).message == "In-place resize of containers with swap is not supported."
+    assert (
+        resize_outcome(old, new, swapping).message
+        == "In-place resize of containers with swap is not supported."
+    )
 
 
 # -- releases ----------------------------------------------------------------------------------------
@@ -219,7 +222,9 @@ def test_static_pods_and_old_nodes_are_refused() -> None:
     ]
 
 
-@pytest.mark.parametrize(("release", "answer"), [("1.33", Answer.INFEASIBLE), ("1.36", Answer.DEFERRED)])
-def test_more_than_the_node_has_is_infeasible_or_deferred(release: str, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    ("release", "answer"), [("1.33", ResizeStatus.INFEASIBLE), ("1.36", ResizeStatus.DEFERRED)]
+)
+def test_more_than_the_node_has_is_infeasible_or_deferred(release: str, answer: ResizeStatus) -> None:
     node = Node(memory_capacity_bytes=2 << 30, status_allocatable=resource_list({"memory": "1500Mi"}))
-    assert outcome(SMALL, LARGE, NodeSetup.of(node, Kubelet(), release)).answer is answer
+    assert resize_outcome(SMALL, LARGE, NodeSetup.of(node, Kubelet(), release)).answer is answer

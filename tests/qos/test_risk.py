@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_qos.cli.grammar.top import RISKS as OF_THE_COMMAND_LINE
-from kubectl_qos.qos.flags import RISKS, Flag
-from kubectl_qos.qos.risk import WORDS, Risk, risk
+from kubectl_qos.qos.flags import RISKS, WORDS, Flag, Risk, risk
 
 
 @pytest.mark.parametrize(

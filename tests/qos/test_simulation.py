@@ -12,31 +12,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.configz import kubelet_of
-from kubectl_qos.k8s.disruption_budget import DisruptionBudget, budgets_among
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
-from kubectl_qos.k8s.objects import ObjectMeta, Pod, decoder_of
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, json_decoder
+from kubectl_qos.k8s.pdb import DisruptionBudget, budgets_among
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.eviction import PodUsage as Measured
+from kubectl_qos.qos.eviction import EvictionStats as Measured
 from kubectl_qos.qos.eviction import rank_memory
-from kubectl_qos.qos.oom_kill import NEVER, Domain, Process, next_kill
+from kubectl_qos.qos.process_order import NEVER, OomDomain, Process, next_kill
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.scenario import Growth, Mechanism, Scenario, Simulation
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import (
-    Care,
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import (
     Importance,
-    Member,
-    OwnProcess,
-    Situation,
-    Tenant,
+    ImportanceRules,
+    NodeProcess,
+    NodeState,
+    SimulatedContainer,
+    SimulatedPod,
     Thresholds,
-    situation_of,
+    build_node_state,
 )
+from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Mechanism, Scenario, Simulation
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -45,7 +44,7 @@ NODE = Node(name="n", memory_capacity_bytes=GIB, allocatable_memory_bytes=GIB - 
 
 
 def pod(name: str, priority: int = 0, **labels: str) -> Pod:
-    found = decoder_of(Pod).decode(
+    found = json_decoder(Pod).decode(
         msgspec.json.encode(
             {
                 "metadata": {"name": name, "namespace": "x", "labels": labels},
@@ -62,19 +61,19 @@ def whole(text: str) -> Quantity:
     return Quantity.parse(text)
 
 
-def situation(
-    members: list[tuple[str, Member]],
+def node_state(
+    members: list[tuple[str, SimulatedContainer]],
     *,
     limits: dict[str, int] | None = None,
     requests: dict[str, int] | None = None,
     priorities: dict[str, int] | None = None,
     node: Node = NODE,
     **changes: Any,
-) -> Situation:
+) -> NodeState:
     """Members under the names of their pods; memory in bytes."""
     names = list(dict.fromkeys(name for name, _ in members))
     tenants = tuple(
-        Tenant(
+        SimulatedPod(
             pod=pod(name, (priorities or {}).get(name, 0)),
             qos=QosClass.BURSTABLE,
             limit_bytes=(limits or {}).get(name, 0),
@@ -85,7 +84,7 @@ def situation(
         for name in names
     )
     capacity = node.memory_capacity_bytes or 0
-    found = Situation(
+    found = NodeState(
         setup=NodeSetup.of(node),
         tenants=tenants,
         members=tuple(replace(one, tenant=names.index(name)) for name, one in members),
@@ -100,9 +99,11 @@ def situation(
     return replace(found, **changes)
 
 
-def member(adj: int, mebibytes: int, limit: int = 0, name: str = "c", *, restarts: bool = True) -> Member:
+def member(
+    adj: int, mebibytes: int, limit: int = 0, name: str = "c", *, restarts: bool = True
+) -> SimulatedContainer:
     used = mebibytes * MIB
-    return Member(0, name, adj, used, used, limit * MIB, restarts=restarts)
+    return SimulatedContainer(0, name, adj, used, used, limit * MIB, restarts=restarts)
 
 
 def names(found: Simulation) -> list[str]:
@@ -113,7 +114,7 @@ def names(found: Simulation) -> list[str]:
 
 MEMBERS = st.lists(
     st.builds(
-        Member,
+        SimulatedContainer,
         tenant=st.just(0),
         container=st.sampled_from("abc"),
         adj=st.one_of(st.integers(-999, 1000), st.just(NEVER)),
@@ -128,15 +129,15 @@ MEMBERS = st.lists(
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Situation:
+def situations(draw: st.DrawFn) -> NodeState:
     members = draw(MEMBERS)
     pods = [draw(st.sampled_from(["p", "q", "r", "s"])) for _ in members]
     own = draw(
-        st.lists(st.builds(OwnProcess, st.just("d"), st.integers(-1000, 100), st.integers(0, 50 * MIB)))
+        st.lists(st.builds(NodeProcess, st.just("d"), st.integers(-1000, 100), st.integers(0, 50 * MIB)))
     )
     # One container of a name in each pod.
     kept = {(name, one.container): (name, one) for name, one in zip(pods, members, strict=True)}
-    return situation(
+    return node_state(
         list(kept.values()),
         limits={name: draw(st.sampled_from([0, 600 * MIB])) for name in "pqrs"},
         requests={name: draw(st.integers(0, 200 * MIB)) for name in "pqrs"},
@@ -150,19 +151,19 @@ AMOUNTS = st.integers(1, 3 * GIB)
 
 
 @st.composite
-def questions(draw: st.DrawFn, at: Situation) -> Scenario:
+def questions(draw: st.DrawFn, at: NodeState) -> Scenario:
     plain = Scenario(eviction=draw(st.booleans()), restarts=draw(st.booleans()))
     kind = draw(st.sampled_from(["free", "grow", "limit", "oom", "nothing"]))
     if kind == "free":
         return replace(plain, free_bytes=draw(AMOUNTS))
     if kind == "grow":
         grown = [
-            Growth(index, one.used_bytes + draw(AMOUNTS))
+            ContainerGrowth(index, one.used_bytes + draw(AMOUNTS))
             for index, one in enumerate(at.members)
             if draw(st.booleans())
         ]
         if draw(st.booleans()):
-            grown.append(Growth(None, at.own_bytes + draw(AMOUNTS)))
+            grown.append(ContainerGrowth(None, at.own_bytes + draw(AMOUNTS)))
         return replace(plain, growth=tuple(grown))
     return replace(plain, all_at_limit=kind == "limit", until_oom=kind == "oom")
 
@@ -222,7 +223,7 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
 @settings(deadline=None)
 @given(situations(), AMOUNTS, AMOUNTS, st.booleans(), st.booleans())
 def test_more_to_free_only_goes_on(
-    at: Situation, one: int, other: int, eviction: bool, restarts: bool
+    at: NodeState, one: int, other: int, eviction: bool, restarts: bool
 ) -> None:
     less, more = sorted((one, other))
     few = simulate(at, Scenario(free_bytes=less, eviction=eviction, restarts=restarts))
@@ -233,7 +234,7 @@ def test_more_to_free_only_goes_on(
 
 @settings(deadline=None)
 @given(situations(), AMOUNTS)
-def test_each_kill_is_the_one_of_the_kernel(at: Situation, wanted: int) -> None:
+def test_each_kill_is_the_one_of_the_kernel(at: NodeState, wanted: int) -> None:
     """Against the rule for a single kill, asked anew with who is left."""
     living = [
         Process(
@@ -245,7 +246,7 @@ def test_each_kill_is_the_one_of_the_kernel(at: Situation, wanted: int) -> None:
         for place, one in enumerate(at.own)
     ]
     for step in simulate(at, Scenario(free_bytes=wanted)).steps:
-        kill = next_kill(living, Domain("/", at.total_bytes // PAGE), at.kernel)
+        kill = next_kill(living, OomDomain("/", at.total_bytes // PAGE), at.kernel)
         assert kill is not None
         assert step.points == kill.points
         assert step.tied == len(kill.tied)
@@ -256,7 +257,7 @@ def test_each_kill_is_the_one_of_the_kernel(at: Situation, wanted: int) -> None:
 
 @settings(deadline=None)
 @given(situations())
-def test_each_eviction_is_the_one_of_the_kubelet(at: Situation) -> None:
+def test_each_eviction_is_the_one_of_the_kubelet(at: NodeState) -> None:
     found = simulate(at, Scenario(free_bytes=1 << 50, eviction=True))
     usage = [
         Measured(sum(one.working_set_bytes for one in at.members if one.tenant == place))
@@ -275,8 +276,8 @@ def test_a_pod_that_uses_nothing_and_is_no_victim_changes_nothing(data: st.DataO
     at = data.draw(situations())
     question = data.draw(questions(at))
     before = simulate(at, question)
-    idle = Member(len(at.tenants), "idle", NEVER, 0, 0)
-    tenant = Tenant(pod("idle", 2_000_000_000), QosClass.GUARANTEED, 0, whole("1Gi"), True, ())
+    idle = SimulatedContainer(len(at.tenants), "idle", NEVER, 0, 0)
+    tenant = SimulatedPod(pod("idle", 2_000_000_000), QosClass.GUARANTEED, 0, whole("1Gi"), True, ())
     after = simulate(replace(at, tenants=(*at.tenants, tenant), members=(*at.members, idle)), question)
     assert after.steps == tuple(
         replace(step, refused=found.refused) for step, found in zip(before.steps, after.steps, strict=True)
@@ -285,7 +286,7 @@ def test_a_pod_that_uses_nothing_and_is_no_victim_changes_nothing(data: st.DataO
 
 @settings(deadline=None)
 @given(situations())
-def test_growth_to_the_limits_never_hits_those_limits(at: Situation) -> None:
+def test_growth_to_the_limits_never_hits_those_limits(at: NodeState) -> None:
     found = simulate(at, Scenario(all_at_limit=True))
     assert all(step.mechanism is not Mechanism.CONTAINER for step in found.steps)
 
@@ -303,12 +304,12 @@ def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple
             "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": resources}]},
             "status": {"phase": "Running"},
         }
-        one = decoder_of(Pod).decode(msgspec.json.encode(raw))
+        one = json_decoder(Pod).decode(msgspec.json.encode(raw))
         pods.append(one)
         usage["x", one.name] = PodUsage(("c",), (used * MIB,))
     setup = NodeSetup.of(NODE)
     ranking = rank_node(pods, NODE, setup.release, usage)
-    found = simulate(situation_of(pods, setup, usage), Scenario(free_bytes=1 << 50))
+    found = simulate(build_node_state(pods, setup, usage), Scenario(free_bytes=1 << 50))
     assert names(found) == [row.pod.name for row in ranking.pods]
     assert [step.score for step in found.steps] == [row.worst.oom_score for row in ranking.pods if row.worst]
 
@@ -317,8 +318,8 @@ def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple
 
 
 def test_a_container_meets_its_own_limit_first() -> None:
-    at = situation([("a", member(900, 50, 100)), ("b", member(1000, 500))])
-    found = simulate(at, Scenario(growth=(Growth(0, 200 * MIB),)))
+    at = node_state([("a", member(900, 50, 100)), ("b", member(1000, 500))])
+    found = simulate(at, Scenario(growth=(ContainerGrowth(0, 200 * MIB),)))
     assert [(step.mechanism, step.key[1], step.freed.free_bytes) for step in found.steps] == [
         (Mechanism.CONTAINER, "a", 100 * MIB)
     ]
@@ -326,30 +327,30 @@ def test_a_container_meets_its_own_limit_first() -> None:
 
 
 def test_growth_up_to_the_limit_is_no_kill() -> None:
-    at = situation([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
-    found = simulate(at, Scenario(growth=(Growth(0, 100 * MIB),)))
+    at = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
+    found = simulate(at, Scenario(growth=(ContainerGrowth(0, 100 * MIB),)))
     assert (found.steps, found.is_met) == ((), True)
     assert found.before.free_bytes - found.after.free_bytes == 50 * MIB
 
 
 def test_the_limit_of_a_pod_takes_the_worst_of_its_containers() -> None:
     members = [("a", member(900, 50, name="grows")), ("a", member(999, 90, name="other"))]
-    at = situation(members, limits={"a": 200 * MIB})
-    found = simulate(at, Scenario(growth=(Growth(0, 150 * MIB),)))
+    at = node_state(members, limits={"a": 200 * MIB})
+    found = simulate(at, Scenario(growth=(ContainerGrowth(0, 150 * MIB),)))
     step = found.steps[0]
     assert (step.mechanism, step.container) == (Mechanism.POD, "grows"), "110Mi outweigh 99 points of 200Mi"
     equal = simulate(replace(at, tenants=(replace(at.tenants[0], limit_bytes=800 * MIB),)), _to(0, 750))
     assert equal.steps[0].container == "grows"
-    near = simulate(situation(members, limits={"a": 150 * MIB}), _to(0, 150))
+    near = simulate(node_state(members, limits={"a": 150 * MIB}), _to(0, 150))
     assert near.steps[0].container == "other"
 
 
 def _to(index: int, mebibytes: int, **more: Any) -> Scenario:
-    return Scenario(growth=(Growth(index, mebibytes * MIB),), **more)
+    return Scenario(growth=(ContainerGrowth(index, mebibytes * MIB),), **more)
 
 
 def test_pods_as_a_whole_are_limited_before_the_node_is_full() -> None:
-    at = situation([("a", member(-997, 100)), ("b", member(1000, 300))])
+    at = node_state([("a", member(-997, 100)), ("b", member(1000, 300))])
     found = simulate(at, _to(0, 700))
     assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.KUBEPODS, "b")]
     assert found.is_met
@@ -359,7 +360,7 @@ def test_pods_as_a_whole_are_limited_before_the_node_is_full() -> None:
 
 
 def test_a_limit_of_pods_is_the_scale_there() -> None:
-    at = situation([("a", member(0, 100)), ("b", member(500, 10))], kubepods_bytes=200 * MIB)
+    at = node_state([("a", member(0, 100)), ("b", member(500, 10))], kubepods_bytes=200 * MIB)
     step = simulate(at, _to(0, 1000)).steps[0]
     assert (step.mechanism, step.key[1]) == (Mechanism.KUBEPODS, "a"), "190Mi outweigh half of 200Mi"
     assert step.points == step.freed.free_bytes // PAGE
@@ -368,28 +369,28 @@ def test_a_limit_of_pods_is_the_scale_there() -> None:
 
 def test_older_kernels_do_not_tell_protected_containers_apart() -> None:
     members = [("a", member(-997, 10)), ("b", member(-997, 300))]
-    step = simulate(situation(members, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[0]
+    step = simulate(node_state(members, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[0]
     assert (step.key[1], step.points, step.tied) == ("a", 1, 1)
-    new = simulate(situation(members), Scenario(free_bytes=1)).steps[0]
+    new = simulate(node_state(members), Scenario(free_bytes=1)).steps[0]
     assert (new.key[1], new.tied) == ("b", 0)
 
 
 @pytest.mark.parametrize("bound", [960, 1024])
 def test_a_node_that_is_full_to_the_last_byte_is_no_kill(bound: int) -> None:
-    at = situation([("a", member(0, 100))], kubepods_bytes=960 * MIB if bound == 960 else None)
+    at = node_state([("a", member(0, 100))], kubepods_bytes=960 * MIB if bound == 960 else None)
     assert simulate(at, _to(0, bound)).steps == ()
     assert len(simulate(at, _to(0, bound + 1)).steps) == 1
 
 
 def test_a_threshold_that_is_met_to_the_byte_is_no_eviction() -> None:
     """Source: pkg/kubelet/eviction/helpers.go (thresholdsMet compares with >)."""
-    at = situation([("a", member(0, 924))], kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
+    at = node_state([("a", member(0, 924))], kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
     assert simulate(at, Scenario(eviction=True)).steps == ()
     assert len(simulate(replace(at, own_bytes=1), Scenario(eviction=True)).steps) == 1
 
 
 def test_what_is_available_to_pods_counts_too() -> None:
-    at = situation([("a", member(0, 870))])
+    at = node_state([("a", member(0, 870))])
     assert names(simulate(at, Scenario(eviction=True))) == ["a"], "154Mi of the node, but 90Mi of kubepods"
     assert (
         simulate(replace(at, thresholds=Thresholds(100 * MIB, None, 0)), Scenario(eviction=True)).steps == ()
@@ -403,8 +404,10 @@ def test_the_order_of_eviction_follows_what_has_died() -> None:
         ("b", member(1000, 150)),
         ("c", member(1000, 400)),
     ]
-    at = situation(members, kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
-    question = Scenario(growth=(Growth(0, 600 * MIB), Growth(None, 800 * MIB)), eviction=True)
+    at = node_state(members, kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
+    question = Scenario(
+        growth=(ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 800 * MIB)), eviction=True
+    )
     found = simulate(at, question)
     assert [(step.mechanism, step.key[1]) for step in found.steps] == [
         (Mechanism.EVICTION, "c"),
@@ -414,8 +417,8 @@ def test_the_order_of_eviction_follows_what_has_died() -> None:
 
 
 def test_a_pod_that_is_evicted_takes_what_came_back_with_it() -> None:
-    at = situation([("a", member(1000, 50, 100))], kubepods_bytes=None)
-    growth = (Growth(0, 600 * MIB), Growth(None, 900 * MIB))
+    at = node_state([("a", member(1000, 50, 100))], kubepods_bytes=None)
+    growth = (ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 900 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True, restarts=True))
     assert [step.mechanism for step in found.steps] == [Mechanism.CONTAINER, Mechanism.EVICTION]
     assert found.steps[1].freed.free_bytes == 50 * MIB
@@ -423,14 +426,14 @@ def test_a_pod_that_is_evicted_takes_what_came_back_with_it() -> None:
 
 
 def test_equal_limits_are_one() -> None:
-    at = situation([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
+    at = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
     reaches = simulate(at, Scenario(until_oom=True)).reaches
     assert [one.mechanism for one in reaches] == [Mechanism.POD, Mechanism.KUBEPODS, Mechanism.NODE]
 
 
 def test_the_kubelet_evicts_before_that_and_wants_its_reclaim() -> None:
     members = [("a", member(-997, 100)), ("b", member(1000, 300)), ("c", member(1000, 200))]
-    at = situation(members, requests={"a": 2 * GIB})
+    at = node_state(members, requests={"a": 2 * GIB})
     found = simulate(at, _to(0, 500, eviction=True))
     assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.EVICTION, "b")]
     greedy = replace(at, thresholds=Thresholds(100 * MIB, 100 * MIB, 400 * MIB))
@@ -440,13 +443,13 @@ def test_the_kubelet_evicts_before_that_and_wants_its_reclaim() -> None:
 
 
 def test_a_node_below_the_threshold_is_relieved_without_any_growth() -> None:
-    at = situation([("a", member(-997, 300)), ("b", member(1000, 600))], own_bytes=50 * MIB)
+    at = node_state([("a", member(-997, 300)), ("b", member(1000, 600))], own_bytes=50 * MIB)
     assert names(simulate(at, Scenario(eviction=True))) == ["b"]
     assert simulate(replace(at, own_bytes=0, kubepods_bytes=None), Scenario(eviction=True)).steps == ()
 
 
 def test_critical_pods_are_refused_and_the_kernel_comes() -> None:
-    at = situation(
+    at = node_state(
         [("a", member(-997, 300)), ("b", member(1000, 400))], priorities={"a": 2 * 10**9, "b": 2 * 10**9}
     )
     found = simulate(at, _to(0, 700, eviction=True))
@@ -456,7 +459,7 @@ def test_critical_pods_are_refused_and_the_kernel_comes() -> None:
 
 def test_what_restarts_frees_nothing_that_lasts() -> None:
     members = [("a", member(1000, 300)), ("b", member(900, 200, restarts=False)), ("c", member(0, 100))]
-    at = situation(members)
+    at = node_state(members)
     found = simulate(at, Scenario(free_bytes=150 * MIB, restarts=True))
     assert [(step.key[1], step.comes_back) for step in found.steps] == [("a", True), ("b", False)]
     assert found.after.free_bytes - found.before.free_bytes == 200 * MIB
@@ -464,7 +467,7 @@ def test_what_restarts_frees_nothing_that_lasts() -> None:
 
 
 def test_how_far_each_mechanism_is() -> None:
-    at = situation([("a", member(900, 100, 150)), ("b", member(1000, 400, 2000))], limits={"a": 190 * MIB})
+    at = node_state([("a", member(900, 100, 150)), ("b", member(1000, 400, 2000))], limits={"a": 190 * MIB})
     found = simulate(at, Scenario(until_oom=True, eviction=True))
     assert [(one.mechanism, one.key[1]) for one in found.reaches] == [
         (Mechanism.CONTAINER, "a"),
@@ -480,12 +483,12 @@ def test_how_far_each_mechanism_is() -> None:
 
 def test_swap_is_room_only_for_those_that_may_swap() -> None:
     node = replace(NODE, swap_capacity_bytes=GIB)
-    dry = situation([("a", member(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
+    dry = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
     assert simulate(dry, _to(0, 150)).steps[0].mechanism is Mechanism.POD
     swaps = replace(dry, members=(replace(dry.members[0], swap_bytes=100 * MIB),))
     assert simulate(swaps, _to(0, 150)).steps == ()
     assert simulate(swaps, _to(0, 250)).steps[0].freed.free_bytes == 200 * MIB
-    full = situation([("a", member(900, 50))], node=node, kubepods_bytes=None)
+    full = node_state([("a", member(900, 50))], node=node, kubepods_bytes=None)
     assert simulate(full, _to(0, 1100)).steps[0].freed.free_bytes == GIB
     with_own = replace(full, own_bytes=200 * MIB)
     assert simulate(with_own, _to(0, 1000)).steps == (), "the node's own processes make room"
@@ -493,7 +496,7 @@ def test_swap_is_room_only_for_those_that_may_swap() -> None:
 
 def test_growth_to_less_is_refused() -> None:
     with pytest.raises(InputError, match="uses 50Mi already"):
-        simulate(situation([("a", member(900, 50))]), _to(0, 10))
+        simulate(node_state([("a", member(900, 50))]), _to(0, 10))
 
 
 # Who matters
@@ -520,8 +523,8 @@ def test_what_makes_a_pod_important() -> None:
         pod("web2", app="web"),
     ]
     usage = {("x", one.name): PodUsage(("c",), (100 * MIB,)) for one in pods}
-    care = Care(Selector.parse("app=db"), "app=db", [budget(1, app="web")])
-    found = simulate(situation_of(pods, NodeSetup.of(NODE), usage, care), Scenario(free_bytes=1 << 50))
+    care = ImportanceRules(Selector.parse("app=db"), "app=db", [budget(1, app="web")])
+    found = simulate(build_node_state(pods, NodeSetup.of(NODE), usage, care), Scenario(free_bytes=1 << 50))
     reasons = {step.key[1]: [reason.why for reason in step.important] for step in found.steps}
     assert reasons == {
         "db": [Importance.LABELS],
@@ -536,7 +539,7 @@ def test_what_makes_a_pod_important() -> None:
 def test_a_budget_that_nobody_has_counted_allows_none() -> None:
     pods = [pod("web", app="web"), replace_namespace(pod("web", app="web"), "y")]
     usage = {(one.namespace, "web"): PodUsage(("c",), (100 * MIB,)) for one in pods}
-    at = situation_of(pods, NodeSetup.of(NODE), usage, Care(budgets=[budget(None, app="web")]))
+    at = build_node_state(pods, NodeSetup.of(NODE), usage, ImportanceRules(budgets=[budget(None, app="web")]))
     found = simulate(at, Scenario(free_bytes=1 << 50))
     assert {step.key[0]: len(step.important) for step in found.steps} == {"x": 1, "y": 0}
 
@@ -549,7 +552,7 @@ def replace_namespace(one: Pod, namespace: str) -> Pod:
 
 def test_who_restarts() -> None:
     def raw(policy: str, container: str | None = None) -> Pod:
-        found = decoder_of(Pod).decode(
+        found = json_decoder(Pod).decode(
             msgspec.json.encode(
                 {
                     "metadata": {"name": "p", "namespace": "x"},
@@ -567,7 +570,9 @@ def test_who_restarts() -> None:
         return found
 
     def restarting(one: Pod) -> dict[str, bool]:
-        return {each.container: each.restarts for each in situation_of([one], NodeSetup.of(NODE), {}).members}
+        return {
+            each.container: each.restarts for each in build_node_state([one], NodeSetup.of(NODE), {}).members
+        }
 
     with_debugger = raw("Always")
     debugger = msgspec.structs.replace(with_debugger.containers[0], name="e")
@@ -585,15 +590,15 @@ def test_thresholds_and_what_the_kubelet_is_told() -> None:
         eviction_hard={"memory.available": "10%"},
         eviction_minimum_reclaim={"memory.available": "1Mi"},
     )
-    at = situation_of([pod("a")], NodeSetup.of(NODE, kubelet), {})
+    at = build_node_state([pod("a")], NodeSetup.of(NODE, kubelet), {})
     assert at.thresholds == Thresholds(107_374_184, 100_663_297, MIB), "percentages are float32"
     without = NodeSetup.of(NODE, replace(kubelet, enforce_node_allocatable=()))
-    assert situation_of([pod("a")], without, {}).thresholds.kubepods_bytes is None
-    assert situation_of([pod("a")], without, {}).kubepods_bytes is None
+    assert build_node_state([pod("a")], without, {}).thresholds.kubepods_bytes is None
+    assert build_node_state([pod("a")], without, {}).kubepods_bytes is None
 
 
 def test_finding_who_grows() -> None:
-    at = situation([("a", member(0, 1)), ("b", member(0, 1)), ("b", member(0, 1, name="d"))])
+    at = node_state([("a", member(0, 1)), ("b", member(0, 1)), ("b", member(0, 1, name="d"))])
     assert at.find("a") == 0
     assert at.find("b", "d", "x") == 2
     for words, message in (
@@ -608,32 +613,32 @@ def test_finding_who_grows() -> None:
 
 def test_an_unknown_capacity_and_pods_without_processes() -> None:
     with pytest.raises(InputError, match="capacity of n is unknown"):
-        situation_of([pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {})
+        build_node_state([pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {})
     ended = msgspec.structs.replace(pod("a"), status=msgspec.structs.replace(pod("a").status, phase="Failed"))
-    assert situation_of([ended], NodeSetup.of(NODE), {}).members == ()
+    assert build_node_state([ended], NodeSetup.of(NODE), {}).members == ()
 
 
 def test_what_waits_for_its_restart_has_no_process() -> None:
     waiting = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     raw = json.loads(msgspec.json.encode(pod("a")))
     raw["status"] |= {"phase": "Running", "containerStatuses": [waiting]}
-    found = decoder_of(Pod).decode(msgspec.json.encode(raw))
-    assert situation_of([found], NodeSetup.of(NODE), {}).members == ()
+    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
+    assert build_node_state([found], NodeSetup.of(NODE), {}).members == ()
     usage = {("x", "a"): PodUsage(("c",), (MIB,))}
-    assert len(situation_of([found], NodeSetup.of(NODE), usage).members) == 1
+    assert len(build_node_state([found], NodeSetup.of(NODE), usage).members) == 1
 
 
 def test_static_pods_are_important() -> None:
     raw = json.loads(msgspec.json.encode(pod("a")))
     raw["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "1"}
-    found = decoder_of(Pod).decode(msgspec.json.encode(raw))
-    (tenant,) = situation_of([found], NodeSetup.of(NODE), {}).tenants
+    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
+    (tenant,) = build_node_state([found], NodeSetup.of(NODE), {}).tenants
     assert (tenant.critical, [reason.why for reason in tenant.important]) == (True, [Importance.STATIC])
 
 
 def test_the_two_counts_of_memory() -> None:
     usage = {("x", "a"): PodUsage.of_containers({"c": ContainerUsage(100 * MIB, 60 * MIB, 5 * MIB)})}
-    at = situation_of([pod("a")], NodeSetup.of(NODE), usage)
+    at = build_node_state([pod("a")], NodeSetup.of(NODE), usage)
     (one,) = at.members
     assert (one.used_bytes, one.working_set_bytes, at.by_working_set) == (65 * MIB, 100 * MIB, False)
     found = simulate(at, Scenario(free_bytes=1))
@@ -644,27 +649,29 @@ def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:
     raw = json.loads(msgspec.json.encode(pod("a")))
     limits = {"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}}
     raw["spec"]["containers"] = [{"name": "c", "resources": limits}, {"name": "d", "resources": limits}]
-    found = decoder_of(Pod).decode(msgspec.json.encode(raw))
+    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
     node = replace(NODE, swap_capacity_bytes=GIB)
-    at = situation_of([found], NodeSetup.of(node, replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {})
+    at = build_node_state(
+        [found], NodeSetup.of(node, replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {}
+    )
     assert at.tenants[0].limit_bytes == 256 * MIB
     assert [(one.limit_bytes, one.swap_bytes) for one in at.members] == [(128 * MIB, 64 * MIB)] * 2
-    without = situation_of([found], NodeSetup.of(node), {})
+    without = build_node_state([found], NodeSetup.of(node), {})
     assert [one.most_bytes for one in without.members] == [128 * MIB] * 2
-    flat = situation_of([found], NodeSetup.of(node, replace(Kubelet(), cgroups_per_qos=False)), {})
+    flat = build_node_state([found], NodeSetup.of(node, replace(Kubelet(), cgroups_per_qos=False)), {})
     assert (flat.tenants[0].limit_bytes, flat.kubepods_bytes) == (0, None)
 
 
 def test_the_minimum_reclaim_comes_from_the_kubelet() -> None:
-    found = kubelet_of({"evictionMinimumReclaim": {"memory.available": "50Mi"}}, Release.of("1.36"))
+    found = kubelet_from_configz({"evictionMinimumReclaim": {"memory.available": "50Mi"}}, Release.of("1.36"))
     assert found.eviction_minimum_reclaim == {"memory.available": "50Mi"}
 
 
 def test_once_the_minimum_reclaim_is_met_the_threshold_counts_again() -> None:
     members = [("a", member(0, 100)), ("b", member(0, 300)), ("c", member(0, 200)), ("d", member(0, 10, 50))]
     thresholds = Thresholds(100 * MIB, None, 100 * MIB)
-    at = situation(members, kubepods_bytes=None, thresholds=thresholds)
-    growth = (Growth(3, 51 * MIB), Growth(None, 560 * MIB))
+    at = node_state(members, kubepods_bytes=None, thresholds=thresholds)
+    growth = (ContainerGrowth(3, 51 * MIB), ContainerGrowth(None, 560 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True))
     assert [(step.mechanism, step.key[1]) for step in found.steps] == [
         (Mechanism.EVICTION, "b"),

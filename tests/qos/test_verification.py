@@ -15,26 +15,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
-from kubectl_qos.k8s.objects import Pod, convert, decoder_of
-from kubectl_qos.qos.cgroup_tree import CgroupTree, Level, cgroup_tree
-from kubectl_qos.qos.drift import KERNEL_DEFAULTS, Confidence, Why
-from kubectl_qos.qos.measured import (
-    Measured,
-    MeasuredContainer,
-    MeasuredProcess,
-    by_container_id,
-    of_node,
-    of_sections,
-)
+from kubectl_qos.k8s.objects import Pod, convert, json_decoder
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 from kubectl_qos.qos.prediction import predict
-from kubectl_qos.qos.verification import Check, verify_levels, verify_pod
+from kubectl_qos.qos.verify.compare import CheckedValue, verify_levels, verify_pod
+from kubectl_qos.qos.verify.drift import KERNEL_DEFAULTS, Confidence, DriftReason
+from kubectl_qos.qos.verify.observed import (
+    Observed,
+    ObservedContainer,
+    ObservedProcess,
+    by_container_id,
+    observed_from_sections,
+    observed_on_node,
+)
 from tests.qos.recorded import VARIANTS, Case, case_of, cases, setup_of, top_cgroups
 from tests.qos.test_recorded_node import RECORDED
 
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def drifts(found: tuple[Check, ...]) -> list[Check]:
+def drifts(found: tuple[CheckedValue, ...]) -> list[CheckedValue]:
     return [check for check in found if check.drift]
 
 
@@ -44,9 +44,9 @@ def test_the_recorded_pods_have_no_drift(variant: str) -> None:
     assert drifts(tuple(found)) == []
     assert all(check.measured is not None for check in found)
     counts = Counter((check.level, check.file) for check in found)
-    assert counts[Level.CONTAINER, "oom_score_adj"] >= 9
-    assert counts[Level.CONTAINER, "memory.max"] >= 9
-    assert counts[Level.POD, "directory"] == counts[Level.CLASS, "directory"] >= 9
+    assert counts[CgroupLevel.CONTAINER, "oom_score_adj"] >= 9
+    assert counts[CgroupLevel.CONTAINER, "memory.max"] >= 9
+    assert counts[CgroupLevel.POD, "directory"] == counts[CgroupLevel.CLASS, "directory"] >= 9
 
 
 @VARIANT
@@ -57,7 +57,11 @@ def test_what_memory_qos_left_behind_is_known_and_no_drift(variant: str) -> None
         for check in verify_pod(*case)
         if check.cause is not None
     }
-    expected = {(Level.CONTAINER, "memory.low"), (Level.CONTAINER, "memory.high"), (Level.POD, "memory.low")}
+    expected = {
+        (CgroupLevel.CONTAINER, "memory.low"),
+        (CgroupLevel.CONTAINER, "memory.high"),
+        (CgroupLevel.POD, "memory.low"),
+    }
     assert explained == (expected if variant == "limitedswap" else set())
 
 
@@ -69,7 +73,7 @@ def tree_of(variant: str) -> CgroupTree:
         for line in (RECORDED / "measured-systemd.jsonl").read_text().splitlines():
             raw = json.loads(line)["pod"]
             if raw["metadata"].get("annotations", {}).get("kubernetes.io/config.mirror"):
-                pods.append(decoder_of(Pod).decode(msgspec.json.encode(raw)))
+                pods.append(json_decoder(Pod).decode(msgspec.json.encode(raw)))
     return cgroup_tree(pods, setup_of(variant))
 
 
@@ -82,10 +86,10 @@ def levels_of(variant: str) -> dict[str, Mapping[str, str]]:
 def test_the_recorded_levels_above_have_no_drift(variant: str) -> None:
     found = verify_levels(tree_of(variant), levels_of(variant))
     assert drifts(found) == []
-    assert Counter(check.level for check in found)[Level.CLASS] >= 12
+    assert Counter(check.level for check in found)[CgroupLevel.CLASS] >= 12
     left = {(check.level, check.file) for check in found if check.cause is not None}
     assert left == (
-        {(Level.KUBEPODS, "memory.min"), (Level.CLASS, "memory.low")}
+        {(CgroupLevel.KUBEPODS, "memory.min"), (CgroupLevel.CLASS, "memory.low")}
         if variant in {"limitedswap", "singleprocessoomkill"}
         else set()
     )
@@ -96,11 +100,11 @@ def another(value: str) -> str:
     return str(int(value) + 4096) if value.isdigit() else "12288" if value == "max" else f"{value}0"
 
 
-def changed_copy(case: Case, check: Check) -> Measured:
+def changed_copy(case: Case, check: CheckedValue) -> Observed:
     """A copy with the one value changed that a check is about."""
     measured = case.measured
     containers, directories = dict(measured.containers), dict(measured.directories)
-    if check.level is Level.CONTAINER:
+    if check.level is CgroupLevel.CONTAINER:
         read = containers[check.container]
         if check.file == "oom_score_adj":
             first, *rest = read.processes
@@ -111,22 +115,22 @@ def changed_copy(case: Case, check: Check) -> Measured:
         else:
             read = replace(read, files={**read.files, check.file: another(str(check.measured))})
         containers[check.container] = read
-    elif check.level is Level.POD and check.file != "directory":
+    elif check.level is CgroupLevel.POD and check.file != "directory":
         path = case.prediction.cgroup.path
         directories[path] = {**directories[path], check.file: another(str(check.measured))}
     else:
         old = case.prediction.cgroup.path
         above, name = old.rsplit("/", 1)
-        new = f"{above}.other/{name}" if check.level is Level.CLASS else f"{above}/x-{name}"
+        new = f"{above}.other/{name}" if check.level is CgroupLevel.CLASS else f"{above}/x-{name}"
         directories = {new if path == old else path: files for path, files in directories.items()}
         containers = {
             name: replace(read, path=str(read.path).replace(old, new)) for name, read in containers.items()
         }
-    return Measured(containers, directories)
+    return Observed(containers, directories)
 
 
 @cache
-def compared(variant: str, place: int) -> tuple[Check, ...]:
+def compared(variant: str, place: int) -> tuple[CheckedValue, ...]:
     return tuple(check for check in verify_pod(*cases(variant)[place]) if check.cause is None)
 
 
@@ -162,7 +166,7 @@ def test_each_file_above_the_pods_is_looked_at(variant: str) -> None:
     tree, levels = tree_of(variant), levels_of(variant)
     count = 0
     for directory in tree.walk():
-        if directory.level not in {Level.KUBEPODS, Level.CLASS}:
+        if directory.level not in {CgroupLevel.KUBEPODS, CgroupLevel.CLASS}:
             continue
         for name in directory.files:
             files = levels[directory.path]
@@ -180,7 +184,7 @@ def test_a_file_that_is_absent_is_not_compared() -> None:
     ((name, read),) = case.measured.containers.items()
     files = {key: text for key, text in read.files.items() if key != "memory.max"}
     found = verify_pod(
-        case.prediction, Measured({name: replace(read, files=files)}, case.measured.directories)
+        case.prediction, Observed({name: replace(read, files=files)}, case.measured.directories)
     )
     assert drifts(found) == []
     assert [check.file for check in found if check.measured is None] == ["memory.max"]
@@ -206,20 +210,20 @@ def pod(resources: Mapping[str, Any], **more: Any) -> Pod:
 BURSTABLE = {"requests": {"memory": "64Mi", "cpu": "100m"}, "limits": {"memory": "128Mi", "cpu": "133m"}}
 
 
-def as_predicted(one: Pod, kubelet: Kubelet | None = None, node: Node = NODE) -> Measured:
+def as_predicted(one: Pod, kubelet: Kubelet | None = None, node: Node = NODE) -> Observed:
     """What would be measured of a pod on a node with these settings."""
     found = predict(one, node, kubelet=kubelet, release=node.kubelet_version)
     container = found.containers[0]
     assert container.oom_score_adj is not None
-    read = MeasuredContainer(
+    read = ObservedContainer(
         {**KERNEL_DEFAULTS, **container.cgroup.files},
-        (MeasuredProcess(1, "app", container.oom_score_adj),),
+        (ObservedProcess(1, "app", container.oom_score_adj),),
         container.cgroup.path,
     )
-    return Measured({"a": read}, {found.cgroup.path: {"pids.max": "max", **found.cgroup.files}})
+    return Observed({"a": read}, {found.cgroup.path: {"pids.max": "max", **found.cgroup.files}})
 
 
-def causes(one: Pod, measured: Measured, kubelet: Kubelet | None = None) -> dict[str, tuple[str, str] | None]:
+def causes(one: Pod, measured: Observed, kubelet: Kubelet | None = None) -> dict[str, tuple[str, str] | None]:
     """Each drift's file with why and how sure."""
     return {
         f"{check.level} {check.file}": None
@@ -246,7 +250,7 @@ def test_the_other_driver_is_said_once_and_for_certain() -> None:
 def test_a_pod_that_stayed_in_the_old_hierarchy() -> None:
     one = pod(BURSTABLE)
     measured = as_predicted(one, Kubelet(cgroup_driver=CgroupDriver.CGROUPFS))
-    there = Measured(measured.containers, {**measured.directories, "/kubepods.slice": {}})
+    there = Observed(measured.containers, {**measured.directories, "/kubepods.slice": {}})
     assert causes(one, there)["class directory"] == ("STALE_HIERARCHY", "likely")
 
 
@@ -257,7 +261,7 @@ def test_a_hierarchy_that_was_left_behind_is_no_drift() -> None:
     assert not left.drift
     assert left.measured == "/kubepods"
     assert left.cause is not None
-    assert left.cause.why is Why.LEFT_HIERARCHY
+    assert left.cause.why is DriftReason.LEFT_HIERARCHY
     assert verify_levels(tree, {"/kubepods": {"memory.max": "max"}}) == ()
 
 
@@ -268,10 +272,10 @@ def test_an_older_oci_runtime() -> None:
     assert found == dict.fromkeys(("container cpu.weight", "container cpu.max"), ("SETTING", "likely"))
 
 
-def with_adj(measured: Measured, *values: int, beside: int | None = None) -> Measured:
+def with_adj(measured: Observed, *values: int, beside: int | None = None) -> Observed:
     read = measured.containers["a"]
-    processes = tuple(MeasuredProcess(pid, "app", value) for pid, value in enumerate(values, start=1))
-    return Measured({"a": replace(read, processes=processes, beside=beside)}, measured.directories)
+    processes = tuple(ObservedProcess(pid, "app", value) for pid, value in enumerate(values, start=1))
+    return Observed({"a": replace(read, processes=processes, beside=beside)}, measured.directories)
 
 
 @pytest.mark.parametrize(
@@ -400,16 +404,16 @@ V2 = {
 
 
 def test_a_container_that_sees_but_itself() -> None:
-    container, above = of_sections(V2)
-    assert container == MeasuredContainer(
-        {"memory.max": "134217728"}, (MeasuredProcess(1, "app", 985),), None, 985
+    container, above = observed_from_sections(V2)
+    assert container == ObservedContainer(
+        {"memory.max": "134217728"}, (ObservedProcess(1, "app", 985),), None, 985
     )
     assert above == {}
 
 
 @pytest.mark.parametrize("where", ["0::/../cri-containerd-cd.scope", "0::/../../../init.scope"])
 def test_the_first_process_of_another_container_is_not_ours(where: str) -> None:
-    container, _ = of_sections({**V2, "/proc/1/cgroup": where, "/proc/1/oom_score_adj": "-998"})
+    container, _ = observed_from_sections({**V2, "/proc/1/cgroup": where, "/proc/1/oom_score_adj": "-998"})
     assert container.processes == ()
     assert container.beside == 985
 
@@ -418,7 +422,7 @@ def test_a_privileged_container_sees_the_levels_above() -> None:
     pod_path = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podx.slice"
     path = f"{pod_path}/cri-containerd-{ID}.scope"
     mount = "/sys/fs/cgroup"
-    container, above = of_sections(
+    container, above = observed_from_sections(
         {
             "$$": "30",
             "/proc/self/cgroup": f"0::{path}",
@@ -439,7 +443,7 @@ def test_a_privileged_container_sees_the_levels_above() -> None:
 
 def test_a_container_on_cgroup_v1() -> None:
     path = f"/kubepods/burstable/pod{UID}/{ID}"
-    container, above = of_sections(
+    container, above = observed_from_sections(
         {
             "/proc/self/cgroup": f"5:cpu,cpuacct:{path}\n4:memory:{path}\n0::/system.slice/x",
             "/sys/fs/cgroup/cpu/cpu.shares": "102",
@@ -454,7 +458,7 @@ def test_a_container_on_cgroup_v1() -> None:
         replace(NODE, cgroup_version=1, kubelet_version="1.30"), Kubelet(cgroup_driver=CgroupDriver.CGROUPFS)
     )
     prediction = predict(one, old.node, kubelet=old.kubelet, release=old.release)
-    found = verify_pod(prediction, Measured({"a": container}))
+    found = verify_pod(prediction, Observed({"a": container}))
     assert drifts(found) == []
     assert {(check.level.value, check.file) for check in found if check.measured is not None} == {
         ("class", "directory"),
@@ -467,7 +471,7 @@ def test_a_container_on_cgroup_v1() -> None:
 
 def test_numbers_that_are_none_are_refused() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
-        of_sections({**V2, "/proc/1/oom_score_adj": "x"})
+        observed_from_sections({**V2, "/proc/1/oom_score_adj": "x"})
 
 
 def test_processes_of_a_node_belong_to_the_container_of_their_cgroup() -> None:
@@ -476,13 +480,13 @@ def test_processes_of_a_node_belong_to_the_container_of_their_cgroup() -> None:
             self.pid, self.cgroup, self.comm, self.adj = pid, cgroup, "app", 985
 
     scope = f"/kubepods.slice/kubepods-podx.slice/cri-containerd-{ID}.scope"
-    found = of_node(
+    found = observed_on_node(
         {scope: {"memory.max": "1"}, f"{scope}/container": {"memory.max": "max"}},
         [Process(7, f"{scope}/container"), Process(8, "/system.slice"), Process(9, f"{scope}")],
     )
     assert found == {
-        ID: MeasuredContainer(
-            {"memory.max": "1"}, (MeasuredProcess(7, "app", 985), MeasuredProcess(9, "app", 985)), scope
+        ID: ObservedContainer(
+            {"memory.max": "1"}, (ObservedProcess(7, "app", 985), ObservedProcess(9, "app", 985)), scope
         )
     }
 
@@ -498,8 +502,8 @@ def test_what_a_container_sees_below_its_limits_with_crun() -> None:
     measured = as_predicted(one)
     read = measured.containers["a"]
     inner = replace(read, files={**read.files, "memory.max": "max"}, path=None)
-    assert causes(one, Measured({"a": inner})) == {"container memory.max": ("INNER_CGROUP", "possible")}
-    assert causes(one, Measured({"a": replace(inner, path=read.path)})) == {"container memory.max": None}
+    assert causes(one, Observed({"a": inner})) == {"container memory.max": ("INNER_CGROUP", "possible")}
+    assert causes(one, Observed({"a": replace(inner, path=read.path)})) == {"container memory.max": None}
 
 
 def test_only_what_is_sure_is_called_certain() -> None:

@@ -12,10 +12,10 @@ import msgspec
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.feed import Asking, Feed
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.cluster.informer import Poller, UpdateStream
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
@@ -47,11 +47,11 @@ class ScriptedSource:
         self.told_about: list[Pod] = []
         self.hold_events = threading.Event()
         self.hold_events.set()
-        self.happened: Happenings | QosError = Happenings()
+        self.happened: EventList | QosError = EventList()
         self.asked_what_happened: list[str | None] = []
         self.hold_happenings = threading.Event()
         self.hold_happenings.set()
-        self.around: QosError | Callable[[Pod], Surroundings] = around
+        self.around: QosError | Callable[[Pod], RelatedObjects] = around
         self.looked_around: list[Pod] = []
         self.hold_around = threading.Event()
         self.hold_around.set()
@@ -73,10 +73,10 @@ class ScriptedSource:
             raise answer
         return answer if isinstance(answer, Snapshot) else answer(scope)
 
-    def follow(self, scope: Scope) -> Feed:
+    def follow(self, scope: Scope) -> UpdateStream:
         """One answer each time it is refreshed."""
         own, every = self.default_namespace, self.every_seconds
-        return Asking(self.snapshot, scope, self.now, own_namespace=own, every_seconds=every)
+        return Poller(self.snapshot, scope, self.now, own_namespace=own, every_seconds=every)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
@@ -91,7 +91,7 @@ class ScriptedSource:
             raise told
         return told
 
-    def happenings(self, namespace: str | None) -> Happenings:
+    def event_list(self, namespace: str | None) -> EventList:
         """What the test says; with `hold_happenings` cleared, not before it is set."""
         self.asked_what_happened.append(namespace)
         happened = self.happened
@@ -100,7 +100,7 @@ class ScriptedSource:
             raise happened
         return happened
 
-    def surroundings(self, pod: Pod) -> Surroundings:
+    def related(self, pod: Pod) -> RelatedObjects:
         """What the test says; with `hold_around` cleared, not before it is set."""
         self.looked_around.append(pod)
         answer = self.around

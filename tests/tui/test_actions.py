@@ -6,61 +6,59 @@ import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 
-from kubectl_qos.present.columns import COLUMNS
+from kubectl_qos.present.pod_columns import COLUMNS
 from kubectl_qos.qos.flags import Flag
-from kubectl_qos.tui.actions import ACTIONS, Action, Keys, Room, bindings, of_room, shown_key
+from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.choose import Choose
+from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.columns import ColumnsScreen
 from kubectl_qos.tui.screens.compare import CompareScreen
-from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs
+from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs, SelectDialog
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.help import TextScreen, help_lines
 from kubectl_qos.tui.screens.kills import KillsScreen
-from kubectl_qos.tui.screens.landing import LandingScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.palette import Palette
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
+from kubectl_qos.tui.screens.search import Finder, Palette
 from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
-from kubectl_qos.tui.widgets.document import TextScroll
-from kubectl_qos.tui.widgets.fold import FoldTitle
+from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
+from kubectl_qos.tui.widgets.text_view import TextScroll
 
-CLASSES: dict[Room, tuple[type[DOMNode], ...]] = {
-    Room.APP: (QosApp,),
-    Room.MAIN: (MainScreen,),
-    Room.TABLE: (LineTable,),
-    Room.TEXT: (TextScroll,),
-    Room.EXPLAIN: (ExplainScreen,),
-    Room.TREE: (TreeScreen,),
-    Room.COMPARE: (CompareScreen,),
-    Room.EDIT: (EditScreen,),
-    Room.PATCH: (PatchScreen,),
-    Room.PROMPT: (Prompt,),
-    Room.FOLD: (FoldTitle,),
-    Room.LANDING: (LandingScreen,),
-    Room.PROGRESS: (ProgressScreen,),
-    Room.UNDO: (UndoScreen,),
-    Room.SIMULATION: (SimulationScreen,),
-    Room.KILLS: (KillsScreen,),
-    Room.CONFIRM: (Confirm, ConfirmWrite),
-    Room.ASK: (AskNumber,),
-    Room.SAVE: (SaveAs,),
-    Room.SHEET: (TextScreen,),
-    Room.FINDER: (Finder, Palette),
-    Room.CHOOSE: (Choose,),
-    Room.COLUMNS: (ColumnsScreen,),
+CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
+    BindingGroup.APP: (QosApp,),
+    BindingGroup.MAIN: (MainScreen,),
+    BindingGroup.TABLE: (LineTable,),
+    BindingGroup.TEXT: (TextScroll,),
+    BindingGroup.EXPLAIN: (ExplainScreen,),
+    BindingGroup.TREE: (TreeScreen,),
+    BindingGroup.COMPARE: (CompareScreen,),
+    BindingGroup.EDIT: (EditScreen,),
+    BindingGroup.PATCH: (PatchScreen,),
+    BindingGroup.PROMPT: (Prompt,),
+    BindingGroup.FOLD: (CollapsibleTitle,),
+    BindingGroup.LANDING: (ApplyScreen,),
+    BindingGroup.PROGRESS: (ProgressScreen,),
+    BindingGroup.UNDO: (UndoScreen,),
+    BindingGroup.SIMULATION: (SimulationScreen,),
+    BindingGroup.KILLS: (KillsScreen,),
+    BindingGroup.CONFIRM: (Confirm, ConfirmWrite),
+    BindingGroup.ASK: (AskNumber,),
+    BindingGroup.SAVE: (SaveAs,),
+    BindingGroup.SHEET: (TextScreen,),
+    BindingGroup.FINDER: (Finder, Palette),
+    BindingGroup.CHOOSE: (SelectDialog,),
+    BindingGroup.COLUMNS: (ColumnsScreen,),
 }
 
 
 def test_every_room_belongs_to_a_class() -> None:
-    assert set(CLASSES) == set(Room)
+    assert set(CLASSES) == set(BindingGroup)
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
@@ -72,15 +70,15 @@ def test_every_action_is_a_method_and_bound(action: Action) -> None:
         assert [one.key.split(",") for one in bound] == [list(action.keys)]
 
 
-@pytest.mark.parametrize("room", Room, ids=lambda room: room.name)
-def test_classes_bind_nothing_that_is_not_in_the_registry(room: Room) -> None:
+@pytest.mark.parametrize("room", BindingGroup, ids=lambda room: room.name)
+def test_classes_bind_nothing_that_is_not_in_the_registry(room: BindingGroup) -> None:
     for owner in CLASSES[room]:
         assert bindings(room) == owner.BINDINGS
 
 
-@pytest.mark.parametrize("room", Room, ids=lambda room: room.name)
-def test_no_key_has_two_meanings_in_a_room(room: Room) -> None:
-    keys = [key for action in of_room(room) for key in action.keys]
+@pytest.mark.parametrize("room", BindingGroup, ids=lambda room: room.name)
+def test_no_key_has_two_meanings_in_a_room(room: BindingGroup) -> None:
+    keys = [key for action in actions_in_group(room) for key in action.keys]
     assert len(keys) == len(set(keys))
 
 

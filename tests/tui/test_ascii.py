@@ -19,7 +19,7 @@ from textual.scrollbar import ScrollBarRender
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.ascii import AsciiFilter, needs_ascii, plain
+from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
 from tests.tui.sources import press, settled
 
 BARS = "█▓▒░"

@@ -12,7 +12,7 @@ from textual.widgets import Input, Label
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -20,11 +20,11 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.help import TextScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view import Kind, View
-from kubectl_qos.tui.widgets.why import WhyPanel
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
 from tests.tui.sources import demo, main_of, names, press, screen_text, settled, type_text, words
 
-ALL = [row.name for row in rows_of(demo(), Scope()).rows]
+ALL = [row.name for row in build_rows(demo(), Scope()).rows]
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ async def narrow() -> AsyncIterator[Pilot[Any]]:
 
 
 def of_node(node: str) -> list[str]:
-    return [row.name for row in rows_of(demo(), Scope(node=node)).rows]
+    return [row.name for row in build_rows(demo(), Scope(node=node)).rows]
 
 
 def why(pilot: Pilot[Any]) -> str:
-    panel = main_of(pilot).query_one(WhyPanel)
+    panel = main_of(pilot).query_one(ExplanationPanel)
     return "\n".join(line.text for line in panel.text_lines(200))
 
 
@@ -78,7 +78,7 @@ async def test_node_and_namespace_together(pilot: Pilot[Any]) -> None:
     screen = main_of(pilot)
     assert (screen.view.node, screen.view.namespace) == ("worker-2", "data")
     assert names(pilot) == [
-        row.name for row in rows_of(demo(), Scope(node="worker-2", namespace="data")).rows
+        row.name for row in build_rows(demo(), Scope(node="worker-2", namespace="data")).rows
     ]
     assert screen.focused is screen.table
 
@@ -185,7 +185,7 @@ async def test_a_broken_or_unsafe_expression_is_said_and_the_last_good_filter_st
 async def test_columns_are_looked_into_and_an_unknown_one_is_said(pilot: Pilot[Any]) -> None:
     await press(pilot, "slash")
     await type_text(pilot, "node:worker-2 qos:best")
-    rows = rows_of(demo(), Scope(node="worker-2")).rows
+    rows = build_rows(demo(), Scope(node="worker-2")).rows
     wanted = [row.name for row in rows if row.qos.value == "BestEffort"]
     assert names(pilot) == wanted
     await type_text(pilot, " qos:x")
@@ -209,7 +209,7 @@ async def test_tab_completes_columns_and_their_values(pilot: Pilot[Any]) -> None
     await type_text(pilot, "!q")
     await press(pilot, "tab", "b", "e", "tab")
     assert line.value == "!qos:BestEffort"
-    assert len(names(pilot)) == sum(row.qos.value != "BestEffort" for row in rows_of(demo(), Scope()).rows)
+    assert len(names(pilot)) == sum(row.qos.value != "BestEffort" for row in build_rows(demo(), Scope()).rows)
 
 
 async def enter(pilot: Pilot[Any], sign: str, text: str) -> None:
@@ -253,7 +253,7 @@ async def test_going_to_places(pilot: Pilot[Any]) -> None:
     await type_text(pilot, "pods")
     await press(pilot, "enter")
     assert names(pilot) == ALL
-    for kind in (Kind.NAMESPACES, Kind.NODES, Kind.WORKLOADS, Kind.CONTAINERS):
+    for kind in (ListKind.NAMESPACES, ListKind.NODES, ListKind.WORKLOADS, ListKind.CONTAINERS):
         await press(pilot, "colon")
         await type_text(pilot, kind.value)
         await press(pilot, "enter")
@@ -301,7 +301,7 @@ async def test_sorting_goes_through_the_columns_and_turns(pilot: Pilot[Any]) -> 
 async def test_only_pods_at_risk(pilot: Pilot[Any]) -> None:
     await press(pilot, "z")
     risky = {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"}
-    wanted = [row.name for row in rows_of(demo(), Scope()).rows if risky & set(row.flags)]
+    wanted = [row.name for row in build_rows(demo(), Scope()).rows if risky & set(row.flags)]
     assert names(pilot) == wanted
     await press(pilot, "z")
     assert names(pilot) == ALL
@@ -357,8 +357,8 @@ async def test_an_unknown_format_is_refused_in_the_question(pilot: Pilot[Any], t
     pilot.app.screen.query_one(Input).value = str(tmp_path / "out.doc")
     await press(pilot, "enter")
     assert isinstance(pilot.app.screen, SaveAs)
-    verdict = str(pilot.app.screen.query_one("#verdict", Label).render())
-    assert verdict == "! out.doc: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
+    finding = str(pilot.app.screen.query_one("#verdict", Label).render())
+    assert finding == "! out.doc: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
     await press(pilot, "escape")
     assert not (tmp_path / "out.doc").exists()
 

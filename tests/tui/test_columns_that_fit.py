@@ -7,21 +7,20 @@ from msgspec.structs import replace
 
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.columns import WIDE_KEYS
-from kubectl_qos.present.rows import PodRow, rows_of
-from kubectl_qos.tui.facts import facts_of
-from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, Pods, pod_layout, pod_token
-from kubectl_qos.tui.lists.side_columns import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
-from kubectl_qos.tui.trends import Trends
+from kubectl_qos.present.pod_columns import WIDE_KEYS
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_layout, pod_token
+from kubectl_qos.tui.lists.sidebar import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
 from kubectl_qos.tui.view import View
+from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.table_cells import TOKENS
 from tests.tui.sources import demo, renamed
 
-PODS = Pods(Trends())
+PODS = PodList(Trends())
 
 
 def rows() -> tuple[PodRow, ...]:
-    return rows_of(demo(), Scope()).rows
+    return build_rows(demo(), Scope()).rows
 
 
 def keys(view: View, available: int) -> list[str]:
@@ -70,7 +69,7 @@ def test_the_class_is_a_letter_and_a_glyph_where_there_is_little_room() -> None:
 
 def test_every_token_has_a_style() -> None:
     snapshot = demo()
-    found = facts_of(snapshot, Scope(), DEMO_TIME)
+    found = build_view_model(snapshot, Scope(), DEMO_TIME)
     tokens = {pod_token(row, key) for row in found.rows.rows for key in WIDE_KEYS}
     columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
     tokens |= {group_token(group, column.key) for group in found.nodes for column in columns}
@@ -81,7 +80,7 @@ def test_every_token_has_a_style() -> None:
 def test_long_node_names_are_cut_and_the_numbers_stay() -> None:
     snapshot = demo()
     node = next(iter(snapshot.nodes.values()))
-    found = facts_of(snapshot, Scope(), DEMO_TIME)
+    found = build_view_model(snapshot, Scope(), DEMO_TIME)
     groups = tuple(replace(group, key=f"ip-10-0-0-1.{node.name}.compute.internal") for group in found.nodes)
     layout = group_layout(NODE_COLUMNS, groups, DEMO_TIME, 45)
     assert layout.line_width <= 45
@@ -90,7 +89,7 @@ def test_long_node_names_are_cut_and_the_numbers_stay() -> None:
 
 def test_markup_and_control_characters_of_a_server_are_only_text() -> None:
     nasty = renamed(demo(), "db-0", "[bold]x\x1b[31m")
-    row = next(row for row in rows_of(nasty, Scope()).rows if "bold" in row.name)
+    row = next(row for row in build_rows(nasty, Scope()).rows if "bold" in row.name)
     column = pod_layout(PODS.columns, View(), None, [row], DEMO_TIME, 100).column("pod")
     assert column is not None
     assert column.cell(row, DEMO_TIME) == "[bold]x\\x1b[31m"

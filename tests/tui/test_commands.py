@@ -5,47 +5,47 @@ import pytest
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.commands import Goal, Place, completions, place_of
-from kubectl_qos.tui.facts import Facts, facts_of
-from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.go_to import Destination, GoToTarget, completions, parse_target
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import demo
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
-    return facts_of(demo(), Scope(), DEMO_TIME)
+def facts() -> ViewModel:
+    return build_view_model(demo(), Scope(), DEMO_TIME)
 
 
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("nodes", View(Kind.NODES)),
-        (" NODES ", View(Kind.NODES)),
-        ("cluster", View(Kind.NODES)),
-        ("node", View(Kind.NODES)),
+        ("nodes", View(ListKind.NODES)),
+        (" NODES ", View(ListKind.NODES)),
+        ("cluster", View(ListKind.NODES)),
+        ("node", View(ListKind.NODES)),
         ("node worker-2", View(node="worker-2")),
         ("nodes worker-2", View(node="worker-2")),
-        ("ns", View(Kind.NAMESPACES)),
+        ("ns", View(ListKind.NAMESPACES)),
         ("ns shop", View(namespace="shop")),
         ("pods", View()),
         ("pods all", View()),
         ("po  shop", View(namespace="shop")),
-        ("workloads", View(Kind.WORKLOADS)),
-        ("wl shop", View(Kind.WORKLOADS, namespace="shop")),
-        ("containers shop", View(Kind.CONTAINERS, namespace="shop")),
+        ("workloads", View(ListKind.WORKLOADS)),
+        ("wl shop", View(ListKind.WORKLOADS, namespace="shop")),
+        ("containers shop", View(ListKind.CONTAINERS, namespace="shop")),
     ],
 )
-def test_lists(text: str, place: View, facts: Facts) -> None:
-    assert place_of(text, facts) == Place(Goal.LIST, place)
+def test_lists(text: str, place: View, facts: ViewModel) -> None:
+    assert parse_target(text, facts) == GoToTarget(Destination.LIST, place)
 
 
-def test_other_places(facts: Facts) -> None:
-    assert place_of("help", facts) == Place(Goal.HELP)
-    assert place_of("q", facts) == Place(Goal.QUIT)
-    assert place_of("undo", facts) == Place(Goal.UNDO)
-    assert place_of("kills", facts) == Place(Goal.KILLS)
-    assert place_of("sim", facts) == Place(Goal.SIMULATION)
-    assert place_of("simulate worker-2", facts) == Place(Goal.SIMULATION, name="worker-2")
+def test_other_places(facts: ViewModel) -> None:
+    assert parse_target("help", facts) == GoToTarget(Destination.HELP)
+    assert parse_target("q", facts) == GoToTarget(Destination.QUIT)
+    assert parse_target("undo", facts) == GoToTarget(Destination.UNDO)
+    assert parse_target("kills", facts) == GoToTarget(Destination.KILLS)
+    assert parse_target("sim", facts) == GoToTarget(Destination.SIMULATION)
+    assert parse_target("simulate worker-2", facts) == GoToTarget(Destination.SIMULATION, name="worker-2")
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_other_places(facts: Facts) -> None:
         ("pods nope", "there are no pods in namespace 'nope'"),
     ],
 )
-def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> None:
+def test_places_that_are_not_there(text: str, sentence: str, facts: ViewModel) -> None:
     with pytest.raises(InputError, match=sentence):
-        place_of(text, facts)
+        parse_target(text, facts)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: Facts) -> No
         ("zz", None),
     ],
 )
-def test_completion(text: str, full: str | None, facts: Facts) -> None:
+def test_completion(text: str, full: str | None, facts: ViewModel) -> None:
     assert next(completions(text, facts), None) == full
 
 
 def test_before_the_first_answer_only_the_words_are_known() -> None:
     assert not list(completions("node w", None))
-    assert place_of("pods", None) == Place(Goal.LIST, View())
+    assert parse_target("pods", None) == GoToTarget(Destination.LIST, View())
     with pytest.raises(InputError, match="no node"):
-        place_of("node worker-2", None)
+        parse_target("node worker-2", None)

@@ -9,13 +9,13 @@ from textual.pilot import Pilot
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.config.state import State
+from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.contexts import Contexts
-from kubectl_qos.tui.screens.choose import Choose
-from kubectl_qos.tui.view import Kind, View, view_values
+from kubectl_qos.tui.context_switch import ContextSwitch
+from kubectl_qos.tui.screens.dialogs import SelectDialog
+from kubectl_qos.tui.view import ListKind, View, view_values
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -54,7 +54,7 @@ class Clusters:
         return self.sources[name]
 
     def app(self, **options: Any) -> QosApp:
-        contexts = Contexts(self.names, self.open)
+        contexts = ContextSwitch(self.names, self.open)
         return QosApp(self.sources["prod"], Scope(), contexts=contexts, **options)
 
 
@@ -73,7 +73,7 @@ async def test_another_context_is_chosen_among_those_that_there_are() -> None:
     async with clusters.app().run_test(size=(120, 30)) as pilot:
         await settled(pilot)
         await go_to(pilot, "ctx")
-        assert isinstance(pilot.app.screen, Choose)
+        assert isinstance(pilot.app.screen, SelectDialog)
         assert "> prod" in screen_text(pilot), "where we are"
         await press(pilot, "j", "enter")
         await until(pilot, lambda: len(main_of(pilot).table.rows) == 59)
@@ -140,7 +140,7 @@ async def test_trends_are_of_one_cluster() -> None:
 
 
 async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_rules() -> None:
-    state = State().with_view("test", view_values(View(Kind.NODES)))
+    state = UiState().with_view("test", view_values(View(ListKind.NODES)))
     said = Settings(contexts={"test": ContextSettings(readonly=True)})
     app = Clusters().app(state=state, settings=said)
     async with app.run_test(size=(120, 30)) as pilot:
@@ -148,13 +148,13 @@ async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_ru
         assert not app.readonly
         await press(pilot, "5")
         await go_to(pilot, "ctx test")
-        await until(pilot, lambda: main_of(pilot).view.kind is Kind.NODES)
+        await until(pilot, lambda: main_of(pilot).view.kind is ListKind.NODES)
         await settled(pilot)
         assert app.readonly
         await press(pilot, "left_square_bracket")
-        assert main_of(pilot).view.kind is Kind.NODES, "history is of one cluster"
+        assert main_of(pilot).view.kind is ListKind.NODES, "history is of one cluster"
         await go_to(pilot, "ctx prod")
-        await until(pilot, lambda: main_of(pilot).view.kind is Kind.CONTAINERS)
+        await until(pilot, lambda: main_of(pilot).view.kind is ListKind.CONTAINERS)
 
 
 @pytest.mark.parametrize("keys", [("d",), ("e",), ("v",), ("u",)])

@@ -11,26 +11,26 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Label, Static
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, parse_quantity
-from kubectl_qos.edit.patch import manifest_of, patch_of
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
+from kubectl_qos.edit.patch import build_manifest, build_patch
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import ObjectMeta, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.resource_quota import ResourceQuota, ResourceQuotaStatus
+from kubectl_qos.k8s.quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.diff import preview_parts
-from kubectl_qos.present.structured import to_yaml
+from kubectl_qos.present.output import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
 from tests.tui.writers import around
 
@@ -77,7 +77,7 @@ def remarks(screen: EditScreen) -> str:
 
 
 def effects(screen: EditScreen) -> str:
-    return "\n".join(line.text for line in screen.query_one("#effects", Document).text_lines(200))
+    return "\n".join(line.text for line in screen.query_one("#effects", TextView).text_lines(200))
 
 
 def expected(name: str, *edits: Edit) -> Preview:
@@ -238,7 +238,7 @@ async def test_a_request_above_its_limit_is_what_a_server_refuses(pilot: Pilot[A
 def shown(pilot: Pilot[Any]) -> str:
     screen = pilot.app.screen
     assert isinstance(screen, PatchScreen)
-    document = screen.query_one("#text", Document)
+    document = screen.query_one("#text", TextView)
     return "\n".join(line.text for line in document.text_lines(200)) + "\n"
 
 
@@ -248,13 +248,13 @@ async def test_the_patch_and_the_manifest_are_those_of_the_edit_room(pilot: Pilo
     await press(pilot, "ctrl+s", "m")
     pod = pod_named(demo(), API)
     edits = (quantity_edit("c", Side.REQUESTS, "memory", "1Gi"),)
-    assert shown(pilot) == to_yaml(patch_of(pod, edits))
+    assert shown(pilot) == to_yaml(build_patch(pod, edits))
     assert f"kubectl patch pod {API} -n shop --subresource resize --patch-file FILE" in words(pilot)
     await press(pilot, "m")
     await until(pilot, lambda: "kind: Pod" in shown(pilot))
-    assert shown(pilot) == to_yaml(manifest_of(DemoSource().raw(pod), pod, edits))
+    assert shown(pilot) == to_yaml(build_manifest(DemoSource().raw(pod), pod, edits))
     await press(pilot, "tab")
-    assert shown(pilot) == to_yaml(patch_of(pod, edits))
+    assert shown(pilot) == to_yaml(build_patch(pod, edits))
     await press(pilot, "escape", "escape")
     assert edit_of(pilot).unsaved, "looking at a patch does not save it"
 
@@ -323,8 +323,8 @@ async def test_an_existing_file_is_overwritten_only_when_asked_twice(
     path.write_text("precious")
     await save_as(pilot, path)
     assert path.read_text() == "precious"
-    verdict = pilot.app.screen.query_one("#verdict", Label)
-    assert str(verdict.render()) == f"! {path} exists: enter again overwrites it, esc leaves"
+    finding = pilot.app.screen.query_one("#verdict", Label)
+    assert str(finding.render()) == f"! {path} exists: enter again overwrites it, esc leaves"
     await press(pilot, "x", "backspace", "enter")
     assert path.read_text() == "precious", "another name in between asks again"
     await press(pilot, "enter")

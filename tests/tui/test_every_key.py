@@ -21,25 +21,25 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets._footer import FooterKey
 
-from kubectl_qos.cluster.write import Stale
+from kubectl_qos.cluster.writer import ConflictError
 from kubectl_qos.config.settings import Settings
-from kubectl_qos.config.state import State
-from kubectl_qos.edit.request import Request
-from kubectl_qos.k8s.owners import Workload
+from kubectl_qos.config.state import UiState
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.tui.actions import ACTIONS, Action, Keys, Room
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.contexts import Contexts
+from kubectl_qos.tui.context_switch import ContextSwitch
 from kubectl_qos.tui.lists.table import ListTable
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view import Kind, View
-from kubectl_qos.tui.widgets.document import Document, TextScroll
-from kubectl_qos.tui.widgets.fold import FoldTitle
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER
+from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -60,7 +60,7 @@ Run = Pilot[Any]
 Steps = Callable[[Run], Awaitable[None]]
 See = Callable[[Run], Any]
 
-ROWS = rows_of(demo(), Scope()).rows
+ROWS = build_rows(demo(), Scope()).rows
 ALL = [row.name for row in ROWS]
 FIRST, SECOND = ALL[:2]
 SENT: Final[list[int]] = []
@@ -243,17 +243,17 @@ def is_asked(pilot: Run) -> bool:
 
 def section(pilot: Run) -> int | None:
     """Which of the sections has the focus."""
-    titles = list(pilot.app.screen.query(FoldTitle))
+    titles = list(pilot.app.screen.query(CollapsibleTitle))
     return next((number for number, one in enumerate(titles) if one.has_focus), None)
 
 
 def folded(pilot: Run) -> list[bool]:
     """Of each section that has a text, whether the text is hidden."""
     found = []
-    for title in pilot.app.screen.query(FoldTitle):
+    for title in pilot.app.screen.query(CollapsibleTitle):
         if title.foldable:
             assert title.parent is not None
-            found.append(not title.parent.query_one(Document).display)
+            found.append(not title.parent.query_one(TextView).display)
             assert str(title.render())[0] == ("▸" if found[-1] else "▾")
     return found
 
@@ -276,7 +276,7 @@ def shown_text(pilot: Run) -> str | None:
     return next((found[line] for line in lines if line in found), None)
 
 
-def way(pilot: Run) -> str:
+def strategy(pilot: Run) -> str:
     """Which way of landing bears the sign of the chosen one."""
     lines = [line for line in screen_text(pilot).splitlines() if line.startswith(" > ")]
     return lines[0][3:].partition("  ")[0] if lines else ""
@@ -370,7 +370,7 @@ async def changed(pilot: Run) -> None:
     await put("tab", text="1Gi")(pilot)
 
 
-async def landing(pilot: Run) -> None:
+async def strategy_kind(pilot: Run) -> None:
     """The ways of that change, with the owner of the pod."""
     await changed(pilot)
     await press(pilot, "ctrl+s")
@@ -381,8 +381,8 @@ async def stale(pilot: Run) -> None:
     """The ways, when someone else has changed the pod meanwhile."""
     source = app_of(pilot).source
     assert isinstance(source, ScriptedSource)
-    source.scripted.rehearsals = [Stale("someone else was faster"), accepted]
-    await landing(pilot)
+    source.scripted.rehearsals = [ConflictError("someone else was faster"), accepted]
+    await strategy_kind(pilot)
     await press(pilot, "d")
     await until(pilot, lambda: "someone else was faster" in words(pilot))
 
@@ -392,7 +392,7 @@ async def sending(pilot: Run) -> None:
     source = app_of(pilot).source
     assert isinstance(source, ScriptedSource)
     source.scripted.looks = [WAITING]
-    await landing(pilot)
+    await strategy_kind(pilot)
     await press(pilot, "a")
     await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
     await press(pilot, "y")
@@ -401,10 +401,10 @@ async def sending(pilot: Run) -> None:
 
 async def applied(pilot: Run) -> None:
     """The list of what was applied, with one change."""
-    request = Request(
+    request = PatchRequest(
         "Pod", "shop", API.partition("/")[2], "", "1", "resize", (memory("512Mi"),), (memory("256Mi"),), {}
     )
-    app_of(pilot).writing.journal.put(replace(entry_of(request, "0001"), context="prod"))
+    app_of(pilot).writing.history.put(replace(entry_of(request, "0001"), context="prod"))
     await press(pilot, "U")
     await until(pilot, lambda: bool(table(pilot).rows))
 
@@ -433,7 +433,7 @@ def asks(pilot: Run) -> str:
 
 async def patched(pilot: Run) -> None:
     """The patch of the change, and the manifest behind it."""
-    await landing(pilot)
+    await strategy_kind(pilot)
     await press(pilot, "m")
     await until(pilot, lambda: getattr(pilot.app.screen, "_manifest", None) is not None)
 
@@ -458,11 +458,13 @@ def opens(name: str, about: str = SECOND_POD) -> Claim:
     return Claim(keys("j"), together(screen, subject), ("MainScreen", ""), (name, about))
 
 
-def lists(kind: Kind, begin: Kind, key: str) -> Claim:
+def lists(kind: ListKind, begin: ListKind, key: str) -> Claim:
     """The list has the focus, and its title says what it is of."""
 
-    def seen(pilot: Run) -> tuple[Kind, bool, str]:
-        place = {Kind.NODES: "cluster", Kind.NAMESPACES: "namespaces"}.get(kind, "all nodes / all namespaces")
+    def seen(pilot: Run) -> tuple[ListKind, bool, str]:
+        place = {ListKind.NODES: "cluster", ListKind.NAMESPACES: "namespaces"}.get(
+            kind, "all nodes / all namespaces"
+        )
         words = str(main_of(pilot).table.border_title).split("  ")
         return view(pilot).kind, words[0] == place and words[1].endswith(f" {kind}"), focus(pilot)
 
@@ -471,8 +473,11 @@ def lists(kind: Kind, begin: Kind, key: str) -> Claim:
 
 def scrolls(begin: Callable[[Lines], bool], end: Callable[[Lines], int], *moved: str) -> tuple[Claim, ...]:
     """What a key of texts does to a tree, a manifest, a help screen and an explanation."""
-    ways = (keys("v", "g"), both(patched, keys("m")), keys("question_mark"), keys("d"))
-    return tuple(Claim(both(way, keys(*moved)), scrolled, begin, to(end), size=(80, 16)) for way in ways)
+    strategies = (keys("v", "g"), both(patched, keys("m")), keys("question_mark"), keys("d"))
+    return tuple(
+        Claim(both(strategy, keys(*moved)), scrolled, begin, to(end), size=(80, 16))
+        for strategy in strategies
+    )
 
 
 def pages(
@@ -483,8 +488,8 @@ def pages(
 
 def moves(begin: int, end: int, *moved: str) -> tuple[Claim, ...]:
     """What a key of tables does to the cursor, in the list of pods and in that of containers."""
-    ways = (keys(*moved), keys("5", *moved))
-    return tuple(Claim(way, at, (begin, True), (end, True)) for way in ways)
+    strategies = (keys(*moved), keys("5", *moved))
+    return tuple(Claim(strategy, at, (begin, True), (end, True)) for strategy in strategies)
 
 
 def leads(come: Steps, see: See, before: Any, after: Any, **options: Any) -> tuple[Claim, ...]:
@@ -501,7 +506,7 @@ WIDE = [*FITTING[:1], "namespace", *FITTING[1:-1], "trend", "request", "limit", 
 WIDE += ["priority", "eviction", "age", "flags"]
 WITHOUT_POD = [key for key in FITTING if key != "pod"]
 LAST = len(ALL) - 1
-CONTAINERS_OF_FIRST = View(Kind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
+CONTAINERS_OF_FIRST = View(ListKind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
 ON_WORKER_2 = View(node="worker-2")
 THEME_NAMES = [theme.name for theme in THEMES]
 EVICTED = ["[x] eviction", "after 1 eviction"]
@@ -520,11 +525,11 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "main.go_to": leads(
         nothing, together(prompt, focus), ((False, "", ""), "pods"), ((True, ":", ""), "line")
     ),
-    "main.list_nodes": (lists(Kind.NODES, Kind.PODS, "4"),),
-    "main.list_namespaces": (lists(Kind.NAMESPACES, Kind.PODS, "4"),),
-    "main.list_workloads": (lists(Kind.WORKLOADS, Kind.NODES, "1"),),
-    "main.list_pods": (lists(Kind.PODS, Kind.NODES, "1"),),
-    "main.list_containers": (lists(Kind.CONTAINERS, Kind.NODES, "1"),),
+    "main.list_nodes": (lists(ListKind.NODES, ListKind.PODS, "4"),),
+    "main.list_namespaces": (lists(ListKind.NAMESPACES, ListKind.PODS, "4"),),
+    "main.list_workloads": (lists(ListKind.WORKLOADS, ListKind.NODES, "1"),),
+    "main.list_pods": (lists(ListKind.PODS, ListKind.NODES, "1"),),
+    "main.list_containers": (lists(ListKind.CONTAINERS, ListKind.NODES, "1"),),
     "main.containers": leads(keys("j"), view, View(), CONTAINERS_OF_FIRST),
     "main.next_pane": leads(nothing, focus, "pods", "side-nodes"),
     "main.previous_pane": leads(nothing, focus, "pods", "side-namespaces"),
@@ -565,7 +570,7 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
             keys("1", "j", "enter", "j"),
             together(view, at),
             (View(node="worker-1"), (1, True)),
-            (View(Kind.NODES), (1, True)),
+            (View(ListKind.NODES), (1, True)),
         ),
     ),
     "table.up": moves(5, 4, *"jjjjj"),
@@ -580,9 +585,11 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "table.left": leads(keys("w", "right", "right", "right"), sideways, 24, 16),
     "table.right": leads(keys("w", "right"), sideways, 8, 16),
     "table.select": (
-        Claim(keys("1"), view, View(Kind.NODES), View(node="worker-2")),
-        Claim(keys("2"), view, View(Kind.NAMESPACES), View(namespace="shop")),
-        Claim(keys("3"), view, View(Kind.WORKLOADS), View(workload=Workload("Deployment", "shop", "api"))),
+        Claim(keys("1"), view, View(ListKind.NODES), View(node="worker-2")),
+        Claim(keys("2"), view, View(ListKind.NAMESPACES), View(namespace="shop")),
+        Claim(
+            keys("3"), view, View(ListKind.WORKLOADS), View(workload=Workload("Deployment", "shop", "api"))
+        ),
         Claim(keys("4", "j"), together(screen, subject), ("MainScreen", ""), ("ExplainScreen", SECOND_POD)),
         Claim(keys("5"), together(screen, subject), ("MainScreen", ""), ("ExplainScreen", API)),
         Claim(keys("tab", "j"), together(focus, view), ("side-nodes", ON_WORKER_2), ("pods", ON_WORKER_2)),
@@ -659,20 +666,20 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
         Claim(keys("e"), screen, "EditScreen", "MainScreen"),
         Claim(changed, screen, "EditScreen", "Confirm"),
     ),
-    "landing.other": leads(landing, way, "in place", "through deployment/api"),
-    "landing.previous_way": leads(landing, way, "in place", "through deployment/api"),
-    "landing.dry_run": leads(landing, said("the server accepts it"), [], ["the server accepts it"]),
-    "landing.apply": leads(landing, screen, "LandingScreen", "ConfirmWrite"),
+    "landing.other": leads(strategy_kind, strategy, "in place", "through deployment/api"),
+    "landing.previous_way": leads(strategy_kind, strategy, "in place", "through deployment/api"),
+    "landing.dry_run": leads(strategy_kind, said("the server accepts it"), [], ["the server accepts it"]),
+    "landing.apply": leads(strategy_kind, screen, "LandingScreen", "ConfirmWrite"),
     "landing.patch": leads(
-        landing, together(screen, shown_text), ("LandingScreen", "patch"), ("PatchScreen", "patch")
+        strategy_kind, together(screen, shown_text), ("LandingScreen", "patch"), ("PatchScreen", "patch")
     ),
-    "landing.copy": leads(landing, begins("PATCH /api/v1/namespaces/shop/pods/api-"), False, True),
+    "landing.copy": leads(strategy_kind, begins("PATCH /api/v1/namespaces/shop/pods/api-"), False, True),
     "landing.look": leads(stale, screen, "LandingScreen", "EditScreen"),
     "landing.ours": leads(
         stale, said("keep ours", "the server accepts it"), ["keep ours"], ["the server accepts it"]
     ),
     "landing.back": leads(
-        landing, together(screen, fields), ("LandingScreen", CHANGED), ("EditScreen", CHANGED)
+        strategy_kind, together(screen, fields), ("LandingScreen", CHANGED), ("EditScreen", CHANGED)
     ),
     "progress.back": leads(sending, screen, "ProgressScreen", "MainScreen"),
     "undo.open": leads(applied, screen, "UndoScreen", "LandingScreen"),
@@ -802,12 +809,15 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     ),
     "app.previous": (
         Claim(
-            keys("1", "j", "enter"), together(view, cursor), (View(node="worker-1"), 0), (View(Kind.NODES), 1)
+            keys("1", "j", "enter"),
+            together(view, cursor),
+            (View(node="worker-1"), 0),
+            (View(ListKind.NODES), 1),
         ),
         Claim(keys("d"), screen, "ExplainScreen", "MainScreen"),
     ),
     "app.next_place": (
-        Claim(keys("1", "left_square_bracket"), view, View(), View(Kind.NODES)),
+        Claim(keys("1", "left_square_bracket"), view, View(), View(ListKind.NODES)),
         Claim(
             keys("j", "d", "escape"),
             together(screen, subject),
@@ -862,8 +872,8 @@ def app(settings: Settings | None = None) -> QosApp:
         Scope(),
         notes=NOTES,
         settings=settings or Settings(),
-        state=State(filters=("older", "newer"), places=("ns shop",)),
-        contexts=Contexts(lambda: ("prod", "test"), lambda _: source),
+        state=UiState(filters=("older", "newer"), places=("ns shop",)),
+        contexts=ContextSwitch(lambda: ("prod", "test"), lambda _: source),
     )
 
 
@@ -1008,7 +1018,7 @@ REBOUND: Final = (
 
 
 def test_an_action_of_every_room_gets_another_key() -> None:
-    assert {ACTION[name].room for name in REBOUND} == set(Room)
+    assert {ACTION[name].room for name in REBOUND} == set(BindingGroup)
 
 
 @pytest.mark.parametrize("name", REBOUND)
@@ -1145,7 +1155,7 @@ async def test_a_click_on_the_title_of_a_section_folds_it() -> None:
         await settled(pilot)
         await keys("d")(pilot)
         for wanted in ([False, True, *[False] * 5], [False] * 7):
-            await pilot.click(list(pilot.app.screen.query(FoldTitle))[1])
+            await pilot.click(list(pilot.app.screen.query(CollapsibleTitle))[1])
             await pilot.pause()
             assert folded(pilot) == wanted
 

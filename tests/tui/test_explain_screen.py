@@ -19,12 +19,12 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.explanation import Line, Section, explain_pod, text_lines
+from kubectl_qos.present.explanation import ExplanationLine, Section, explain_pod, text_lines
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen, section_layout
-from kubectl_qos.tui.widgets.document import Document, TextScroll
-from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
+from kubectl_qos.tui.widgets.collapsible import Collapsible, CollapsibleTitle
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -81,7 +81,7 @@ async def refresh(pilot: Pilot[Any]) -> None:
 
 def titles(pilot: Pilot[Any]) -> dict[str, str]:
     """The title of each section and its answer."""
-    return {fold.title._title: fold.title.answer for fold in pilot.app.screen.query(Fold)}
+    return {fold.title._title: fold.title.answer for fold in pilot.app.screen.query(Collapsible)}
 
 
 def subject(pilot: Pilot[Any]) -> str:
@@ -113,7 +113,7 @@ def questions() -> list[threading.Thread]:
 
 def documents(pilot: Pilot[Any]) -> str:
     return "\n".join(
-        line.text for document in pilot.app.screen.query(Document) for line in document.text_lines(400)
+        line.text for document in pilot.app.screen.query(TextView) for line in document.text_lines(400)
     )
 
 
@@ -126,7 +126,7 @@ async def test_it_says_all_that_the_command_line_says(pilot: Pilot[Any]) -> None
         for line in section.lines:
             assert " ".join(line.text.split()) in shown
             assert " ".join(line.note.split()) in shown
-    *titles, events = [str(fold.title.render()) for fold in pilot.app.screen.query(Fold)]
+    *titles, events = [str(fold.title.render()) for fold in pilot.app.screen.query(Collapsible)]
     assert "Events" in events
     for section, title in zip(explanation.sections, titles, strict=True):
         assert section.title in title
@@ -146,21 +146,21 @@ async def test_sections_fold_by_key_and_by_mouse(pilot: Pilot[Any]) -> None:
     assert "Burstable, killed by how little it requests" in screen_text(pilot), "the answer stays"
     await press(pilot, "enter")
     assert proof in screen_text(pilot)
-    await pilot.click(FoldTitle)
+    await pilot.click(CollapsibleTitle)
     await pilot.pause()
     assert proof not in screen_text(pilot)
 
 
 async def test_all_sections_fold_and_unfold_together(pilot: Pilot[Any]) -> None:
     await press(pilot, "z")
-    assert all(title.folded for title in pilot.app.screen.query(FoldTitle))
+    assert all(title.folded for title in pilot.app.screen.query(CollapsibleTitle))
     assert "Eviction" in screen_text(pilot)
     await press(pilot, "z")
-    assert not any(title.folded for title in pilot.app.screen.query(FoldTitle))
+    assert not any(title.folded for title in pilot.app.screen.query(CollapsibleTitle))
 
 
 async def test_tab_goes_from_section_to_section(pilot: Pilot[Any]) -> None:
-    titles = list(pilot.app.screen.query(FoldTitle))
+    titles = list(pilot.app.screen.query(CollapsibleTitle))
     assert pilot.app.focused is titles[0]
     await press(pilot, "tab")
     assert pilot.app.focused is titles[1]
@@ -211,7 +211,10 @@ async def test_pods_of_every_kind_can_be_explained() -> None:
 
 
 def test_notes_stand_behind_their_lines_or_below_where_there_is_no_room() -> None:
-    lines = (Line("a = 1", "because of this"), Line("long" * 10 + " = 2", "and of that, which is longer"))
+    lines = (
+        ExplanationLine("a = 1", "because of this"),
+        ExplanationLine("long" * 10 + " = 2", "and of that, which is longer"),
+    )
     section = Section("cgroup", "v2", lines)
     wide = [line.text for line in section_layout(section)(100)]
     assert wide == [
@@ -246,7 +249,7 @@ async def test_events_are_asked_for_beside_what_is_already_shown() -> None:
         assert "rank 1 of 17" in screen_text(pilot)
         assert "SystemOOM" not in documents(pilot)
         await press(pilot, "enter")
-        assert pilot.app.screen.query(FoldTitle).first().folded, "keys are answered meanwhile"
+        assert pilot.app.screen.query(CollapsibleTitle).first().folded, "keys are answered meanwhile"
         source.hold_events.set()
         await until(pilot, lambda: titles(pilot)["Events"] != "asking …")
         assert titles(pilot)["Events"] == ("2, 2 of them warnings, the newest 60s ago; asked at 12:00:00 UTC")
@@ -390,21 +393,21 @@ async def test_folds_focus_and_place_stay_while_it_follows() -> None:
     async with explaining(source, size=(80, 24)) as pilot:
         await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
         await press(pilot, "tab", "enter", "tab")
-        assert pilot.app.screen.query(FoldTitle)[1]._title == "OOM"
+        assert pilot.app.screen.query(CollapsibleTitle)[1]._title == "OOM"
         scroll = pilot.app.screen.query_one(TextScroll)
         scroll.scroll_to(y=9, animate=False)
         await pilot.pause()
         focused = pilot.app.focused
-        folded = [title.folded for title in pilot.app.screen.query(FoldTitle)]
+        folded = [title.folded for title in pilot.app.screen.query(CollapsibleTitle)]
         assert sum(folded) == 1
         assert scroll.scroll_offset.y == 9
         for count in (9, 10):
             await refresh(pilot)
             assert titles(pilot)["History"] == f"restarted {count} times"
             assert pilot.app.focused is focused
-            assert [title.folded for title in pilot.app.screen.query(FoldTitle)] == folded
+            assert [title.folded for title in pilot.app.screen.query(CollapsibleTitle)] == folded
             assert scroll.scroll_offset.y == 9
-            hidden = [document.display for document in pilot.app.screen.query(Document)]
+            hidden = [document.display for document in pilot.app.screen.query(TextView)]
             assert hidden.count(False) >= 1
 
 
@@ -417,13 +420,13 @@ async def test_sections_come_and_go_in_their_order() -> None:
     without_history = replace(before, pods=tuple(bare if pod is old else pod for pod in before.pods))
     async with explaining(ScriptedSource(before, without_history, before)) as pilot:
         whole = list(titles(pilot))
-        for title in pilot.app.screen.query(FoldTitle):
+        for title in pilot.app.screen.query(CollapsibleTitle):
             if title._title == "History":
                 title.focus()
         await refresh(pilot)
         await pilot.pause()
         assert list(titles(pilot)) == [title for title in whole if title != "History"]
-        assert isinstance(pilot.app.focused, FoldTitle)
+        assert isinstance(pilot.app.focused, CollapsibleTitle)
         await refresh(pilot)
         await pilot.pause()
         assert list(titles(pilot)) == whole
@@ -439,13 +442,13 @@ async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.Monk
     source = ScriptedSource(demo())
     async with explaining(source) as pilot:
         await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
-        painted: list[FoldTitle | Document] = []
-        for widget in (*pilot.app.screen.query(FoldTitle), *pilot.app.screen.query(Document)):
+        painted: list[CollapsibleTitle | TextView] = []
+        for widget in (*pilot.app.screen.query(CollapsibleTitle), *pilot.app.screen.query(TextView)):
             monkeypatch.setattr(widget, "refresh", partial(_noted, painted, widget))
         source.hold_events.clear()
         source.later(1)
         await refresh(pilot)
-        assert [title._title for title in painted if isinstance(title, FoldTitle)] == ["Events"] * len(
+        assert [title._title for title in painted if isinstance(title, CollapsibleTitle)] == ["Events"] * len(
             painted
         )
         assert painted, "the question is"

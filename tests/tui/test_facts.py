@@ -13,28 +13,34 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.actions import Keys
-from kubectl_qos.tui.facts import Facts, PodGroup, facts_of, namespaces_on, oldest_usage
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.lists.base import Narrowed
-from kubectl_qos.tui.lists.pods import Pods
-from kubectl_qos.tui.live import Status
-from kubectl_qos.tui.trends import Trends
+from kubectl_qos.tui.follower import FollowStatus
+from kubectl_qos.tui.lists.base import RowSelection
+from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import View, crumbs, empty_sentence, freshness, title_words
+from kubectl_qos.tui.view_model import (
+    PodGroup,
+    Trends,
+    ViewModel,
+    build_view_model,
+    namespaces_on,
+    oldest_usage,
+)
 from tests.tui.sources import demo
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
-    return facts_of(demo(), Scope(), DEMO_TIME)
+def facts() -> ViewModel:
+    return build_view_model(demo(), Scope(), DEMO_TIME)
 
 
-def group(facts: Facts, key: str | None) -> PodGroup:
+def group(facts: ViewModel, key: str | None) -> PodGroup:
     return next(one for one in facts.nodes if one.key == key)
 
 
-def test_a_node_counts_its_pods_and_what_they_use(facts: Facts) -> None:
+def test_a_node_counts_its_pods_and_what_they_use(facts: ViewModel) -> None:
     snapshot = facts.snapshot
     pods = [pod for pod in snapshot.pods if pod.node_name == "worker-2"]
     used = sum(
@@ -50,7 +56,7 @@ def test_a_node_counts_its_pods_and_what_they_use(facts: Facts) -> None:
     assert found.troubles == ("memory",)
 
 
-def test_all_nodes_come_first_then_the_fullest_then_no_node(facts: Facts) -> None:
+def test_all_nodes_come_first_then_the_fullest_then_no_node(facts: ViewModel) -> None:
     keys = [one.key for one in facts.nodes]
     assert keys[0] is None
     assert keys[-1] == ""
@@ -66,25 +72,25 @@ def test_a_node_that_is_not_ready_says_so() -> None:
     conditions = (Condition(type="Ready", status="Unknown"), Condition(type="DiskPressure", status="True"))
     status = msgspec.structs.replace(node.status, conditions=conditions)
     ill = msgspec.structs.replace(node, status=status)
-    found = facts_of(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
+    found = build_view_model(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
     assert group(found, "worker-1").troubles == ("not-ready", "disk")
 
 
-def test_usage_of_a_node_counts_pods_that_were_not_asked_for(facts: Facts) -> None:
-    some = facts_of(demo(), Scope(namespace="shop"), DEMO_TIME)
+def test_usage_of_a_node_counts_pods_that_were_not_asked_for(facts: ViewModel) -> None:
+    some = build_view_model(demo(), Scope(namespace="shop"), DEMO_TIME)
     assert group(some, "worker-2").pods < group(facts, "worker-2").pods
     assert group(some, "worker-2").used == group(facts, "worker-2").used
 
 
 def test_unknown_capacity_and_usage_are_unknown_not_zero() -> None:
     bare = replace(demo(), nodes={}, usage={})
-    found = facts_of(bare, Scope(), DEMO_TIME)
+    found = build_view_model(bare, Scope(), DEMO_TIME)
     for one in found.nodes:
         assert one.used is None
         assert one.percent is None
 
 
-def test_namespaces_are_all_there_on_every_node(facts: Facts) -> None:
+def test_namespaces_are_all_there_on_every_node(facts: ViewModel) -> None:
     everywhere = namespaces_on(facts, None)
     here = namespaces_on(facts, "control-1")
     assert [one.key for one in everywhere] == [one.key for one in here]
@@ -94,32 +100,32 @@ def test_namespaces_are_all_there_on_every_node(facts: Facts) -> None:
 
 @pytest.mark.parametrize("node", [None, "worker-2", "", "nope"])
 @pytest.mark.parametrize("namespace", [None, "shop", "nope"])
-def test_a_view_selects_what_a_scope_would(facts: Facts, node: str | None, namespace: str | None) -> None:
-    scoped = rows_of(facts.snapshot, Scope(node=node, namespace=namespace)).rows
+def test_a_view_selects_what_a_scope_would(facts: ViewModel, node: str | None, namespace: str | None) -> None:
+    scoped = build_rows(facts.snapshot, Scope(node=node, namespace=namespace)).rows
     assert View(node=node, namespace=namespace).pod_rows(facts) == scoped
 
 
-def test_a_filter_and_risk_narrow_a_view(facts: Facts) -> None:
+def test_a_filter_and_risk_narrow_a_view(facts: ViewModel) -> None:
     view = View(filter=RowFilter.parse("db-"), at_risk=True)
-    narrowed = Narrowed(Pods(Trends()), view.filter, view.at_risk, facts.taken)
+    narrowed = RowSelection(PodList(Trends()), view.filter, view.at_risk, facts.taken)
     shown = narrowed.selected(view.pod_rows(facts))
     assert shown
     assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
 
 
-def test_a_row_leads_to_the_pod_as_it_is_stored(facts: Facts) -> None:
+def test_a_row_leads_to_the_pod_as_it_is_stored(facts: ViewModel) -> None:
     for row in facts.rows.rows:
         stored = facts.pod_of(row)
         assert stored in facts.snapshot.pods
         assert stored.metadata == row.pod.metadata
 
 
-def test_the_age_of_usage_is_that_of_the_oldest_sample(facts: Facts) -> None:
+def test_the_age_of_usage_is_that_of_the_oldest_sample(facts: ViewModel) -> None:
     stamps = {usage.timestamp for usage in facts.snapshot.usage.values()}
     oldest = oldest_usage(facts)
     assert oldest is not None
     assert oldest.isoformat().replace("+00:00", "Z") == min(stamps)
-    assert oldest_usage(facts_of(replace(facts.snapshot, usage={}), Scope(), DEMO_TIME)) is None
+    assert oldest_usage(build_view_model(replace(facts.snapshot, usage={}), Scope(), DEMO_TIME)) is None
 
 
 def test_crumbs() -> None:
@@ -143,18 +149,18 @@ def test_crumbs() -> None:
         (View(node="", at_risk=True), "No pod here is at risk. z shows all 1."),
     ],
 )
-def test_an_empty_table_says_what_shows_more(facts: Facts, view: View, sentence: str) -> None:
+def test_an_empty_table_says_what_shows_more(facts: ViewModel, view: View, sentence: str) -> None:
     rows = view.pod_rows(facts)
-    assert not Narrowed(Pods(Trends()), view.filter, view.at_risk, facts.taken).selected(rows)
+    assert not RowSelection(PodList(Trends()), view.filter, view.at_risk, facts.taken).selected(rows)
     assert empty_sentence(view, facts, "demo", len(rows), Keys()) == sentence
 
 
 def test_an_empty_cluster_says_so() -> None:
-    nothing = facts_of(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
+    nothing = build_view_model(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
     assert empty_sentence(View(), nothing, "prod", 0, Keys()) == "There are no pods in prod."
 
 
-def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:
+def test_the_title_counts_and_tells_versions_and_age(facts: ViewModel) -> None:
     assert title_words("demo", facts, DEMO_TIME) == [
         "kubectl qos",
         "demo",
@@ -163,28 +169,29 @@ def test_the_title_counts_and_tells_versions_and_age(facts: Facts) -> None:
         "60 pods",
         "usage 12s old",
     ]
-    bare = facts_of(replace(facts.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME)
+    bare = build_view_model(replace(facts.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME)
     assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "60 pods", "no usage"]
     by_kubelet = {
         key: msgspec.structs.replace(usage, origin=UsageOrigin.KUBELET_SUMMARY)
         for key, usage in facts.snapshot.usage.items()
     }
-    measured = facts_of(replace(facts.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
+    measured = build_view_model(replace(facts.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
     assert title_words("demo", measured, DEMO_TIME)[-1] == "RSS and swap 12s old"
     one = {"worker-1": facts.snapshot.nodes["worker-1"]}
-    same = facts_of(replace(facts.snapshot, nodes=one), Scope(), DEMO_TIME)
+    same = build_view_model(replace(facts.snapshot, nodes=one), Scope(), DEMO_TIME)
     assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "4 nodes"], "those that have pods too"
 
 
-def test_freshness(facts: Facts) -> None:
-    assert freshness(None, Status(is_live=True, asking=True)) == "asking …"
-    assert freshness(facts, Status(is_live=True)) == "live"
-    assert freshness(facts, Status(is_live=True, paused=True)) == "paused"
-    assert freshness(facts, Status(is_live=False)) == "not live"
+def test_freshness(facts: ViewModel) -> None:
+    assert freshness(None, FollowStatus(is_live=True, asking=True)) == "asking …"
+    assert freshness(facts, FollowStatus(is_live=True)) == "live"
+    assert freshness(facts, FollowStatus(is_live=True, paused=True)) == "paused"
+    assert freshness(facts, FollowStatus(is_live=False)) == "not live"
     stale = Health(QosError("x"), DEMO_TIME)
-    assert freshness(facts, Status(is_live=True, health=stale)) == "! stale since 12:00:00 UTC"
-    assert freshness(None, Status(is_live=True, health=stale)) == "! no answer"
+    assert freshness(facts, FollowStatus(is_live=True, health=stale)) == "! stale since 12:00:00 UTC"
+    assert freshness(None, FollowStatus(is_live=True, health=stale)) == "! no answer"
     retried = replace(stale, retry_at=time.monotonic() + 7.5)
     assert (
-        freshness(facts, Status(is_live=True, health=retried)) == "! stale since 12:00:00 UTC, retry in 8 s"
+        freshness(facts, FollowStatus(is_live=True, health=retried))
+        == "! stale since 12:00:00 UTC, retry in 8 s"
     )

@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.amounts import parse_time
-from kubectl_qos.present.columns import BY_KEY, Holds
-from kubectl_qos.present.rows import PodRow, rows_of
-from kubectl_qos.tui.facts import facts_of
-from kubectl_qos.tui.filter_completion import filter_completions
-from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.lists.base import Narrowed
-from kubectl_qos.tui.lists.pods import Pods
-from kubectl_qos.tui.patterns import LONGEST_WORD, Pattern, is_plain
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.widgets.prompt import History
-from kubectl_qos.tui.widgets.table_order import Order
+from kubectl_qos.present.format import parse_time
+from kubectl_qos.present.pod_columns import BY_KEY, Holds
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.tui.filters import RowFilter, filter_completions
+from kubectl_qos.tui.lists.base import RowSelection
+from kubectl_qos.tui.lists.pods import PodList
+from kubectl_qos.tui.safe_regex import LONGEST_WORD, SafePattern, is_plain
+from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.widgets.prompt import InputHistory
+from kubectl_qos.tui.widgets.table_order import RowOrder
 from tests.tui.sources import demo, with_usage
 
 
@@ -37,7 +35,7 @@ def those(condition: Callable[[PodRow], object]) -> set[str]:
     return {row.name for row in ROWS if condition(row)}
 
 
-ROWS = rows_of(demo(), Scope()).rows
+ROWS = build_rows(demo(), Scope()).rows
 
 
 def all_rows() -> tuple[PodRow, ...]:
@@ -227,7 +225,7 @@ def test_what_cannot_be_looked_for_is_said_in_a_sentence(text: str, sentence: st
 )
 def test_broken_and_unsafe_expressions_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(InputError, match=re.escape(sentence)):
-        Pattern.parse(text)
+        SafePattern.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +233,7 @@ def test_broken_and_unsafe_expressions_are_refused(text: str, sentence: str) -> 
     [r"-\d+-\d+$", "colou?r", "https?", "^[a-z0-9]+-[a-z0-9]+$", "(web|api)?-[[]", "a{2,3}b*", ".+x.+"],
 )
 def test_what_people_write_is_taken(text: str) -> None:
-    Pattern.parse(text)
+    SafePattern.parse(text)
 
 
 ATOMS = st.sampled_from(
@@ -250,7 +248,7 @@ EXPRESSIONS = st.lists(
 @given(EXPRESSIONS, st.lists(st.text("abAB-1", max_size=12), min_size=1, max_size=8))
 def test_an_expression_finds_what_re_finds(text: str, words: list[str]) -> None:
     try:
-        pattern = Pattern.parse(text)
+        pattern = SafePattern.parse(text)
     except InputError:
         return
     for word in words:
@@ -260,7 +258,7 @@ def test_an_expression_finds_what_re_finds(text: str, words: list[str]) -> None:
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_any_text_is_read_or_refused_and_a_plain_one_means_itself(text: str, word: str) -> None:
     try:
-        pattern = Pattern.parse(text)
+        pattern = SafePattern.parse(text)
     except InputError:
         assert not is_plain(text)
         return
@@ -308,11 +306,11 @@ def test_terms_are_the_intersection_of_what_each_keeps(terms: list[str]) -> None
 
 @pytest.mark.parametrize("text", [r"[\w-]+!", ".*a.*a.*a.*a.*a.*!", "(a|b|ab|.)?a*!", "a+b?!", "a{200}!"])
 def test_no_expression_that_is_taken_is_slow_with_the_longest_words(text: str) -> None:
-    pattern = Pattern.parse(text)
+    pattern = SafePattern.parse(text)
     begin = time.perf_counter()
     assert not pattern.found_in("a" * 100_000)
     assert time.perf_counter() - begin < 0.5
-    assert not Pattern.parse("b$").found_in("a" * LONGEST_WORD + "b"), "words are looked at up to there"
+    assert not SafePattern.parse("b$").found_in("a" * LONGEST_WORD + "b"), "words are looked at up to there"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +333,7 @@ def test_no_expression_that_is_taken_is_slow_with_the_longest_words(text: str) -
     ],
 )
 def test_completion(text: str, full: str | None) -> None:
-    found = filter_completions(text, facts_of(demo(), Scope(), DEMO_TIME))
+    found = filter_completions(text, build_view_model(demo(), Scope(), DEMO_TIME))
     assert next(iter(found), None) == full
 
 
@@ -345,31 +343,31 @@ def test_before_the_first_answer_only_fixed_words_are_completed() -> None:
 
 
 def test_history_keeps_each_text_once_and_not_without_end() -> None:
-    history = History()
+    navigation = InputHistory()
     for text in ("a", "b", "a", " ", *(str(number) for number in range(97))):
-        history.add(text)
-    history.begin()
+        navigation.add(text)
+    navigation.begin()
     text, seen = "", []
-    while (earlier := history.earlier(text)) != text:
+    while (earlier := navigation.earlier(text)) != text:
         text = earlier
         seen.append(text)
     assert seen == [*map(str, range(96, -1, -1)), "a", "b"]
     for number in range(500):
-        history.add(f"more {number}")
-    history.begin()
-    assert history.earlier("") == "more 499"
-    assert len(history._entered) == History.MOST
+        navigation.add(f"more {number}")
+    navigation.begin()
+    assert navigation.earlier("") == "more 499"
+    assert len(navigation._entered) == InputHistory.MOST
 
 
 def test_an_edited_line_is_kept_on_the_way_through_history() -> None:
-    history = History()
-    history.add("one")
-    history.add("two")
-    history.begin()
-    assert history.earlier("two") == "one", "what the line holds already is passed over"
-    assert history.earlier("one-x") == "two"
-    assert history.later("two") == "one-x"
-    assert history.later("one-x") == "one-x"
+    navigation = InputHistory()
+    navigation.add("one")
+    navigation.add("two")
+    navigation.begin()
+    assert navigation.earlier("two") == "one", "what the line holds already is passed over"
+    assert navigation.earlier("one-x") == "two"
+    assert navigation.later("two") == "one-x"
+    assert navigation.later("one-x") == "one-x"
 
 
 def typed(text: str) -> RowFilter:
@@ -403,7 +401,7 @@ def test_a_longer_text_implies_a_shorter_one_and_without_a_text_it_is_the_other_
         assert not typed(longer).implies(typed(shorter)), (longer, shorter)
 
 
-CHANGED = facts_of(with_usage(demo(), "db-0", 2**31), Scope(), DEMO_TIME).rows.rows
+CHANGED = build_view_model(with_usage(demo(), "db-0", 2**31), Scope(), DEMO_TIME).rows.rows
 STEPS = st.one_of(FILTERS, st.sampled_from(["<facts>", "<time>", "<risk>", "memory", "pod", "rank"]))
 
 
@@ -413,8 +411,8 @@ STEPS = st.one_of(FILTERS, st.sampled_from(["<facts>", "<time>", "<risk>", "memo
 def test_what_is_typed_letter_by_letter_shows_what_filtering_and_sorting_everything_shows(
     steps: list[str],
 ) -> None:
-    order: Order[PodRow] = Order("rank", 0)
-    pods, rows, taken, at_risk = Pods(Trends()), ROWS, DEMO_TIME, False
+    order: RowOrder[PodRow] = RowOrder("rank", 0)
+    pods, rows, taken, at_risk = PodList(Trends()), ROWS, DEMO_TIME, False
     text, key = "", "rank"
     for step in steps:
         texts = [text]
@@ -430,7 +428,7 @@ def test_what_is_typed_letter_by_letter_shows_what_filtering_and_sorting_everyth
         else:
             texts = [step[:length] for length in range(len(step) + 1)]
         for text in texts:
-            narrowed = Narrowed(pods, typed(text), at_risk, taken)
+            narrowed = RowSelection(pods, typed(text), at_risk, taken)
             order.load(rows, narrowed)
             expected = sorted(narrowed.selected(rows), key=BY_KEY[key].sort_key)
             assert list(map(id, order.rows)) == list(map(id, expected)), text

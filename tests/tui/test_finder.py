@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.finder import Finder
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.tui.sources import (
     ScriptedSource,
@@ -29,7 +29,7 @@ from tests.tui.sources import (
     without,
 )
 
-ALL = [row.name for row in rows_of(demo(), Scope()).rows]
+ALL = [row.name for row in build_rows(demo(), Scope()).rows]
 
 
 @pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
@@ -66,7 +66,7 @@ async def test_typing_chooses_and_enter_goes_to_the_pod_on_its_node(pilot: Pilot
     assert "db-1" in screen_text(pilot)
     await press(pilot, "enter")
     assert isinstance(pilot.app.screen, MainScreen)
-    row = next(row for row in rows_of(demo(), Scope()).rows if row.name == "db-1")
+    row = next(row for row in build_rows(demo(), Scope()).rows if row.name == "db-1")
     screen = main_of(pilot)
     assert screen.view == View(node=row.node)
     assert screen.table.row == row
@@ -139,7 +139,7 @@ async def test_it_opens_from_every_list(pilot: Pilot[Any]) -> None:
         assert isinstance(pilot.app.screen, Finder)
         await type_text(pilot, "huge")
         await press(pilot, "enter")
-        assert main_of(pilot).view == View(Kind.PODS, node="")
+        assert main_of(pilot).view == View(ListKind.PODS, node="")
         row = main_of(pilot).table.row
         assert row is not None
         assert row.name == "huge-0"

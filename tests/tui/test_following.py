@@ -1,26 +1,26 @@
 from __future__ import annotations
 
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.feed import Asking, Moment
+from kubectl_qos.cluster.informer import Poller, Update
 from kubectl_qos.cluster.store import LIVE
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.live import Answered, Refused, outcome
+from kubectl_qos.tui.follower import Updated, UpdateFailed, message_for_update
 from tests.tui.sources import ScriptedSource, demo, pod_named
 
 FORBIDDEN = ApiError("Error from server (Forbidden): pods is forbidden", status=403, reason="Forbidden")
 
 
-def moment(source: ScriptedSource, scope: Scope) -> Moment:
+def moment(source: ScriptedSource, scope: Scope) -> Update:
     found = source.follow(scope).next()
     assert found is not None
     return found
 
 
 def test_an_answer_carries_facts_of_the_snapshot() -> None:
-    found = outcome(moment(ScriptedSource(demo()), Scope(namespace="shop")), None, None)
-    assert isinstance(found, Answered)
+    found = message_for_update(moment(ScriptedSource(demo()), Scope(namespace="shop")), None, None)
+    assert isinstance(found, Updated)
     assert {row.pod.namespace for row in found.facts.rows.rows} == {"shop"}
     assert found.facts.notice == ""
     assert found.target is None
@@ -39,8 +39,8 @@ def test_where_the_cluster_is_forbidden_the_own_namespace_is_asked_for() -> None
     assert [scope.namespace for scope in source.asked] == [None, "shop"]
     assert found.scope.namespace == "shop"
     assert found.notice == f"only namespace shop is shown: {FORBIDDEN}"
-    answer = outcome(found, None, None)
-    assert isinstance(answer, Answered)
+    answer = message_for_update(found, None, None)
+    assert isinstance(answer, Updated)
     assert {row.pod.namespace for row in answer.facts.rows.rows} == {"shop"}
     feed.refresh()
     feed.next()
@@ -56,8 +56,8 @@ def test_what_is_not_asked_around_is_the_answer() -> None:
     ]
     for error, own, scope in cases:
         source = ScriptedSource(error, default_namespace=own)
-        found = outcome(moment(source, scope), None, None)
-        assert isinstance(found, Refused)
+        found = message_for_update(moment(source, scope), None, None)
+        assert isinstance(found, UpdateFailed)
         assert found.health.error is error
         assert not found.fatal
         assert len(source.asked) == 1
@@ -79,7 +79,7 @@ def test_an_error_keeps_the_snapshot_and_the_moment_of_the_last_answer() -> None
 
 
 def test_a_closed_feed_lets_go_of_who_waits() -> None:
-    feed = Asking(lambda _: demo(), Scope(), lambda: DEMO_TIME)
+    feed = Poller(lambda _: demo(), Scope(), lambda: DEMO_TIME)
     assert feed.next() is not None
     feed.close()
     assert feed.next() is None
@@ -87,8 +87,8 @@ def test_a_closed_feed_lets_go_of_who_waits() -> None:
 
 def test_the_pod_to_open_is_found_in_the_first_snapshot() -> None:
     at = moment(ScriptedSource(demo()), Scope())
-    found = outcome(at, None, lambda snapshot: pod_named(snapshot, "db-0"))
-    assert isinstance(found, Answered)
+    found = message_for_update(at, None, lambda snapshot: pod_named(snapshot, "db-0"))
+    assert isinstance(found, Updated)
     assert found.target is not None
     assert found.target.name == "db-0"
 
@@ -97,15 +97,15 @@ def test_a_pod_to_open_that_does_not_exist_ends_everything() -> None:
     def none(_: Snapshot) -> Pod:
         raise InputError('pods "x" not found')
 
-    found = outcome(moment(ScriptedSource(demo()), Scope()), None, none)
-    assert isinstance(found, Refused)
+    found = message_for_update(moment(ScriptedSource(demo()), Scope()), None, none)
+    assert isinstance(found, UpdateFailed)
     assert found.fatal
 
 
 def test_what_is_the_same_as_before_is_taken_over() -> None:
     at = moment(ScriptedSource(demo()), Scope())
-    first = outcome(at, None, None)
-    assert isinstance(first, Answered)
-    again = outcome(at, first.facts, None)
-    assert isinstance(again, Answered)
+    first = message_for_update(at, None, None)
+    assert isinstance(first, Updated)
+    again = message_for_update(at, first.facts, None)
+    assert isinstance(again, Updated)
     assert again.facts.rows.rows == first.facts.rows.rows

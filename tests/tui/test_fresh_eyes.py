@@ -23,18 +23,17 @@ from textual.app import App, ComposeResult
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.columns import Align, ColumnOf
-from kubectl_qos.present.rows import rows_of
+from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui import key_order
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.facts import facts_of
-from kubectl_qos.tui.lists.pods import Pods
+from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.lists.registry import listings
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_layout import GUTTER, Layout, fitted, shortened
+from kubectl_qos.tui.widgets.table_cells import GUTTER, Layout, fitted, shortened
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -299,10 +298,10 @@ async def test_a_filter_among_those_at_risk_does_not_promise_all() -> None:
 
 
 @pytest.mark.parametrize("width", [59, 68, 79, 87])
-@pytest.mark.parametrize("kind", list(Kind))
-def test_one_long_name_hides_no_other_columns(kind: Kind, width: int) -> None:
+@pytest.mark.parametrize("kind", list(ListKind))
+def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> None:
     def keys(snapshot: Snapshot) -> list[str]:
-        facts = facts_of(snapshot, Scope(), DEMO_TIME)
+        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
         listing = listings(Trends())[kind]
         rows = listing.work_out(facts, View(kind), None).rows
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, width)
@@ -310,18 +309,18 @@ def test_one_long_name_hides_no_other_columns(kind: Kind, width: int) -> None:
         return [column.key for column in layout.columns]
 
     needed = {
-        Kind.NODES: {"node", "memory", "used_percent"},
-        Kind.NAMESPACES: {"namespace", "rank", "pods", "qos"},
-        Kind.WORKLOADS: {"workload", "rank", "pods", "qos"},
-        Kind.PODS: {"rank", "pod", "qos"},
-        Kind.CONTAINERS: {"rank", "container", "pod"},
+        ListKind.NODES: {"node", "memory", "used_percent"},
+        ListKind.NAMESPACES: {"namespace", "rank", "pods", "qos"},
+        ListKind.WORKLOADS: {"workload", "rank", "pods", "qos"},
+        ListKind.PODS: {"rank", "pod", "qos"},
+        ListKind.CONTAINERS: {"rank", "container", "pod"},
     }[kind]
     assert needed <= set(keys(renamed(demo(), "crunch", LONG)))
 
 
 def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
-    rows = rows_of(renamed(demo(), "crunch", LONG), Scope()).rows
-    layout = Pods(Trends()).layout(View(), None, rows, DEMO_TIME, 79)
+    rows = build_rows(renamed(demo(), "crunch", LONG), Scope()).rows
+    layout = PodList(Trends()).layout(View(), None, rows, DEMO_TIME, 79)
     assert {"rank", "pod", "node", "qos", "oom_score"} <= {column.key for column in layout.columns}
 
 

@@ -10,24 +10,24 @@ from textual.widgets import Input
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.config.state import State, load_state, save_state
+from kubectl_qos.config.state import UiState, load_state, save_state
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.owners import Workload
+from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.start import settings
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.view import Kind, View, view_of, view_values
+from kubectl_qos.tui.view import ListKind, View, view_from_values, view_values
 from tests.tui.sources import main_of, press, screen_text, settled, type_text
 
 LAST = THEMES[-1].name
 
 
 async def left_after(
-    *keys: str, state: State | None = None, typed: str = "", said: Settings | None = None
-) -> State:
+    *keys: str, state: UiState | None = None, typed: str = "", said: Settings | None = None
+) -> UiState:
     """The state that a run leaves which begins with one, after some keys."""
-    app = QosApp(DemoSource(), Scope(), state=state or State(), settings=said or Settings())
+    app = QosApp(DemoSource(), Scope(), state=state or UiState(), settings=said or Settings())
     async with app.run_test(size=(160, 40)) as pilot:
         await settled(pilot)
         await press(pilot, *keys)
@@ -38,7 +38,7 @@ async def left_after(
     return app.state
 
 
-def opened(state: State, said: Settings | None = None, **options: Any) -> QosApp:
+def opened(state: UiState, said: Settings | None = None, **options: Any) -> QosApp:
     return QosApp(DemoSource(), Scope(), state=state, settings=said or Settings(), **options)
 
 
@@ -49,7 +49,7 @@ async def test_the_next_run_begins_where_this_one_ended(tmp_path: Path) -> None:
     async with app.run_test(size=(160, 40)) as pilot:
         await settled(pilot)
         screen = main_of(pilot)
-        assert (screen.view.kind, screen.view.node) == (Kind.WORKLOADS, "worker-2")
+        assert (screen.view.kind, screen.view.node) == (ListKind.WORKLOADS, "worker-2")
         assert screen.view.wide
         assert app.theme == THEMES[1].name
         assert screen.side.nodes.row is not None
@@ -82,7 +82,7 @@ async def test_a_filter_is_not_kept_where_it_would_hide_what_happens_next() -> N
 
 
 async def test_a_node_that_is_gone_leads_to_all_of_them() -> None:
-    gone = State().with_view("demo", view_values(View(node="worker-9")))
+    gone = UiState().with_view("demo", view_values(View(node="worker-9")))
     async with opened(gone).run_test() as pilot:
         await settled(pilot)
         await pilot.pause()
@@ -92,7 +92,7 @@ async def test_a_node_that_is_gone_leads_to_all_of_them() -> None:
 
 @pytest.mark.parametrize("kept", [{"sort": {"pods": ("nope", True)}}, {"columns": {"pods": ("nope",)}}])
 async def test_what_an_older_or_newer_version_kept_is_left_out(kept: dict[str, Any]) -> None:
-    async with opened(State(theme="nope", widths={"pods": {"nope": 3}}, **kept)).run_test() as pilot:
+    async with opened(UiState(theme="nope", widths={"pods": {"nope": 3}}, **kept)).run_test() as pilot:
         await settled(pilot)
         table = main_of(pilot).table
         assert table.sorted_by == ("rank", False)
@@ -104,28 +104,28 @@ async def test_what_an_older_or_newer_version_kept_is_left_out(kept: dict[str, A
     "view",
     [
         View(),
-        View(Kind.NODES),
-        View(Kind.CONTAINERS, "worker-1", "shop"),
+        View(ListKind.NODES),
+        View(ListKind.CONTAINERS, "worker-1", "shop"),
         View(workload=Workload("Deployment", "shop", "api")),
     ],
 )
 def test_views_are_kept_as_json(view: View) -> None:
-    assert view_of(view_values(view)) == view
+    assert view_from_values(view_values(view)) == view
 
 
 @pytest.mark.parametrize(
     "values", [{}, {"kind": "nope"}, {"kind": "pods", "node": 3}, {"kind": "pods", "workload": ["x"]}]
 )
 def test_views_of_another_form_are_left_out(values: dict[str, Any]) -> None:
-    assert view_of(values) is None
+    assert view_from_values(values) is None
 
 
 def test_flags_say_more_than_the_last_run() -> None:
-    kept = State().with_view("demo", view_values(View(Kind.NODES)))
-    assert opened(kept).history.place.view.kind is Kind.NODES
+    kept = UiState().with_view("demo", view_values(View(ListKind.NODES)))
+    assert opened(kept).navigation.place.view.kind is ListKind.NODES
     shop = QosApp(DemoSource(), Scope(namespace="shop"), state=kept)
-    assert shop.history.place.view.kind is Kind.PODS
-    assert opened(kept, Settings(view="workloads")).history.place.view.kind is Kind.WORKLOADS
+    assert shop.navigation.place.view.kind is ListKind.PODS
+    assert opened(kept, Settings(view="workloads")).navigation.place.view.kind is ListKind.WORKLOADS
 
 
 async def test_settings_choose_theme_columns_motion_and_keys() -> None:
@@ -135,7 +135,7 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
         motion="reduced",
         keys={"main.explain": ("y",), "main.at_risk": ("Z",), "app.help": ("f1",)},
     )
-    async with opened(State(theme=THEMES[1].name), said).run_test(size=(120, 40)) as pilot:
+    async with opened(UiState(theme=THEMES[1].name), said).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         screen = main_of(pilot)
         assert pilot.app.theme == LAST
@@ -153,7 +153,7 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
 
 async def test_sentences_name_the_keys_that_there_are() -> None:
     said = Settings(keys={"main.at_risk": ("Z",)})
-    async with opened(State(), said).run_test(size=(120, 40)) as pilot:
+    async with opened(UiState(), said).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await press(pilot, "colon")
         await type_text(pilot, "ns sandboxed")
@@ -162,7 +162,7 @@ async def test_sentences_name_the_keys_that_there_are() -> None:
 
 
 async def test_read_only_is_said_in_the_title() -> None:
-    async with opened(State(), readonly=True).run_test(size=(120, 30)) as pilot:
+    async with opened(UiState(), readonly=True).run_test(size=(120, 30)) as pilot:
         await settled(pilot)
         assert "kubectl qos  demo  read-only" in screen_text(pilot)
 

@@ -12,18 +12,18 @@ from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.events import Happenings
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.present.kills import detail_lines
-from kubectl_qos.qos.kill_facts import Kill
-from kubectl_qos.qos.kills import kills_of
-from kubectl_qos.tui import deaths
+from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.kills.evidence import Kill
+from kubectl_qos.tui import workers as deaths
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.widgets.document import Document, TextScroll
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -65,7 +65,7 @@ def pods(pilot: Run) -> list[str]:
 
 
 def details(pilot: Run) -> list[str]:
-    document = pilot.app.screen.query_one("#evidence", Document)
+    document = pilot.app.screen.query_one("#evidence", TextView)
     return [line.text for line in document.text_lines(document.content_size.width)]
 
 
@@ -85,10 +85,10 @@ async def test_the_newest_is_first_with_its_mechanism_and_how_sure_that_is() -> 
 
 async def test_the_details_are_those_of_the_command() -> None:
     source = DemoSource()
-    kills = kills_of(source.snapshot(Scope()), source.happenings(None))
+    kills = find_kills(source.snapshot(Scope()), source.event_list(None))
     async with killed(size=(200, 60)) as pilot:
         for kill in kills:
-            width = pilot.app.screen.query_one(Document).content_size.width
+            width = pilot.app.screen.query_one(TextView).content_size.width
             assert [line for line in details(pilot) if line] == [
                 line for line in detail_lines(kill, width) if line
             ]
@@ -97,7 +97,7 @@ async def test_the_details_are_those_of_the_command() -> None:
 
 async def test_what_is_long_is_broken_where_the_terminal_is_narrow() -> None:
     async with killed(size=(80, 24)) as pilot:
-        document = pilot.app.screen.query_one(Document)
+        document = pilot.app.screen.query_one(TextView)
         assert all(len(line) <= document.content_size.width for line in details(pilot))
         assert len(details(pilot)) > len(list(detail_lines(table(pilot).rows[0])))
         await press(pilot, "tab", "end")
@@ -194,7 +194,7 @@ async def test_reading_again_asks_again_and_keeps_what_was_read_if_that_fails() 
         await seen(pilot, "! no [route]\\x1b")
         assert "look at the network" in words(pilot)
         assert pods(pilot) == DEMO
-        source.happened = Happenings(DemoSource().happenings(None).events)
+        source.happened = EventList(DemoSource().event_list(None).events)
         await press(pilot, "r")
         await until(pilot, lambda: "no [route]" not in words(pilot))
         assert table(pilot).row is table(pilot).rows[1]
@@ -214,13 +214,13 @@ async def test_a_first_reading_that_fails_says_so() -> None:
 async def test_without_the_right_to_see_events_a_note_says_so() -> None:
     source = ScriptedSource(demo())
     missing = Missing("the list of events", "events is [forbidden]\x1b", "grant list on events")
-    source.happened = Happenings(of_nodes=False, missing=missing)
+    source.happened = EventList(of_nodes=False, missing=missing)
     async with killed(source=source, size=(80, 24)) as pilot:
         assert pods(pilot) == DEMO
         assert "the list of events is missing: events is [forbidden]\\x1b" in words(pilot)
         assert "(n: 1 note)" in words(pilot)
         await press(pilot, "n")
-        lines = pilot.app.screen.query_one(Document).text_lines(60)
+        lines = pilot.app.screen.query_one(TextView).text_lines(60)
         assert "(grant list on events)" in " ".join(line.text.strip() for line in lines)
 
 
@@ -240,9 +240,9 @@ async def test_other_pods_are_followed_without_asking_again() -> None:
 
 async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    read = deaths.deaths_read
+    read = deaths.load_kills
 
-    def counted(*arguments: Any) -> deaths.DeathsRead:
+    def counted(*arguments: Any) -> deaths.KillsLoaded:
         asked.append(arguments)
         return read(*arguments)
 

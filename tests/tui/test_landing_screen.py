@@ -14,15 +14,14 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.cluster.write import Rehearsed, Stale, Unsure
+from kubectl_qos.cluster.writer import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.change import Side
-from kubectl_qos.edit.journal import State
-from kubectl_qos.edit.preview import Landing
-from kubectl_qos.edit.progress import Progress, Stage
-from kubectl_qos.edit.request import Request
-from kubectl_qos.edit.surroundings import Surroundings
-from kubectl_qos.edit.undo import Conflict
+from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.history import EntryState, ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -30,14 +29,14 @@ from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import progress
+from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.landing import LandingScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
-from kubectl_qos.tui.widgets.ways import WayLine
+from kubectl_qos.tui.widgets.strategies import StrategyLine
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, until, words
 from tests.tui.writers import CONTEXT, DONE, RESIZING, SERVER, WAITING, ScriptedWriter, around, memory
 
@@ -75,11 +74,11 @@ async def editing(
 
 
 @asynccontextmanager
-async def landing(source: Source | None = None, **options: Any) -> AsyncIterator[Run]:
+async def strategy_kind(source: Source | None = None, **options: Any) -> AsyncIterator[Run]:
     """The ways of that change."""
     async with editing(source, **options) as pilot:
         await press(pilot, "ctrl+s")
-        assert isinstance(pilot.app.screen, LandingScreen)
+        assert isinstance(pilot.app.screen, ApplyScreen)
         await until(pilot, lambda: "reading what is around" not in words(pilot))
         yield pilot
 
@@ -106,8 +105,8 @@ def told(pilot: Run) -> list[str]:
     return [one.message for one in pilot.app._notifications]
 
 
-def states(pilot: Run) -> list[State]:
-    return [entry.state for entry in app_of(pilot).writing.journal.entries()]
+def states(pilot: Run) -> list[EntryState]:
+    return [entry.state for entry in app_of(pilot).writing.history.entries()]
 
 
 async def seen(pilot: Run, text: str) -> None:
@@ -132,7 +131,7 @@ def slow_to_rehearse() -> ScriptedSource:
 
 
 async def test_the_ways_and_the_exact_request_are_shown() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         text = words(pilot)
         assert "c requests.memory 512Mi → 1Gi" in text
         assert "> in place no container restarts" in text
@@ -143,14 +142,14 @@ async def test_the_ways_and_the_exact_request_are_shown() -> None:
 
 
 async def test_tab_shift_tab_and_a_click_choose_a_way() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         for choose in ("tab", "shift+tab"):
             await press(pilot, choose)
             assert "> through deployment/api" in words(pilot)
             assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in words(pilot)
             await press(pilot, choose)
             assert "> in place" in words(pilot)
-        await pilot.click(list(pilot.app.screen.query(WayLine))[1])
+        await pilot.click(list(pilot.app.screen.query(StrategyLine))[1])
         await pilot.pause()
         assert "> through deployment/api" in words(pilot)
 
@@ -170,7 +169,7 @@ async def test_a_change_of_class_goes_through_the_owner() -> None:
 
 
 async def test_the_request_is_copied_as_it_is_shown() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "c")
         head, media, empty, *body = pilot.app.clipboard.splitlines()
         assert head.startswith("PATCH /api/v1/namespaces/shop/pods/")
@@ -180,7 +179,7 @@ async def test_the_request_is_copied_as_it_is_shown() -> None:
 
 
 async def test_the_patch_and_the_manifest_stay_near() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "m")
         assert isinstance(pilot.app.screen, PatchScreen)
         await press(pilot, "c", "escape", "escape")
@@ -192,14 +191,14 @@ async def test_the_patch_and_the_manifest_stay_near() -> None:
 
 
 async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise() -> None:
-    def less(request: Request) -> Rehearsed:
-        return Rehearsed(
+    def less(request: PatchRequest) -> DryRunResult:
+        return DryRunResult(
             request, (replace(request.edits[0], quantity=Quantity.parse("768Mi")),), {}, ("old API",)
         )
 
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [less]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "dry run: the server accepts it")
         assert "! c requests.memory would be stored as 768Mi, not 1Gi" in words(pilot)
@@ -231,7 +230,7 @@ async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing(
 ) -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [error]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "a")
         await seen(pilot, "! not done:")
         assert sentence in words(pilot)
@@ -242,14 +241,14 @@ async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing(
 async def test_what_a_server_says_is_only_text() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [ApiError("[bold]no\x1b[31m", status=403)]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "[bold]no\\x1b[31m")
 
 
 async def test_an_answer_to_another_way_is_dropped() -> None:
     source = slow_to_rehearse()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "a")
         assert "dry run: asking scripted …, then comes the question" in words(pilot)
         await press(pilot, "tab")
@@ -261,7 +260,7 @@ async def test_an_answer_to_another_way_is_dropped() -> None:
 
 async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once() -> None:
     source = slow_to_rehearse()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d", "d", "a", "a")
         source.scripted.hold_rehearsal.set()
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
@@ -270,7 +269,7 @@ async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once(
 
 async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing() -> None:
     source = slow_to_rehearse()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "a", "escape")
         source.scripted.hold_rehearsal.set()
         await pilot.pause(0.1)
@@ -282,7 +281,7 @@ async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing
 
 async def test_the_question_does_not_come_over_another_screen() -> None:
     source = slow_to_rehearse()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "a", "m")
         source.scripted.hold_rehearsal.set()
         await pilot.pause(0.1)
@@ -293,7 +292,7 @@ async def test_the_question_does_not_come_over_another_screen() -> None:
 
 
 async def test_the_question_names_cluster_namespace_object_and_effect() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "a")
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         text = words(pilot)
@@ -312,7 +311,7 @@ async def test_the_question_names_cluster_namespace_object_and_effect() -> None:
 
 @pytest.mark.parametrize("key", ["enter", "n", "escape", "space"])
 async def test_reflexes_do_not_write(key: str) -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "a")
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         await press(pilot, key)
@@ -322,7 +321,7 @@ async def test_reflexes_do_not_write(key: str) -> None:
 
 async def test_no_single_key_writes() -> None:
     """Whatever is rehearsed already, and however often the one key is pressed."""
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         for key in KEYS:
             await back_to_landing(pilot)
             await press(pilot, "d")
@@ -333,7 +332,7 @@ async def test_no_single_key_writes() -> None:
 
 @pytest.mark.parametrize("key", LEAVING)
 async def test_no_key_that_leaves_writes(key: str) -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "d")
         await seen(pilot, "the server accepts it")
         await press(pilot, key, key, key)
@@ -343,7 +342,7 @@ async def test_no_key_that_leaves_writes(key: str) -> None:
 async def back_to_landing(pilot: Run) -> None:
     """From wherever a key led."""
     for _ in range(20):
-        if isinstance(pilot.app.screen, LandingScreen):
+        if isinstance(pilot.app.screen, ApplyScreen):
             return
         if isinstance(pilot.app.screen, MainScreen):
             app_of(pilot).edit(pod_named(demo(), API))
@@ -358,7 +357,7 @@ async def back_to_landing(pilot: Run) -> None:
 
 
 async def test_the_question_can_be_clicked() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "a")
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         await pilot.click("#no")
@@ -374,7 +373,7 @@ BY_NAME = Settings(contexts={CONTEXT: ContextSettings(confirm="name")})
 
 
 async def test_where_the_name_must_be_typed_nothing_else_says_yes() -> None:
-    async with landing(settings=BY_NAME) as pilot:
+    async with strategy_kind(settings=BY_NAME) as pilot:
         await press(pilot, "a")
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         yes = pilot.app.screen.query_one("#yes", Button)
@@ -403,7 +402,7 @@ async def test_the_name_asked_for_is_that_of_the_writer() -> None:
     source = ScriptedSource(demo())
     source.scripted.named = "prod"
     settings = Settings(contexts={"prod": ContextSettings(confirm="name")})
-    async with landing(source, settings=settings) as pilot:
+    async with strategy_kind(source, settings=settings) as pilot:
         await press(pilot, "a")
         await seen(pilot, "Type prod to apply it")
 
@@ -423,7 +422,7 @@ READONLY = (
 
 @pytest.mark.parametrize(("options", "sentence"), READONLY, ids=["flag", "settings", "context"])
 async def test_read_only_nothing_is_sent_and_the_key_says_why(options: Any, sentence: str) -> None:
-    async with landing(**options) as pilot:
+    async with strategy_kind(**options) as pilot:
         assert "apply" not in footer(pilot)
         assert "dry run" not in footer(pilot)
         assert sentence in words(pilot)
@@ -438,7 +437,7 @@ async def test_read_only_nothing_is_sent_and_the_key_says_why(options: Any, sent
 
 async def test_a_context_that_may_be_written_to_may() -> None:
     settings = Settings(readonly=True, contexts={CONTEXT: ContextSettings(readonly=False)})
-    async with landing(settings=settings) as pilot:
+    async with strategy_kind(settings=settings) as pilot:
         assert {"apply", "dry run"} <= set(footer(pilot))
         await confirmed(pilot)
         await seen(pilot, "done")
@@ -446,7 +445,7 @@ async def test_a_context_that_may_be_written_to_may() -> None:
 
 
 async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> None:
-    async with landing(DemoSource()) as pilot:
+    async with strategy_kind(DemoSource()) as pilot:
         assert "apply" not in footer(pilot)
         assert "! not from here: nothing is sent: the demo is no cluster" in words(pilot)
         await press(pilot, "a")
@@ -460,7 +459,7 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
     source = ScriptedSource(demo())
     rolling = Progress(Stage.ROLLING, settled=False, message="1 old", done=1, total=3)
     source.scripted.looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "takes it back")
         text = words(pilot)
@@ -479,13 +478,13 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         assert [request.resource_version for request in writer_of(pilot).heard_of("write")] == ["42"]
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, MainScreen), "what landed needs no fields any more"
-        assert states(pilot) == [State.DONE]
+        assert states(pilot) == [EntryState.DONE]
 
 
 async def test_a_look_that_fails_is_said_and_looked_again() -> None:
     source = ScriptedSource(demo())
     source.scripted.looks = [ServerUnreachable("no route")]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "! it cannot be looked at now: no route")
         source.scripted.looks = [DONE]
@@ -497,7 +496,7 @@ async def test_a_look_that_fails_is_said_and_looked_again() -> None:
 async def test_a_bad_end_is_an_end(stage: Stage) -> None:
     source = ScriptedSource(demo())
     source.scripted.looks = [Progress(stage, settled=True, message="Node didn't have enough capacity")]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, f"{stage.value}: Node didn't have enough capacity")
         assert "nothing more will happen by itself" in words(pilot)
@@ -506,7 +505,7 @@ async def test_a_bad_end_is_an_end(stage: Stage) -> None:
 async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> None:
     source = ScriptedSource(demo())
     source.scripted.looks = [WAITING]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "waiting for the kubelet")
         await press(pilot, "escape")
@@ -517,29 +516,29 @@ async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> N
         assert isinstance(pilot.app.screen, MainScreen)
 
 
-ENDS: tuple[tuple[QosError | None, str, State], ...] = (
-    (None, f"pod shop/{API} in place was changed", State.DONE),
+ENDS: tuple[tuple[QosError | None, str, EntryState], ...] = (
+    (None, f"pod shop/{API} in place was changed", EntryState.DONE),
     (
         ApiError("the object has been modified", status=409, reason="Conflict"),
         f"pod shop/{API} in place was not changed: the object has been modified",
-        State.REFUSED,
+        EntryState.REFUSED,
     ),
 )
 
 
 @pytest.mark.parametrize(("end", "sentence", "state"), ENDS, ids=["done", "refused"])
 async def test_a_write_is_told_though_its_screen_was_left(
-    end: QosError | None, sentence: str, state: State
+    end: QosError | None, sentence: str, state: EntryState
 ) -> None:
     source = ScriptedSource(demo())
     source.scripted.writes = [end]
     source.scripted.hold_write.clear()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "no answer yet")
         await press(pilot, "escape")
         assert "is under way" in told(pilot)[-1]
-        assert states(pilot) == [State.SENT]
+        assert states(pilot) == [EntryState.SENT]
         source.scripted.hold_write.set()
         await until(pilot, lambda: told(pilot)[-1] == sentence)
         assert states(pilot) == [state]
@@ -549,7 +548,7 @@ async def test_a_write_is_told_though_its_screen_was_left(
 async def test_leaving_the_ui_while_it_is_sent_asks() -> None:
     source = ScriptedSource(demo())
     source.scripted.hold_write.clear()
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "no answer yet")
         await press(pilot, "q")
@@ -560,7 +559,7 @@ async def test_leaving_the_ui_while_it_is_sent_asks() -> None:
         await seen(pilot, "done")
 
 
-CONFLICT = Conflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
+CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
 REFUSALS: tuple[tuple[QosError, str], ...] = (
     (
         ApiError("the object has been modified", status=409, hint="look at it again"),
@@ -578,7 +577,7 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from(
 ) -> None:
     source = ScriptedSource(demo())
     source.scripted.writes = [error]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, sentence)
         assert not writer_of(pilot).heard_of("look")
@@ -592,22 +591,22 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from(
 
 async def test_what_may_have_happened_is_said_so() -> None:
     source = ScriptedSource(demo())
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         sentence = "it is not known whether pod/x was changed: connection reset"
-        writer_of(pilot).writes = [Unsure(sentence, None)]  # type: ignore[arg-type]
+        writer_of(pilot).writes = [UnknownOutcome(sentence, None)]  # type: ignore[arg-type]
         await confirmed(pilot)
         await seen(
             pilot, "! not known to be done: it is not known whether pod/x was changed: connection reset"
         )
-        assert states(pilot) == [State.UNKNOWN]
+        assert states(pilot) == [EntryState.UNKNOWN]
         assert not writer_of(pilot).heard_of("look")
 
 
 async def test_a_write_of_which_nothing_is_known_is_told_though_its_screen_was_left() -> None:
     source = ScriptedSource(demo())
     source.scripted.hold_write.clear()
-    async with landing(source) as pilot:
-        writer_of(pilot).writes = [Unsure("it is not known whether it was changed", None)]  # type: ignore[arg-type]
+    async with strategy_kind(source) as pilot:
+        writer_of(pilot).writes = [UnknownOutcome("it is not known whether it was changed", None)]  # type: ignore[arg-type]
         await confirmed(pilot)
         await press(pilot, "escape")
         source.scripted.hold_write.set()
@@ -618,13 +617,13 @@ async def test_a_write_of_which_nothing_is_known_is_told_though_its_screen_was_l
 # -- when someone else was faster -----------------------------------------------------------------
 
 
-STALE = Stale("pod/x was changed by someone else since it was looked at", (CONFLICT,))
+STALE = ConflictError("pod/x was changed by someone else since it was looked at", (CONFLICT,))
 
 
 async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         assert not {"look again", "keep ours"} & set(footer(pilot))
         await press(pilot, "a")
         await seen(pilot, "changed by someone else")
@@ -642,7 +641,7 @@ async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
 def changed_to(text: str) -> Any:
     """The surroundings when someone else has given the container so much memory."""
 
-    def answer(pod: Pod) -> Surroundings:
+    def answer(pod: Pod) -> RelatedObjects:
         found = around(pod)
         raw = dict(DemoSource().raw(pod))
         container = raw["spec"]["containers"][0]
@@ -657,7 +656,7 @@ def changed_to(text: str) -> Any:
 async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE, *source.scripted.rehearsals]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "changed by someone else")
         source.around = changed_to("2Gi")
@@ -674,7 +673,7 @@ async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None
 async def test_keeping_ours_where_it_is_so_already_sends_nothing() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "changed by someone else")
         source.around = changed_to("1Gi")
@@ -686,7 +685,7 @@ async def test_keeping_ours_where_it_is_so_already_sends_nothing() -> None:
 async def test_looking_again_has_the_fields_of_what_is_there_now() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "changed by someone else")
         source.around = changed_to("2Gi")
@@ -701,7 +700,7 @@ async def test_looking_again_has_the_fields_of_what_is_there_now() -> None:
 async def test_a_conflict_of_the_write_itself_can_be_settled_too() -> None:
     source = ScriptedSource(demo())
     source.scripted.writes = [STALE]
-    async with landing(source) as pilot:
+    async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "! not done: pod/x was changed by someone else")
         assert "before ours theirs" in words(pilot)
@@ -785,24 +784,24 @@ async def test_a_change_is_written_to_the_cluster_that_it_was_made_for() -> None
 
 async def test_at_80_columns_the_foot_has_every_action() -> None:
     size = (80, 24)
-    async with landing(size=size) as pilot:
+    async with strategy_kind(size=size) as pilot:
         last = pilot.app.screen.query(FooterKey).last()
         assert last.region.right <= size[0]
         assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
-        assert isinstance(pilot.app.screen, LandingScreen)
-        assert pilot.app.screen._standing.way.landing is Landing.IN_PLACE
+        assert isinstance(pilot.app.screen, ApplyScreen)
+        assert pilot.app.screen._standing.strategy.strategy_kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
         assert pilot.app.screen.query(FooterKey).last().region.right <= size[0]
 
 
 async def test_screens_of_one_change_are_not_stacked_on_each_other() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         await press(pilot, "U")
         assert isinstance(pilot.app.screen, UndoScreen)
         await press(pilot, "U")
         assert sum(isinstance(one, UndoScreen) for one in pilot.app.screen_stack) == 1
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, LandingScreen)
+        assert isinstance(pilot.app.screen, ApplyScreen)
         await confirmed(pilot)
         await seen(pilot, "done")
         assert isinstance(pilot.app.screen, ProgressScreen)
@@ -810,9 +809,9 @@ async def test_screens_of_one_change_are_not_stacked_on_each_other() -> None:
 
 
 async def test_a_screen_below_another_one_is_not_left_in_its_place() -> None:
-    async with landing() as pilot:
+    async with strategy_kind() as pilot:
         below = pilot.app.screen_stack[-2]
         assert isinstance(below, EditScreen)
         below.dismiss()
         await pilot.pause()
-        assert isinstance(pilot.app.screen, LandingScreen)
+        assert isinstance(pilot.app.screen, ApplyScreen)

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from kubectl_qos.present.columns import Align
+from kubectl_qos.present.pod_columns import Align
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import Look
-from kubectl_qos.tui.widgets.table_layout import Layout, fitted, measured
+from kubectl_qos.tui.widgets.table_cells import Layout, Look, fitted, measured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

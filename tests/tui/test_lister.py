@@ -16,30 +16,29 @@ from textual.pilot import Pilot
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.facts import Facts, facts_of
-from kubectl_qos.tui.lists.base import WorkedOut
-from kubectl_qos.tui.lists.groups import Namespaces, Workloads
-from kubectl_qos.tui.lists.lister import Lister, WorkedOutList
-from kubectl_qos.tui.lists.nodes import Nodes
+from kubectl_qos.tui.lists.base import ListRows
+from kubectl_qos.tui.lists.groups import NamespaceList, WorkloadList
+from kubectl_qos.tui.lists.nodes import NodeList
 from kubectl_qos.tui.lists.registry import listings
+from kubectl_qos.tui.lists.table import ListBuilt, ListWorker
 from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
 from tests.tui.sources import ScriptedSource, demo, main_of, press, screen_text, settled, until, without
 
-SLOW = (Nodes, Namespaces, Workloads)
+SLOW = (NodeList, NamespaceList, WorkloadList)
 
 
 class Gate:
     """Work that waits in its thread until it is let through, one piece after the other."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Facts, View]] = []
+        self.asked: list[tuple[ViewModel, View]] = []
         self.through = threading.Semaphore(0)
         self.open = False
         self.failing = False
 
-    def wait(self, facts: Facts, view: View) -> None:
+    def wait(self, facts: ViewModel, view: View) -> None:
         self.asked.append((facts, view))
         if not self.open:
             assert self.through.acquire(timeout=20)
@@ -65,10 +64,10 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         honest = listing.work_out
 
         def work_out(
-            self: Any, facts: Facts, view: View, before: WorkedOut | None, honest: Any = honest
-        ) -> WorkedOut:
+            self: Any, facts: ViewModel, view: View, before: ListRows | None, honest: Any = honest
+        ) -> ListRows:
             found.wait(facts, view)
-            worked_out: WorkedOut = honest(self, facts, view, before)
+            worked_out: ListRows = honest(self, facts, view, before)
             return worked_out
 
         monkeypatch.setattr(listing, "work_out", work_out)
@@ -91,35 +90,35 @@ class Pump(MessagePump):
         self.came.release()
         return True
 
-    def next(self) -> WorkedOutList:
+    def next(self) -> ListBuilt:
         """The next answer."""
         assert self.came.acquire(timeout=20)
         message = self.posted.pop(0)
-        assert isinstance(message, WorkedOutList)
+        assert isinstance(message, ListBuilt)
         return message
 
 
-def facts(without_pod: str = "") -> Facts:
+def facts(without_pod: str = "") -> ViewModel:
     snapshot = without(demo(), without_pod) if without_pod else demo()
-    return facts_of(snapshot, Scope(), DEMO_TIME)
+    return build_view_model(snapshot, Scope(), DEMO_TIME)
 
 
 KNOWN = listings(Trends())
-NODES, NAMESPACES, PODS = KNOWN[Kind.NODES], KNOWN[Kind.NAMESPACES], KNOWN[Kind.PODS]
+NODES, NAMESPACES, PODS = KNOWN[ListKind.NODES], KNOWN[ListKind.NAMESPACES], KNOWN[ListKind.PODS]
 
 
-def names_in(answer: WorkedOut | None) -> list[str]:
+def names_in(answer: ListRows | None) -> list[str]:
     return [str(row.key) for row in answer.rows] if answer is not None else []
 
 
 def test_pods_are_there_at_once() -> None:
-    found = Lister(Pump()).of(PODS, facts(), View())
+    found = ListWorker(Pump()).of(PODS, facts(), View())
     assert found is not None
     assert len(found.rows) == 60
 
 
 def test_the_pods_of_a_view_are_selected_once_and_older_facts_are_not_kept() -> None:
-    lister, old, new = Lister(Pump()), facts(), facts("db-0")
+    lister, old, new = ListWorker(Pump()), facts(), facts("db-0")
     shop, data = View(namespace="shop"), View(namespace="data")
     found = lister.of(PODS, old, shop)
     assert found is not None
@@ -128,27 +127,27 @@ def test_the_pods_of_a_view_are_selected_once_and_older_facts_are_not_kept() -> 
         answer = lister.of(PODS, now, view)
         assert answer is not None
         assert list(answer.rows) == list(view.pod_rows(now))
-    lister.of(NODES, new, View(Kind.NODES))
+    lister.of(NODES, new, View(ListKind.NODES))
     assert lister._quick is None, "they would keep every pod that there was"
 
 
 def test_a_question_is_answered_once_and_then_known() -> None:
     pump, now = Pump(), facts()
-    lister = Lister(pump)
-    view = View(Kind.NAMESPACES)
+    lister = ListWorker(pump)
+    view = View(ListKind.NAMESPACES)
     assert lister.of(NAMESPACES, now, view) is None
     assert lister.of(NAMESPACES, now, view) is None
     lister.take(pump.next())
     found = lister.of(NAMESPACES, now, view)
     assert "shop" in names_in(found)
-    assert lister.of(NAMESPACES, now, View(Kind.NAMESPACES, at_risk=True, wide=True)) is found
+    assert lister.of(NAMESPACES, now, View(ListKind.NAMESPACES, at_risk=True, wide=True)) is found
     assert not pump.posted
 
 
 def test_older_facts_answer_until_newer_ones_are_worked_out_from_their_answer() -> None:
     pump, old, new = Pump(), facts(), facts("db-0")
-    lister = Lister(pump)
-    view = View(Kind.NODES)
+    lister = ListWorker(pump)
+    view = View(ListKind.NODES)
     lister.of(NODES, old, view)
     lister.take(pump.next())
     first = lister.of(NODES, old, view)
@@ -162,12 +161,12 @@ def test_older_facts_answer_until_newer_ones_are_worked_out_from_their_answer() 
 
 def test_another_view_is_never_answered_with_the_rows_of_this_one(gate: Gate) -> None:
     pump, now = Pump(), facts()
-    lister = Lister(pump)
-    workloads = KNOWN[Kind.WORKLOADS]
-    shop, data = View(Kind.WORKLOADS, namespace="shop"), View(Kind.WORKLOADS, namespace="data")
+    lister = ListWorker(pump)
+    workloads = KNOWN[ListKind.WORKLOADS]
+    shop, data = View(ListKind.WORKLOADS, namespace="shop"), View(ListKind.WORKLOADS, namespace="data")
     assert lister.of(workloads, now, shop) is None
     assert lister.of(workloads, now, data) is None, "it has to wait"
-    assert lister.of(NODES, now, View(Kind.NODES)) is None
+    assert lister.of(NODES, now, View(ListKind.NODES)) is None
     gate.let()
     lister.take(pump.next())
     assert lister.of(workloads, now, data) is None, "the answer was to another question"
@@ -181,22 +180,22 @@ def test_another_view_is_never_answered_with_the_rows_of_this_one(gate: Gate) ->
 
 def test_what_failed_is_raised_where_it_is_taken_and_can_be_asked_again(gate: Gate) -> None:
     pump, now = Pump(), facts()
-    lister = Lister(pump)
+    lister = ListWorker(pump)
     gate.failing = True
-    assert lister.of(NODES, now, View(Kind.NODES)) is None
+    assert lister.of(NODES, now, View(ListKind.NODES)) is None
     gate.let_all()
     with pytest.raises(RuntimeError, match="broken"):
         lister.take(pump.next())
     gate.failing = False
-    assert lister.of(NODES, now, View(Kind.NODES)) is None
+    assert lister.of(NODES, now, View(ListKind.NODES)) is None
     lister.take(pump.next())
-    assert lister.of(NODES, now, View(Kind.NODES)) is not None
+    assert lister.of(NODES, now, View(ListKind.NODES)) is not None
 
 
 def test_after_forgetting_nothing_older_is_shown_or_taken(gate: Gate) -> None:
     pump, old, new = Pump(), facts(), facts("db-0")
-    lister = Lister(pump)
-    view = View(Kind.NODES)
+    lister = ListWorker(pump)
+    view = View(ListKind.NODES)
     assert lister.of(NODES, old, view) is None
     lister.forget()
     assert lister.of(NODES, new, view) is None
@@ -240,11 +239,11 @@ async def test_while_a_list_is_worked_out_it_says_so_and_the_last_wish_counts(ga
         gate.let()
         await asked(pilot, gate, 2)
         assert not rows(pilot), "namespaces are not what is wanted any more"
-        assert main_of(pilot).view.kind is Kind.WORKLOADS
+        assert main_of(pilot).view.kind is ListKind.WORKLOADS
         gate.let()
         await until(pilot, lambda: bool(rows(pilot)))
         assert sum(one.pods for one in rows(pilot)) == 60
-        assert [view.kind for _, view in gate.asked] == [Kind.NAMESPACES, Kind.WORKLOADS]
+        assert [view.kind for _, view in gate.asked] == [ListKind.NAMESPACES, ListKind.WORKLOADS]
 
 
 async def test_pods_are_not_disturbed_by_a_list_that_comes_late(gate: Gate) -> None:
@@ -273,7 +272,7 @@ async def test_facts_that_change_meanwhile_are_worked_out_after_it(gate: Gate) -
         gate.let()
         await until(pilot, lambda: bool(rows(pilot)))
         assert sum(one.pods for one in rows(pilot)) == 59
-        assert gate.asked[-1] == (pilot.app.facts, View(Kind.WORKLOADS))  # type: ignore[attr-defined]
+        assert gate.asked[-1] == (pilot.app.facts, View(ListKind.WORKLOADS))  # type: ignore[attr-defined]
         assert len(gate.asked) == 2, "what was in between is skipped"
 
 

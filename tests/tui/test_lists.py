@@ -16,15 +16,14 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.k8s.owners import Workload, workload_of
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.node_rows import node_rows_of
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.present.table import table
+from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.output import table
+from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.facts import Facts, facts_of
-from kubectl_qos.tui.lists.base import Listing
+from kubectl_qos.tui.lists.base import ListDefinition
 from kubectl_qos.tui.lists.registry import listings
 from kubectl_qos.tui.screens.compare import CompareScreen
 from kubectl_qos.tui.screens.dialogs import SaveAs
@@ -32,9 +31,9 @@ from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.view import Kind, View
-from kubectl_qos.tui.widgets.why import WhyPanel
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
+from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -51,15 +50,15 @@ from tests.tui.sources import (
 
 GIB = 1 << 30
 KEYS = {
-    "1": Kind.NODES,
-    "2": Kind.NAMESPACES,
-    "3": Kind.WORKLOADS,
-    "4": Kind.PODS,
-    "5": Kind.CONTAINERS,
+    "1": ListKind.NODES,
+    "2": ListKind.NAMESPACES,
+    "3": ListKind.WORKLOADS,
+    "4": ListKind.PODS,
+    "5": ListKind.CONTAINERS,
 }
-ROWS = rows_of(demo(), Scope()).rows
-CONTAINERS = rows_of(demo(), Scope(), containers=True).rows
-ALONE = {Kind.NODES, Kind.NAMESPACES}
+ROWS = build_rows(demo(), Scope()).rows
+CONTAINERS = build_rows(demo(), Scope(), containers=True).rows
+ALONE = {ListKind.NODES, ListKind.NAMESPACES}
 
 
 @pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
@@ -104,21 +103,21 @@ def at(pilot: Pilot[Any]) -> Any:
 
 
 def why(pilot: Pilot[Any]) -> str:
-    return " ".join(line.text for line in main_of(pilot).query_one(WhyPanel).text_lines(300))
+    return " ".join(line.text for line in main_of(pilot).query_one(ExplanationPanel).text_lines(300))
 
 
 def title(pilot: Pilot[Any]) -> str:
     return str(main_of(pilot).table.border_title)
 
 
-def expected(kind: Kind) -> set[Any]:
+def expected(kind: ListKind) -> set[Any]:
     """What the whole demo has of a kind."""
-    found: dict[Kind, set[Any]] = {
-        Kind.NODES: {row.node for row in ROWS if row.node},
-        Kind.NAMESPACES: {row.pod.namespace for row in ROWS},
-        Kind.WORKLOADS: {workload_of(row.pod) for row in ROWS},
-        Kind.PODS: {row.key for row in ROWS},
-        Kind.CONTAINERS: {row.key for row in CONTAINERS},
+    found: dict[ListKind, set[Any]] = {
+        ListKind.NODES: {row.node for row in ROWS if row.node},
+        ListKind.NAMESPACES: {row.pod.namespace for row in ROWS},
+        ListKind.WORKLOADS: {find_workload(row.pod) for row in ROWS},
+        ListKind.PODS: {row.key for row in ROWS},
+        ListKind.CONTAINERS: {row.key for row in CONTAINERS},
     }
     return found[kind]
 
@@ -199,7 +198,7 @@ async def test_i_lists_the_containers_inside(pilot: Pilot[Any]) -> None:
     main_of(pilot).table.move_to(row.key)
     screen = await to(pilot, "i")
     pod = row.pod.namespace, row.name
-    assert screen.view == View(Kind.CONTAINERS, row.node, row.pod.namespace, pod=pod)
+    assert screen.view == View(ListKind.CONTAINERS, row.node, row.pod.namespace, pod=pod)
     assert keys_of(pilot) == [one.key for one in CONTAINERS if one.key[:2] == pod]
     assert title(pilot).startswith(f"{row.node} / {row.pod.namespace} / {row.name}  ")
     await to(pilot, "i")
@@ -211,18 +210,18 @@ async def test_i_lists_the_containers_inside(pilot: Pilot[Any]) -> None:
 async def test_the_other_lists_are_of_the_node_and_namespace_that_are_chosen(wide: Pilot[Any]) -> None:
     await to(wide, "1", "enter", "3")
     of_node = [row for row in ROWS if row.node == "worker-2"]
-    assert set(keys_of(wide)) == {workload_of(row.pod) for row in of_node}
+    assert set(keys_of(wide)) == {find_workload(row.pod) for row in of_node}
     await to(wide, "5")
     assert keys_of(wide) == [row.key for row in CONTAINERS if row.node == "worker-2"]
     await to(wide, "tab", "tab", "j", "enter")
-    assert main_of(wide).view == View(Kind.CONTAINERS, "worker-2", "batch")
+    assert main_of(wide).view == View(ListKind.CONTAINERS, "worker-2", "batch")
     assert keys_of(wide) == [
         row.key for row in CONTAINERS if (row.node, row.pod.namespace) == ("worker-2", "batch")
     ]
     await to(wide, "4")
     assert main_of(wide).view == View(node="worker-2", namespace="batch")
     await to(wide, "2")
-    assert set(keys_of(wide)) == expected(Kind.NAMESPACES)
+    assert set(keys_of(wide)) == expected(ListKind.NAMESPACES)
     await to(wide, "4")
     assert main_of(wide).view == View()
 
@@ -264,7 +263,7 @@ async def test_back_goes_where_one_was_and_forward_again(pilot: Pilot[Any]) -> N
 
 async def test_escape_goes_back_too(wide: Pilot[Any]) -> None:
     await to(wide, "1", "enter", "escape")
-    assert main_of(wide).view == View(Kind.NODES)
+    assert main_of(wide).view == View(ListKind.NODES)
     await to(wide, "escape")
     assert main_of(wide).view == View()
     await to(wide, "escape")
@@ -345,7 +344,7 @@ async def test_back_leads_out_of_a_screen_and_forward_into_it_again(wide: Pilot[
         await to(wide, out)
     assert placed(wide) == place
     await to(wide, "left_square_bracket")
-    assert placed(wide)[0] == View(Kind.NODES)
+    assert placed(wide)[0] == View(ListKind.NODES)
 
 
 async def test_back_and_forward_through_two_screens(wide: Pilot[Any]) -> None:
@@ -387,16 +386,16 @@ async def test_wide_sorting_and_turning_work_in_every_list(wide: Pilot[Any]) -> 
 async def test_only_those_at_risk(wide: Pilot[Any]) -> None:
     risky = {row.key for row in ROWS if {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"} & set(row.flags)}
     pods = [row for row in ROWS if row.key in risky]
-    wanted: dict[Kind, set[Any]] = {
-        Kind.NODES: {
+    wanted: dict[ListKind, set[Any]] = {
+        ListKind.NODES: {
             row.name
-            for row in node_rows_of(demo(), lambda *_: True).rows
+            for row in build_node_rows(demo(), lambda *_: True).rows
             if row.troubles or (row.worst_percent or 0) > 100
         },
-        Kind.NAMESPACES: {row.pod.namespace for row in pods},
-        Kind.WORKLOADS: {workload_of(row.pod) for row in pods},
-        Kind.PODS: risky,
-        Kind.CONTAINERS: {row.key for row in CONTAINERS if (*row.key[:2], "") in risky},
+        ListKind.NAMESPACES: {row.pod.namespace for row in pods},
+        ListKind.WORKLOADS: {find_workload(row.pod) for row in pods},
+        ListKind.PODS: risky,
+        ListKind.CONTAINERS: {row.key for row in CONTAINERS if (*row.key[:2], "") in risky},
     }
     for key, kind in KEYS.items():
         await to(wide, key, "z")
@@ -427,11 +426,11 @@ async def save(pilot: Pilot[Any], key: str, path: Path) -> None:
 
 
 NAMES = {
-    Kind.NODES: "NodeMemory",
-    Kind.NAMESPACES: "NamespaceRanking",
-    Kind.WORKLOADS: "WorkloadRanking",
-    Kind.PODS: "PodRanking",
-    Kind.CONTAINERS: "ContainerRanking",
+    ListKind.NODES: "NodeMemory",
+    ListKind.NAMESPACES: "NamespaceRanking",
+    ListKind.WORKLOADS: "WorkloadRanking",
+    ListKind.PODS: "PodRanking",
+    ListKind.CONTAINERS: "ContainerRanking",
 }
 
 
@@ -496,22 +495,22 @@ async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None
             await listed(pilot)
             assert at(pilot) == row
             assert screen.table.marked == marked
-            facts = facts_of(after, Scope(), DEMO_TIME)
+            facts = build_view_model(after, Scope(), DEMO_TIME)
             assert list(screen.table.rows) == list(screen.listing.work_out(facts, screen.view, None).rows)
             assert list(screen.table.rows) != rows, kind
             assert f"{len(screen.table.rows)} {kind}" in title(pilot)
 
 
-def told(listing: Listing[Any], row: Any, facts: Facts) -> str:
+def told(listing: ListDefinition[Any], row: Any, facts: ViewModel) -> str:
     return " ".join(line.text for line in listing.panel(row, facts)(200))
 
 
-def facts_for(scope: Scope) -> Facts:
-    return facts_of(demo(), scope, DEMO_TIME)
+def facts_for(scope: Scope) -> ViewModel:
+    return build_view_model(demo(), scope, DEMO_TIME)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_gone(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(ListKind))
+def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_gone(kind: ListKind) -> None:
     listing, old = listings(Trends())[kind], facts_for(Scope())
     without_node = replace(
         demo(),
@@ -520,13 +519,13 @@ def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_go
     )
     one_less = without(demo(), "api-7d9c5b6f8-x2mzq")
     for snapshot in (without_node, one_less, replace(demo(), pods=())):
-        facts = facts_of(snapshot, Scope(), DEMO_TIME)
+        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
         for row in listing.work_out(old, View(kind), None).rows:
-            if kind is Kind.PODS and row.node not in facts.rows.nodes:
+            if kind is ListKind.PODS and row.node not in facts.rows.nodes:
                 continue  # their list is never older than the facts
             assert told(listing, row, facts)
             pod = listing.pod_of(row, facts)
-            if pod is not None and kind is not Kind.PODS:
+            if pod is not None and kind is not ListKind.PODS:
                 assert facts.pod_of(pod) in snapshot.pods
             listing.node_of(row)
 
@@ -538,16 +537,18 @@ def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None
     facts, known = facts_for(scope), listings(Trends())
     pods = {row.key for row in facts.rows.rows}
     assert 0 < len(pods) < 60
-    found = known[Kind.CONTAINERS].work_out(facts, View(Kind.CONTAINERS), None).rows
+    found = known[ListKind.CONTAINERS].work_out(facts, View(ListKind.CONTAINERS), None).rows
     assert {(*row.key[:2], "") for row in found} == pods
-    for kind in (Kind.NAMESPACES, Kind.WORKLOADS):
+    for kind in (ListKind.NAMESPACES, ListKind.WORKLOADS):
         assert sum(row.pods for row in known[kind].work_out(facts, View(kind), None).rows) == len(pods)
 
 
 def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> None:
     facts = facts_for(Scope(namespace="data"))
-    nodes = listings(Trends())[Kind.NODES]
-    row = next(row for row in nodes.work_out(facts, View(Kind.NODES), None).rows if row.name == "worker-2")
+    nodes = listings(Trends())[ListKind.NODES]
+    row = next(
+        row for row in nodes.work_out(facts, View(ListKind.NODES), None).rows if row.name == "worker-2"
+    )
     said = told(nodes, row, facts)
     assert said.startswith(
         "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
@@ -561,9 +562,9 @@ def test_a_node_without_a_next_victim_says_so() -> None:
         (replace(demo(), pods=()), "no pods are there"),
         (replace(demo(), nodes={}, usage={}), "the order in which its pods die is unknown"),
     ):
-        facts = facts_of(snapshot, Scope(), DEMO_TIME)
-        nodes = listings(Trends())[Kind.NODES]
-        for row in nodes.work_out(facts, View(Kind.NODES), None).rows:
+        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
+        nodes = listings(Trends())[ListKind.NODES]
+        for row in nodes.work_out(facts, View(ListKind.NODES), None).rows:
             if row.victim is None:
                 assert told(nodes, row, facts).startswith(f"{row.name}: {why}")
                 assert nodes.pod_of(row, facts) is None
@@ -573,7 +574,7 @@ def test_a_node_without_a_next_victim_says_so() -> None:
 @pytest.mark.parametrize("usage", [True, False])
 def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, usage: bool) -> None:
     snapshot = demo() if usage else replace(demo(), usage={})
-    facts = facts_of(snapshot, Scope(), DEMO_TIME)
+    facts = build_view_model(snapshot, Scope(), DEMO_TIME)
     for kind, listing in listings(Trends()).items():
         rows = listing.work_out(facts, View(kind), None).rows
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, available)
@@ -583,7 +584,7 @@ def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, us
                 token = listing.token(row, column.key, column.width)
                 if not isinstance(token, str):
                     assert sum(length for length, _ in token) in {0, len(column.cell(row, DEMO_TIME)), width}
-        if kind is Kind.NODES:
+        if kind is ListKind.NODES:
             memory = layout.widths[[column.key for column in layout.columns].index("memory")]
             assert memory >= 20 if usage else memory == len("MEMORY")
 

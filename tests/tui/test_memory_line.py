@@ -13,13 +13,13 @@ from textual.app import App, ComposeResult
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.bars import memory_bar
 from kubectl_qos.present.node_columns import NODE_COLUMNS
-from kubectl_qos.present.node_rows import node_rows_of
+from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.symbols import memory_bar
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.facts import facts_of
 from kubectl_qos.tui.themes import THEMES
-from kubectl_qos.tui.widgets.memory_line import MemoryLine
+from kubectl_qos.tui.view_model import build_view_model
+from kubectl_qos.tui.widgets.title_line import MemoryLine
 from tests.end_to_end.command import Run
 from tests.tui.sources import ScriptedSource, demo, main_of, press, settled, with_usage
 
@@ -45,7 +45,7 @@ async def shown(snapshot: Snapshot, node: str, width: int = 80) -> str:
     app = Line()
     async with app.run_test(size=(width, 3)) as pilot:
         line = app.query_one(MemoryLine)
-        line.show(facts_of(snapshot, Scope(), DEMO_TIME), node)
+        line.show(build_view_model(snapshot, Scope(), DEMO_TIME), node)
         await pilot.pause()
         return line.render().plain
 
@@ -61,7 +61,7 @@ def in_trouble(snapshot: Snapshot, name: str, *types: str) -> Snapshot:
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 async def test_a_node_of_the_demo_agrees_with_the_table_of_nodes(name: str, width: int) -> None:
     text = await shown(demo(), name, width)
-    row = next(row for row in node_rows_of(demo(), lambda *_: True).rows if row.name == name)
+    row = next(row for row in build_node_rows(demo(), lambda *_: True).rows if row.name == name)
     capacity = {"control-1": "8Gi", "worker-1": "16Gi", "worker-2": "16Gi", "worker-3": "32Gi"}[name]
     percent = NODE_COLUMNS["used_percent"].cell(row, DEMO_TIME)
     trouble = "  !memory" if name == "worker-2" else ""
@@ -75,7 +75,7 @@ async def test_a_node_of_the_demo_agrees_with_the_table_of_nodes(name: str, widt
 
 def test_the_percentages_are_those_of_the_command_line(tmp_path: Path) -> None:
     done = Run(tmp_path)("top", "nodes", "--demo")
-    for row in node_rows_of(DemoSource().snapshot(Scope()), lambda *_: True).rows:
+    for row in build_node_rows(DemoSource().snapshot(Scope()), lambda *_: True).rows:
         line = next(line for line in done.out.splitlines() if line.startswith(row.name))
         assert row.used_percent is not None
         assert f"{row.used_percent:.0f}%" in re.split(r"\s+", line)

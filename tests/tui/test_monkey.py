@@ -16,7 +16,7 @@ from textual.pilot import OutOfBounds, Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.actions import ACTIONS, Room, of_room
+from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import Confirm
 from kubectl_qos.tui.screens.main import MainScreen
@@ -28,7 +28,7 @@ GROWN_AT_MOST = 4 << 20
 """Bytes of Python objects between the end of the first third and the end."""
 LEAVING = {"q", "ctrl+c", "ctrl+q"}
 KEYS = sorted({key for action in ACTIONS for key in action.keys} - LEAVING)
-IN_LISTS = sorted({key for action in of_room(Room.MAIN) for key in action.keys})
+IN_LISTS = sorted({key for action in actions_in_group(BindingGroup.MAIN) for key in action.keys})
 TYPED = [*"abdeginop0123456789.-:>=!^$*[]/@", "space", "backspace", "delete", "enter", "escape", "é", "界"]
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 15), (59, 14), (300, 20), (30, 8), (1, 1)]
 

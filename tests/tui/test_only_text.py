@@ -19,11 +19,10 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.exports import exported
-from kubectl_qos.tui.facts import facts_of
+from kubectl_qos.tui.export import export_rows
 from kubectl_qos.tui.lists.registry import listings
-from kubectl_qos.tui.trends import Trends
-from kubectl_qos.tui.view import Kind, View
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.tui.sources import ScriptedSource, demo, main_of, pod_named, press, screen_text, settled, until
 
@@ -132,16 +131,16 @@ async def test_what_is_copied_is_escaped() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", list(Kind))
-def test_every_file_of_every_list_can_be_read_again(kind: Kind, name: str, tmp_path: Path) -> None:
-    facts = facts_of(called(name), Scope(), DEMO_TIME)
+@pytest.mark.parametrize("kind", list(ListKind))
+def test_every_file_of_every_list_can_be_read_again(kind: ListKind, name: str, tmp_path: Path) -> None:
+    facts = build_view_model(called(name), Scope(), DEMO_TIME)
     listing = listings(Trends())[kind]
     answer = listing.work_out(facts, View(kind), None)
     columns = list(listing.columns.values())
 
     def text(extension: str) -> str:
         path = tmp_path / f"a.{extension}"
-        found = exported(
+        found = export_rows(
             path, kind=kind, rows=answer.rows, columns=columns, notes=answer.notes, now=DEMO_TIME
         )
         assert found.encode()

@@ -15,7 +15,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.contexts import Contexts
+from kubectl_qos.tui.context_switch import ContextSwitch
 
 KUBECONFIG = """
 current-context: test
@@ -48,7 +48,7 @@ class Opened:
         find: Any,
         notes: Sequence[str],
         readonly: bool,
-        contexts: Contexts,
+        contexts: ContextSwitch,
     ) -> int:
         self.source, self.scope, self.find, self.notes = source, scope, find, notes
         self.settings, self.readonly, self.contexts = settings, readonly, contexts.names()

@@ -9,11 +9,10 @@ import yaml
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.columns import columns
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.tui.exports import exported
-from kubectl_qos.tui.saving import path_of, save
-from kubectl_qos.tui.view import Kind
+from kubectl_qos.present.pod_columns import columns
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.tui.export import export_rows, parse_path, save
+from kubectl_qos.tui.view import ListKind
 from tests.tui.sources import demo
 
 KEYS = ("rank", "namespace", "pod", "memory")
@@ -45,19 +44,21 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path: Path, name: s
 def test_names_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert path_of(" a.yaml ") == tmp_path / "a.yaml"
-    assert path_of("~/a.yaml") == tmp_path / "home" / "a.yaml"
-    assert path_of("/x/a.yaml") == Path("/x/a.yaml")
+    assert parse_path(" a.yaml ") == tmp_path / "a.yaml"
+    assert parse_path("~/a.yaml") == tmp_path / "home" / "a.yaml"
+    assert parse_path("/x/a.yaml") == Path("/x/a.yaml")
     with pytest.raises(InputError, match="a file name is needed"):
-        path_of("  ")
+        parse_path("  ")
 
 
 def test_the_extension_chooses_the_format() -> None:
-    rows = rows_of(demo(), Scope(node="worker-2"))
+    rows = build_rows(demo(), Scope(node="worker-2"))
 
     def text_of(name: str) -> str:
         shown = columns(KEYS)
-        return exported(Path(name), kind=Kind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME)
+        return export_rows(
+            Path(name), kind=ListKind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME
+        )
 
     assert text_of("a.csv").splitlines()[0] == "rank,namespace,pod,memory"
     assert text_of("a.txt").splitlines()[1].split() == ["1", "shop", "api-7d9c5b6f8-x2mzq", "1930Mi"]

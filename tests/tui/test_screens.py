@@ -11,23 +11,22 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.write import Rehearsed, Stale
+from kubectl_qos.cluster.writer import ConflictError, DryRunResult
 from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.change import Side
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.progress import Progress, Stage
-from kubectl_qos.edit.request import Request
-from kubectl_qos.edit.undo import Conflict
+from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.events import Event, Happenings
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import ObjectMeta, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.resource_quota import ResourceQuota, ResourceQuotaStatus
+from kubectl_qos.k8s.quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.contexts import Contexts
-from kubectl_qos.tui.lists import lister
+from kubectl_qos.tui.context_switch import ContextSwitch
+from kubectl_qos.tui.lists import table as lister
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
@@ -282,9 +281,9 @@ def test_landing(snap_compare: Compare, size: Size) -> None:
 
 @BOTH
 def test_landing_rehearsed(snap_compare: Compare, size: Size) -> None:
-    def less(request: Request) -> Rehearsed:
+    def less(request: PatchRequest) -> DryRunResult:
         stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
-        return Rehearsed(request, stored, {}, ("spec.template: this form is deprecated",))
+        return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
 
     app, source = scripted()
     source.scripted.rehearsals = [less]
@@ -336,10 +335,10 @@ def test_landing_quota_refused(snap_compare: Compare, size: Size) -> None:
 
 @BOTH
 def test_landing_conflict(snap_compare: Compare, size: Size) -> None:
-    found = Conflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
+    found = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
     sentence = f"pod/{API} was changed by someone else since it was looked at"
     app, source = scripted()
-    source.scripted.rehearsals = [Stale(sentence, (found,))]
+    source.scripted.rehearsals = [ConflictError(sentence, (found,))]
     assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="someone else"))
 
 
@@ -387,21 +386,21 @@ def remembering(*entries: Entry) -> QosApp:
     """Someone who applied something before."""
     app, _ = scripted()
     for entry in entries:
-        app.writing.journal.put(entry)
+        app.writing.history.put(entry)
     return app
 
 
 def entry(number: str, before: str, after: str, **other: Any) -> Entry:
     """A change of that pod."""
     uid = pod_named(demo(), API).metadata.uid
-    request = Request("Pod", "shop", API, uid, "41", "resize", (memory(after),), (memory(before),), {})
+    request = PatchRequest("Pod", "shop", API, uid, "41", "resize", (memory(after),), (memory(before),), {})
     return replace(entry_of(request, number), **other)
 
 
 ENTRIES: Final = (
     entry("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
     entry("0001", "256Mi", "512Mi"),
-    entry("0002", "512Mi", "9Gi", state=State.REFUSED, said="exceeded quota: team"),
+    entry("0002", "512Mi", "9Gi", state=EntryState.REFUSED, said="exceeded quota: team"),
 )
 
 
@@ -593,7 +592,7 @@ def test_columns(snap_compare: Compare, size: Size) -> None:
 
 @BOTH
 def test_contexts(snap_compare: Compare, size: Size) -> None:
-    contexts = Contexts(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
+    contexts = ContextSwitch(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
     steps = keys("colon", *"ctx", "enter", "down")
     assert snap_compare(demo_app(contexts=contexts), terminal_size=size, run_before=steps)
 
@@ -857,7 +856,7 @@ def test_kills_while_they_are_read(snap_compare: Compare) -> None:
 def test_kills_without_the_right_to_see_events(snap_compare: Compare) -> None:
     source = ScriptedSource(demo())
     missing = Missing("the list of events", forbidden("events"), "grant list on events in all namespaces")
-    source.happened = Happenings(of_nodes=False, missing=missing)
+    source.happened = EventList(of_nodes=False, missing=missing)
     steps = worked_out("K", until_gone="Reading …")
     assert snap_compare(QosApp(source, Scope()), terminal_size=(80, 24), run_before=steps)
 

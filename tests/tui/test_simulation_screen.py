@@ -16,21 +16,20 @@ from textual.widgets import Static
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
-from kubectl_qos.present.simulation import sentence
-from kubectl_qos.present.simulation_rows import REACH_COLUMNS, STEP_COLUMNS, reach_rows, victim_rows
-from kubectl_qos.qos.scenario import Scenario
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import Situation, situation_of
-from kubectl_qos.tui import situations
+from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, reach_rows, sentence, victim_rows
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
+from kubectl_qos.qos.simulation.scenario import Scenario
+from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.asking import Mode, first_wish, step_bytes
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.widgets.choices import Choices
-from kubectl_qos.tui.widgets.document import Document
+from kubectl_qos.tui.simulation_options import Mode, first_options, step_bytes
+from kubectl_qos.tui.widgets.choices import OptionBar
 from kubectl_qos.tui.widgets.line_table import HEADER
 from kubectl_qos.tui.widgets.slider import Slider
+from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -60,7 +59,7 @@ async def running(
         await settled(pilot)
         await press(pilot, *(pressed or ("o",)))
         if ready:
-            await until(pilot, lambda: screen(pilot)._situation is not None)
+            await until(pilot, lambda: screen(pilot)._node_state is not None)
         yield pilot
 
 
@@ -82,11 +81,11 @@ def victims(pilot: Run) -> list[str]:
     return ["/".join(row.key) for row in screen(pilot).table.rows]
 
 
-def worker_2(snapshot: Snapshot | None = None) -> Situation:
+def worker_2(snapshot: Snapshot | None = None) -> NodeState:
     snapshot = snapshot or demo()
     setup = snapshot.setup("worker-2")
     pods = [default_pod(pod, setup.release) for pod in snapshot.by_node()["worker-2"]]
-    return situation_of(pods, setup, snapshot.usage)
+    return build_node_state(pods, setup, snapshot.usage)
 
 
 def killed(**asked_for: Any) -> list[str]:
@@ -99,7 +98,7 @@ async def told(pilot: Run, text: str) -> None:
 
 
 def whole_notes(pilot: Run) -> str:
-    document = pilot.app.screen.query_one(Document)
+    document = pilot.app.screen.query_one(TextView)
     return " ".join(line.text.strip() for line in document.text_lines(60))
 
 
@@ -197,11 +196,11 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         await pilot.click(slider, offset=(1, 0))
         await pilot.pause()
         assert asked(pilot) == "free 0 B"
-        await pilot.click(Choices, offset=place_of(pilot, "at limits"))
+        await pilot.click(OptionBar, offset=place_of(pilot, "at limits"))
         await pilot.pause()
         assert asked(pilot) == "each container that has a limit grows to it"
         for name in ("eviction", "restarts"):
-            await pilot.click(Choices, offset=place_of(pilot, name))
+            await pilot.click(OptionBar, offset=place_of(pilot, name))
             await pilot.pause()
             assert f"[x] {name}" in words(pilot)
         await pilot.click(screen(pilot).table, offset=(9, 1 + HEADER), times=2)
@@ -334,9 +333,9 @@ async def test_what_could_not_be_read_is_a_note() -> None:
 
 async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
-    made = situation_of
+    made = build_node_state
 
-    def slowly(*arguments: Any) -> Situation:
+    def slowly(*arguments: Any) -> NodeState:
         assert hold.wait(10)
         return made(*arguments)
 
@@ -354,7 +353,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
 
 
 async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Situation:
+    def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
     monkeypatch.setattr(situations, "situation_of", broken)
@@ -434,10 +433,10 @@ def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
 
 
 def test_the_slider_never_ends_below_where_it_stands() -> None:
-    situation = worker_2()
-    wish = first_wish(situation, None).moved(40 * GI)
+    node_state = worker_2()
+    wish = first_options(node_state, None).moved(40 * GI)
     assert wish.mode is Mode.FREE
-    assert wish.top(situation) == 40 * GI
+    assert wish.top(node_state) == 40 * GI
     assert wish.turned(2).moved(5) == wish.turned(2)
     assert wish.moved(-5).free_bytes == 0
     assert wish.turned(1).moved(-5).more_bytes == 0

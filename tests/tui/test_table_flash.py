@@ -9,8 +9,7 @@ from textual.pilot import Pilot
 
 from kubectl_qos.tui.widgets import line_table
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import Token
-from kubectl_qos.tui.widgets.table_layout import Layout, measured
+from kubectl_qos.tui.widgets.table_cells import Layout, Token, measured
 from tests.tui.test_line_table import COLUMNS, NOW, Column, Row
 
 

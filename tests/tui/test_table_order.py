@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.rows import kill_order, rows_of
-from kubectl_qos.tui.facts import facts_of
+from kubectl_qos.present.pod_rows import build_rows, kill_order
+from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets import table_order
-from kubectl_qos.tui.widgets.table_order import Order, place_of, place_of_key
+from kubectl_qos.tui.widgets.table_order import RowOrder, key_index, row_index
 from tests.tui.sources import demo, with_usage
 from tests.tui.test_line_table import NAME, SIZE, Row
 
@@ -59,7 +59,7 @@ def in_order(rows: list[Row], key: str, *, turned: bool, pinned: int) -> list[Ro
 def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter(
     loaded: list[Row], steps: list[tuple[str, Any]], pinned: int
 ) -> None:
-    order: Order[Row] = Order("name", pinned)
+    order: RowOrder[Row] = RowOrder("name", pinned)
     order.load(loaded)
     narrowing: Typed | None = None
     for step, value in steps:
@@ -87,7 +87,7 @@ def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter
 
 
 def test_the_same_rows_are_not_sorted_again() -> None:
-    order: Order[Row] = Order("name", 0)
+    order: RowOrder[Row] = RowOrder("name", 0)
     rows = [Row("a", 1), Row("b", 2)]
     order.load(rows)
     order.sort_by(SIZE, turned=False)
@@ -111,7 +111,7 @@ def test_while_a_filter_is_typed_nothing_is_sorted_and_what_is_left_out_is_not_l
             looked_at.extend(row.name for row in rows)
             return super().selected(rows)
 
-    order: Order[Row] = Order("name", 0)
+    order: RowOrder[Row] = RowOrder("name", 0)
     rows = [Row("a", 1), Row("ab", 2), Row("abc", 3), Row("b", 4)]
     order.load(rows)
     order.sort_by(replace(SIZE, sort_key=size), turned=False)
@@ -131,23 +131,23 @@ def test_a_row_is_found_by_identity_or_by_key(rows: list[Row], near: int, nearby
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_order, "NEARBY", nearby)
         for place, row in enumerate(rows):
-            assert place_of(row, rows, near) == place
-            assert place_of(replace(row), rows, near) is None
-            assert place_of_key(row.name, rows, lambda row: row.name, near) == place
-        assert place_of_key("nobody", rows, lambda row: row.name, near) is None
+            assert row_index(row, rows, near) == place
+            assert row_index(replace(row), rows, near) is None
+            assert key_index(row.name, rows, lambda row: row.name, near) == place
+        assert key_index("nobody", rows, lambda row: row.name, near) is None
 
 
 def test_rows_come_in_kill_order_over_all_nodes() -> None:
     for containers in (False, True):
-        rows = rows_of(demo(), Scope(), containers=containers).rows
+        rows = build_rows(demo(), Scope(), containers=containers).rows
         assert list(rows) == sorted(rows, key=kill_order)
         assert all(kill_order(one) <= kill_order(other) for one, other in pairwise(rows))
 
 
 def test_rows_about_which_nothing_changed_are_the_very_same() -> None:
-    before = facts_of(demo(), Scope(), DEMO_TIME)
-    after = facts_of(with_usage(before.snapshot, "db-0", 2**30), Scope(), DEMO_TIME, before=before)
-    plain = rows_of(after.snapshot, Scope()).rows
+    before = build_view_model(demo(), Scope(), DEMO_TIME)
+    after = build_view_model(with_usage(before.snapshot, "db-0", 2**30), Scope(), DEMO_TIME, before=before)
+    plain = build_rows(after.snapshot, Scope()).rows
     assert after.rows.rows == plain
     old = {row.key: row for row in before.rows.rows}
     for row in after.rows.rows:

@@ -11,11 +11,11 @@ from textual.widgets import Input
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.tree import file_lines, tree_lines
-from kubectl_qos.qos.cgroup_tree import cgroup_tree
+from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.tree import TreeScreen
-from kubectl_qos.tui.widgets.document import Document, TextScroll
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import ScriptedSource, demo, press, screen_text, settled, type_text, words
 
 POD = "shop/api-7d9c5b6f8-x2mzq"
@@ -31,7 +31,7 @@ async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Pilot[Any]]:
 
 def shown(pilot: Pilot[Any]) -> list[str]:
     """All lines of the tree, scrolled into sight or not."""
-    document = pilot.app.screen.query_one(Document)
+    document = pilot.app.screen.query_one(TextView)
     return [line.text for line in document.text_lines(document.content_size.width)]
 
 
@@ -44,14 +44,14 @@ async def test_it_opens_at_the_pod(pilot: Pilot[Any]) -> None:
 async def test_it_says_all_that_the_command_line_says(pilot: Pilot[Any]) -> None:
     snapshot = demo()
     tree = cgroup_tree(snapshot.by_node()["worker-2"], snapshot.setup("worker-2"))
-    width = pilot.app.screen.query_one(Document).content_size.width
+    width = pilot.app.screen.query_one(TextView).content_size.width
     expected = [line.text for line in tree_lines(tree, width)]
     assert shown(pilot)[: len(expected)] == expected
     assert "not measured, assumed: no swap" in " ".join(shown(pilot)[len(expected) :])
 
 
 async def test_one_line_is_one_line(pilot: Pilot[Any]) -> None:
-    document = pilot.app.screen.query_one(Document)
+    document = pilot.app.screen.query_one(TextView)
     assert all(len(line) <= document.content_size.width for line in shown(pilot))
     assert document.size.height == len(shown(pilot))
     await press(pilot, "G")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.present.rows import rows_of
-from kubectl_qos.tui.lists.pods import TREND, Pods
-from kubectl_qos.tui.trends import BARS, MOST, Trends, sparkline
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.tui.lists.pods import TREND, PodList
+from kubectl_qos.tui.view_model import BARS, MOST, Trends, sparkline
 from tests.tui.sources import demo, with_usage
 
 KIB = 1024
@@ -166,8 +166,8 @@ def test_a_bar_a_sample_and_a_higher_one_for_more(samples: list[int], most: int 
 def test_the_column_sorts_by_growth_with_unknown_trends_last() -> None:
     snapshot = demo()
     trends = Trends()
-    column = Pods(trends).columns["trend"]
-    rows = rows_of(snapshot, Scope()).rows
+    column = PodList(trends).columns["trend"]
+    rows = build_rows(snapshot, Scope()).rows
     assert {column.cell(row, DEMO_TIME) for row in rows} == {""}
     trends.add(snapshot.usage)
     grown = {"api-7d9c5b6f8-x2mzq": -300, "db-0": 100, "cart-6c7fd9b5d-9qj4t": 500}

@@ -12,16 +12,16 @@ import pytest
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.config.journal import JournalFile
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.request import RESIZE, Request
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.edit.history import Entry, EntryState
+from kubectl_qos.edit.patch import RESIZE, PatchRequest
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import progress
-from kubectl_qos.tui.screens.landing import LandingScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
@@ -40,7 +40,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def applied(number: str, before: str, after: str, **other: Any) -> Entry:
     """A change of the pod that was applied in place."""
     uid = pod_named(demo(), API).metadata.uid
-    request = Request("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
+    request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
     return replace(entry_of(request, number), **other)
 
 
@@ -53,9 +53,9 @@ async def undoing(
     *entries: Entry, source: ScriptedSource | None = None, path: Path | None = None
 ) -> AsyncIterator[Run]:
     """The list of these."""
-    journal = JournalFile(path)
-    put(journal, entries)
-    app = QosApp(source or ScriptedSource(demo()), Scope(), journal=journal)
+    history = HistoryFile(path)
+    put(history, entries)
+    app = QosApp(source or ScriptedSource(demo()), Scope(), history=history)
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await press(pilot, "U")
@@ -64,9 +64,9 @@ async def undoing(
         yield pilot
 
 
-def put(journal: JournalFile, entries: Iterable[Entry]) -> None:
+def put(history: HistoryFile, entries: Iterable[Entry]) -> None:
     for entry in entries:
-        journal.put(entry)
+        history.put(entry)
 
 
 def table(pilot: Run) -> LineTable[Entry]:
@@ -79,7 +79,7 @@ def source_of(pilot: Run) -> ScriptedSource:
     return source
 
 
-def last_write(pilot: Run) -> Request:
+def last_write(pilot: Run) -> PatchRequest:
     return source_of(pilot).scripted.heard_of("write")[-1]
 
 
@@ -88,12 +88,12 @@ async def seen(pilot: Run, text: str) -> None:
 
 
 async def on_the_way(pilot: Run) -> None:
-    await until(pilot, lambda: isinstance(pilot.app.screen, LandingScreen))
+    await until(pilot, lambda: isinstance(pilot.app.screen, ApplyScreen))
 
 
 async def test_the_newest_is_first_and_the_one_under_the_cursor_is_whole() -> None:
     older = applied("0000", "128Mi", "256Mi", at="2026-11-19T09:00:00Z")
-    refused = applied("0002", "512Mi", "9Gi", state=State.REFUSED, said="exceeded quota [team]")
+    refused = applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, said="exceeded quota [team]")
     async with undoing(older, OURS, refused) as pilot:
         assert [row.id for row in table(pilot).rows] == ["0002", "0001", "0000"]
         assert "refused: exceeded quota [team]" in words(pilot)
@@ -131,7 +131,7 @@ async def test_it_is_taken_back_by_the_same_road(how: str) -> None:
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, UndoScreen)
         await until(pilot, lambda: len(table(pilot).rows) == 2)
-        newest, oldest = app_of(pilot).writing.journal.entries()[::-1]
+        newest, oldest = app_of(pilot).writing.history.entries()[::-1]
         assert (newest.undoes, oldest.id) == ("0001", "0001")
         assert "done (an undo)" in words(pilot)
         assert "undone" in words(pilot)
@@ -172,7 +172,7 @@ async def test_what_someone_else_changed_since_is_shown_as_three_values() -> Non
 
 
 WHY_NOT: tuple[tuple[Entry, str], ...] = (
-    (replace(OURS, state=State.REFUSED), "the server refused it: nothing was changed"),
+    (replace(OURS, state=EntryState.REFUSED), "the server refused it: nothing was changed"),
     (replace(OURS, context="prod"), "it was applied in prod, this is scripted: go there first (:ctx)"),
     (applied("0001", "512Mi", "1Gi"), "nothing is left to undo"),
     (replace(OURS, uid="another"), "is another object than the one that was changed"),
@@ -201,15 +201,15 @@ async def test_an_object_that_nothing_can_be_made_of_says_so() -> None:
     source = ScriptedSource(demo())
     uid = pod_named(demo(), API).metadata.uid
     named = {"name": API, "namespace": "shop", "uid": uid}
-    source.around = lambda _: Surroundings(raw={"kind": "Pod", "metadata": named})
+    source.around = lambda _: RelatedObjects(raw={"kind": "Pod", "metadata": named})
     async with undoing(OURS, source=source) as pilot:
         await press(pilot, "u")
         await seen(pilot, "container c is not valid for pod")
         assert isinstance(pilot.app.screen, UndoScreen)
 
 
-@pytest.mark.parametrize("state", [State.SENT, State.UNKNOWN])
-async def test_what_may_have_happened_can_be_taken_back(state: State) -> None:
+@pytest.mark.parametrize("state", [EntryState.SENT, EntryState.UNKNOWN])
+async def test_what_may_have_happened_can_be_taken_back(state: EntryState) -> None:
     async with undoing(replace(OURS, state=state, said="connection reset")) as pilot:
         assert "unknown" in words(pilot)
         await press(pilot, "u")
@@ -241,10 +241,10 @@ async def test_an_answer_under_another_screen_opens_nothing() -> None:
 
 
 async def test_looking_again_asks_anew_what_is_there() -> None:
-    from kubectl_qos.cluster.write import Stale
+    from kubectl_qos.cluster.writer import ConflictError
 
     source = ScriptedSource(demo())
-    source.scripted.rehearsals = [Stale("someone was faster", ())]
+    source.scripted.rehearsals = [ConflictError("someone was faster", ())]
     async with undoing(OURS, source=source) as pilot:
         await press(pilot, "u")
         await on_the_way(pilot)
@@ -256,7 +256,7 @@ async def test_looking_again_asks_anew_what_is_there() -> None:
         assert isinstance(pilot.app.screen, UndoScreen)
 
 
-def gone_back(pod: Pod) -> Surroundings:
+def gone_back(pod: Pod) -> RelatedObjects:
     """Someone else has given the pod what it had before."""
     raw = dict(DemoSource().raw(pod))
     raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = "256Mi"
@@ -267,7 +267,7 @@ async def test_earlier_runs_are_remembered(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     async with undoing(OURS, path=path):
         pass
-    app = QosApp(ScriptedSource(demo()), Scope(), journal=JournalFile(path))
+    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(path))
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await press(pilot, "colon")
@@ -278,7 +278,7 @@ async def test_earlier_runs_are_remembered(tmp_path: Path) -> None:
 
 
 async def test_a_journal_that_cannot_be_kept_says_so_where_it_matters() -> None:
-    app = QosApp(ScriptedSource(demo()), Scope(), journal=JournalFile(Path("/proc/nowhere/journal")))
+    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(Path("/proc/nowhere/journal")))
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         app.edit(pod_named(demo(), API))

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.write import Rehearsed, Unsure, Writer, Written
-from kubectl_qos.edit.change import Edit, Side, parse_quantity
-from kubectl_qos.edit.journal import Entry, Journal, State
-from kubectl_qos.edit.progress import Progress, Stage
-from kubectl_qos.edit.request import Request
-from kubectl_qos.edit.surroundings import Owner, Surroundings
+from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, UnknownOutcome, Writer
+from kubectl_qos.edit.edits import Edit, Side, parse_quantity
+from kubectl_qos.edit.history import Entry, EntryState, HistoryStore
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.related import Owner, RelatedObjects
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.kinds import pod_of_workload
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ class ScriptedWriter(Writer):
     """
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, Request]] = []
-        self.rehearsals: list[QosError | Callable[[Request], Rehearsed]] = [accepted]
+        self.heard: list[tuple[str, PatchRequest]] = []
+        self.rehearsals: list[QosError | Callable[[PatchRequest], DryRunResult]] = [accepted]
         self.writes: list[QosError | None] = [None]
         self.looks: list[QosError | Progress] = [DONE]
         self.named = CONTEXT
@@ -50,11 +50,11 @@ class ScriptedWriter(Writer):
     def server(self) -> str:
         return SERVER
 
-    def heard_of(self, kind: str) -> list[Request]:
+    def heard_of(self, kind: str) -> list[PatchRequest]:
         """The requests of one kind."""
         return [request for heard, request in self.heard if heard == kind]
 
-    def rehearse(self, request: Request) -> Rehearsed:
+    def dry_run(self, request: PatchRequest) -> DryRunResult:
         self.heard.append(("rehearse", request))
         answer = _next(self.rehearsals)
         assert self.hold_rehearsal.wait(10)
@@ -62,21 +62,21 @@ class ScriptedWriter(Writer):
             raise answer
         return answer(request)
 
-    def write(self, rehearsed: Rehearsed, journal: Journal, *, undoes: str = "") -> Written:
-        request = rehearsed.request
+    def write(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
+        request = dry_run_result.request
         self.heard.append(("write", request))
         entry = replace(entry_of(request, f"9{next(self._numbers):03}"), context=self.named, undoes=undoes)
-        journal.put(replace(entry, state=State.SENT))
+        history.put(replace(entry, state=EntryState.SENT))
         answer = _next(self.writes)
         assert self.hold_write.wait(10)
         if isinstance(answer, QosError):
-            state = State.UNKNOWN if isinstance(answer, Unsure) else State.REFUSED
-            journal.put(replace(entry, state=state, said=str(answer)))
+            state = EntryState.UNKNOWN if isinstance(answer, UnknownOutcome) else EntryState.REFUSED
+            history.put(replace(entry, state=state, said=str(answer)))
             raise answer
-        journal.put(entry)
-        return Written(entry, rehearsed.raw, request)
+        history.put(entry)
+        return ApplyResult(entry, dry_run_result.raw, request)
 
-    def progress(self, written: Written) -> Progress:
+    def progress(self, written: ApplyResult) -> Progress:
         self.heard.append(("look", written.request))
         answer = _next(self.looks)
         assert self.hold_look.wait(10)
@@ -85,12 +85,12 @@ class ScriptedWriter(Writer):
         return answer
 
 
-def accepted(request: Request) -> Rehearsed:
+def accepted(request: PatchRequest) -> DryRunResult:
     """The server takes it as it is."""
-    return Rehearsed(replace(request, resource_version="42"), request.edits, {}, ())
+    return DryRunResult(replace(request, resource_version="42"), request.edits, {}, ())
 
 
-def entry_of(request: Request, number: str) -> Entry:
+def entry_of(request: PatchRequest, number: str) -> Entry:
     """What the journal says of a write that was done."""
     return Entry(
         id=number,
@@ -104,19 +104,19 @@ def entry_of(request: Request, number: str) -> Entry:
         subresource=request.subresource,
         before=request.before,
         after=request.edits,
-        state=State.DONE,
+        state=EntryState.DONE,
     )
 
 
-def around(pod: Pod) -> Surroundings:
+def around(pod: Pod) -> RelatedObjects:
     """The demo's object; a pod of the Deployment `api` with its owners, a workload as itself."""
     if pod.kind == "Deployment":
-        return Surroundings(raw=deployment(pod.namespace, pod.name))
-    found = DemoSource().surroundings(pod)
+        return RelatedObjects(raw=deployment(pod.namespace, pod.name))
+    found = DemoSource().related(pod)
     if not pod.name.startswith("api-"):
         return found
     raw = deployment(pod.namespace, "api")
-    return replace(found, owners=(Owner(raw, pod_of_workload("Deployment", raw)),))
+    return replace(found, owners=(Owner(raw, pod_from_workload("Deployment", raw)),))
 
 
 def deployment(namespace: str, name: str, memory: str = "512Mi") -> dict[str, Any]:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp.test_utils import TestServer
 
-from kubectl_qos.web import visitor
-from kubectl_qos.web.door import Door
+from kubectl_qos.web import session as visitor
+from kubectl_qos.web.auth import Authenticator
 from kubectl_qos.web.server import Pages
 from tests.web import delivering
 from tests.web.browser import PROGRAM, TIMEOUT_SECONDS, Page, browser
@@ -119,7 +119,7 @@ async def test_a_server_that_ends_is_said(seen: Seen) -> None:
 
 async def test_a_download_is_saved_by_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitor, "COMMAND", (sys.executable, delivering.__file__))
-    door = Door("127.0.0.1", 0)
+    door = Authenticator("127.0.0.1", 0)
     token = door.url().partition("?")[2]
     (tmp_path / "saved").mkdir()
     async with TestServer(Pages((), door).application()) as server, browser(tmp_path / "browser") as opened:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kubectl_qos.web.door import Door, comes_from, is_loopback
+from kubectl_qos.web.auth import Authenticator, is_loopback, is_same_origin
 
 
 def token_of(url: str) -> str:
@@ -33,7 +33,7 @@ def token_of(url: str) -> str:
     ],
 )
 def test_a_name_that_is_ours(address: str, names: tuple[str, ...], host: str) -> None:
-    assert Door(address, 8767, names).answers_to(host)
+    assert Authenticator(address, 8767, names).answers_to(host)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_name_that_is_ours(address: str, names: tuple[str, ...], host: str) ->
     ],
 )
 def test_a_name_that_is_not(address: str, names: tuple[str, ...], host: str) -> None:
-    assert not Door(address, 8767, names).answers_to(host)
+    assert not Authenticator(address, 8767, names).answers_to(host)
 
 
 def test_the_token_and_nothing_else_gives_the_cookie() -> None:
-    door, other = Door("127.0.0.1", 1), Door("127.0.0.1", 1)
+    door, other = Authenticator("127.0.0.1", 1), Authenticator("127.0.0.1", 1)
     token = token_of(door.url())
     assert len(token) >= 43
     assert door.knows(door.cookie_for(token))
@@ -75,7 +75,7 @@ def test_the_token_and_nothing_else_gives_the_cookie() -> None:
 
 
 def test_a_ticket_is_good_for_once() -> None:
-    door = Door("127.0.0.1", 1)
+    door = Authenticator("127.0.0.1", 1)
     ticket = token_of(door.url_for_once())
     assert not door.knows(ticket)
     assert door.knows(door.cookie_for(ticket))
@@ -92,7 +92,7 @@ def test_a_ticket_is_good_for_once() -> None:
     ],
 )
 def test_the_url_is_one_that_a_browser_here_opens(address: str, start: str) -> None:
-    assert Door(address, 8767).url().startswith(start)
+    assert Authenticator(address, 8767).url().startswith(start)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_url_is_one_that_a_browser_here_opens(address: str, start: str) -> N
     ],
 )
 def test_an_origin(origin: str | None, *, is_own: bool) -> None:
-    assert comes_from(origin, "localhost:8767") is is_own
+    assert is_same_origin(origin, "localhost:8767") is is_own
 
 
 def test_loopback_is_what_only_this_machine_reaches() -> None:

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from kubectl_qos.web import visitor
-from kubectl_qos.web.door import Door
+from kubectl_qos.web import session as visitor
+from kubectl_qos.web.auth import Authenticator
 from kubectl_qos.web.server import MOST_VISITORS, Pages
 from tests.end_to_end.command import TIMEOUT_SECONDS
 from tests.web import delivering
@@ -47,7 +47,7 @@ class Client:
 
 @asynccontextmanager
 async def pages(words: Sequence[str] = ()) -> AsyncIterator[Client]:
-    door = Door("127.0.0.1", 0)
+    door = Authenticator("127.0.0.1", 0)
     cookie = f"{door.cookie}={door.url().partition('token=')[2]}"
     async with TestClient(TestServer(Pages(words, door).application())) as client:
         yield Client(client, cookie)

@@ -32,9 +32,9 @@ def add_landing(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def _seconds(text: str) -> float:
-    from kubectl_qos.cluster.access.deadlines import seconds_of
+    from kubectl_qos.transport.net_errors import parse_timeout
 
     try:
-        return seconds_of(text) or 0
+        return parse_timeout(text) or 0
     except QosError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -83,8 +83,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
         " later one; 1 is the next victim",
     )
     _printed(parser)
-    landing = add_landing(parser)
-    landing.add_argument(
+    strategy_kind = add_landing(parser)
+    strategy_kind.add_argument(
         "--by",
         choices=("in-place", "template"),
         metavar="in-place|template",

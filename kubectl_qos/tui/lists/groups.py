@@ -8,21 +8,26 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from kubectl_qos.k8s.owners import Workload, workload_of
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.group_columns import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS, GroupColumn
-from kubectl_qos.present.group_rows import GroupRow, group_row, grouped, rank_order
-from kubectl_qos.present.marks import CLASSES
-from kubectl_qos.present.rows import PodRow
-from kubectl_qos.tui.facts import Facts
+from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.groups import (
+    NAMESPACE_COLUMNS,
+    WORKLOAD_COLUMNS,
+    GroupColumn,
+    GroupRow,
+    group_row,
+    grouped,
+    rank_order,
+)
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.symbols import CLASSES
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.lists.base import WorkedOut, newest_row
-from kubectl_qos.tui.lists.fitting import all_columns, most_important
-from kubectl_qos.tui.lists.pods import Pods
-from kubectl_qos.tui.view import Kind, View, count
-from kubectl_qos.tui.widgets.document import TextLayout, TextLine, wrapped
-from kubectl_qos.tui.widgets.table_cells import Token
-from kubectl_qos.tui.widgets.table_layout import Layout
+from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns, newest_row
+from kubectl_qos.tui.lists.pods import PodList
+from kubectl_qos.tui.view import ListKind, View, count
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.table_cells import Layout, Token
+from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, wrapped
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -48,7 +53,7 @@ _IMPORTANCE: Final = (
 _SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 24}
 
 
-class _Groups(ABC, Generic[KeyT]):
+class _GroupList(ABC, Generic[KeyT]):
     """What workloads and namespaces have in common."""
 
     natural: Final = "rank"
@@ -57,7 +62,7 @@ class _Groups(ABC, Generic[KeyT]):
     importance: Sequence[str]
     name: str
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: PodList) -> None:
         self._pods = pods
 
     def layout(
@@ -75,7 +80,7 @@ class _Groups(ABC, Generic[KeyT]):
         columns = [column for key, column in self.columns.items() if key not in left_out]
         if view.wide:
             return all_columns(columns, rows, now, self.name)
-        return most_important(columns, self.importance, rows, now, available, _SQUEEZED)
+        return fitting_columns(columns, self.importance, rows, now, available, _SQUEEZED)
 
     def key(self, row: GroupRow[KeyT]) -> Hashable:
         """What it is."""
@@ -96,10 +101,10 @@ class _Groups(ABC, Generic[KeyT]):
         """Whether one of its pods is."""
         return bool(row.at_risk)
 
-    def panel(self, row: GroupRow[KeyT], facts: Facts) -> TextLayout:
+    def panel(self, row: GroupRow[KeyT], facts: ViewModel) -> TextLayout:
         """How many of its pods are in danger, then why the first of them dies."""
         worst = newest_row(row.worst, facts)
-        words = f"{self.title(row)}: {count(row.pods, Kind.PODS)}"
+        words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
         if row.victims:
             words += f", {row.victims} the next victim of {'its' if row.victims == 1 else 'their'} node"
         if row.at_risk:
@@ -118,7 +123,7 @@ class _Groups(ABC, Generic[KeyT]):
     def title(self, row: GroupRow[KeyT]) -> str:
         """What a sentence calls it."""
 
-    def pod_of(self, row: GroupRow[KeyT], facts: Facts) -> PodRow | None:
+    def pod_of(self, row: GroupRow[KeyT], facts: ViewModel) -> PodRow | None:
         """The first of its pods to die, None where that is gone meanwhile."""
         return newest_row(row.worst, facts)
 
@@ -127,19 +132,19 @@ class _Groups(ABC, Generic[KeyT]):
         return row.worst.node
 
 
-class Workloads(_Groups[Workload]):
+class WorkloadList(_GroupList[Workload]):
     """Deployments, StatefulSets and so on of the pods of a node or namespace."""
 
-    kind: Final = Kind.WORKLOADS
+    kind: Final = ListKind.WORKLOADS
     columns = WORKLOAD_COLUMNS
     fields: Final = Fields(WORKLOAD_COLUMNS, {"ns": "namespace"}, lambda row: row.worst.pod.metadata.labels)
     importance = _IMPORTANCE
     name = "workload"
 
-    def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:
+    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Worked out anew: what a pod belongs to costs little."""
         del before
-        rows = grouped(view.pod_rows(facts), lambda row: workload_of(row.pod))
+        rows = grouped(view.pod_rows(facts), lambda row: find_workload(row.pod))
         return _worked_out(
             [group_row(key, found, _words_of(key)) for key, found in rows.items()],
             facts,
@@ -152,19 +157,19 @@ class Workloads(_Groups[Workload]):
 
     def opened(self, view: View, row: GroupRow[Workload]) -> View | None:
         """Its pods."""
-        return replace(view.whole, kind=Kind.PODS, workload=row.key)
+        return replace(view.whole, kind=ListKind.PODS, workload=row.key)
 
 
-class Namespaces(_Groups[str]):
+class NamespaceList(_GroupList[str]):
     """Every namespace that has pods."""
 
-    kind: Final = Kind.NAMESPACES
+    kind: Final = ListKind.NAMESPACES
     columns = NAMESPACE_COLUMNS
     fields: Final = Fields(NAMESPACE_COLUMNS, {"ns": "namespace", "name": "namespace"}, None)
     importance = tuple("namespace" if key == "workload" else key for key in _IMPORTANCE if key != "namespace")
     name = "namespace"
 
-    def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:
+    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Worked out anew."""
         del before
         rows = grouped(view.pod_rows(facts), lambda row: row.pod.metadata.namespace)
@@ -176,7 +181,7 @@ class Namespaces(_Groups[str]):
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
         """Its pods."""
-        return replace(view.whole, kind=Kind.PODS, namespace=row.key)
+        return replace(view.whole, kind=ListKind.PODS, namespace=row.key)
 
 
 def _words_of(workload: Workload) -> tuple[str, ...]:
@@ -184,6 +189,6 @@ def _words_of(workload: Workload) -> tuple[str, ...]:
     return f"{namespace}/{name}", name, f"{kind}/{name}"
 
 
-def _worked_out(rows: list[GroupRow[Any]], facts: Facts) -> WorkedOut:
+def _worked_out(rows: list[GroupRow[Any]], facts: ViewModel) -> ListRows:
     rows.sort(key=lambda row: rank_order(row.worst))
-    return WorkedOut(rows, facts.rows.notes)
+    return ListRows(rows, facts.rows.notes)

@@ -8,22 +8,19 @@ from datetime import datetime
 from typing import Final, cast
 
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.amounts import binary, escape
-from kubectl_qos.present.bars import FILLS, RESERVED, memory_bar
-from kubectl_qos.present.columns import Align, ColumnOf
-from kubectl_qos.present.marks import CLASSES
+from kubectl_qos.present.format import binary, escape
 from kubectl_qos.present.node_columns import NODE_COLUMNS, OTHER_NAMES, NodeColumn
-from kubectl_qos.present.node_rows import NodeRow, NodeRows, node_rows_of, trouble_first
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
+from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.symbols import CLASSES, FILLS, RESERVED, memory_bar
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.lists.base import WorkedOut
-from kubectl_qos.tui.lists.fitting import all_columns, most_important
-from kubectl_qos.tui.view import Kind, View
-from kubectl_qos.tui.widgets.document import TextLayout, TextLine, wrapped
-from kubectl_qos.tui.widgets.table_cells import Token
-from kubectl_qos.tui.widgets.table_layout import GAP, Layout
+from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.table_cells import GAP, Layout, Token
+from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, wrapped
 
 _IMPORTANCE: Final = (
     "node",
@@ -79,21 +76,21 @@ def _columns(cells: int) -> dict[str, NodeColumn]:
     return {"node": named.pop("node"), "memory": _bar_column(cells), **named}
 
 
-class Nodes:
+class NodeList:
     """Nodes in trouble first, then the fullest."""
 
-    kind: Final = Kind.NODES
+    kind: Final = ListKind.NODES
     natural: Final = "memory"
     is_quick: Final = False
     columns: Mapping[str, NodeColumn] = _columns(_BAR)
     fields: Final = Fields(NODE_COLUMNS, OTHER_NAMES, None)
 
-    def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:
+    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Every node; those about which nothing has changed are taken over."""
         del view
         known = cast("NodeRows", before.kept) if before is not None else None
-        found = node_rows_of(facts.snapshot, lambda *_: True, known)
-        return WorkedOut(found.rows, found.notes, found)
+        found = build_node_rows(facts.snapshot, lambda *_: True, known)
+        return ListRows(found.rows, found.notes, found)
 
     def layout(
         self, view: View, chosen: Sequence[str] | None, rows: Sequence[NodeRow], now: datetime, available: int
@@ -103,7 +100,7 @@ class Nodes:
             return all_columns([self.columns[key] for key in chosen], rows, now, "node")
         if view.wide:
             return all_columns(list(self.columns.values()), rows, now, "node")
-        found = most_important(
+        found = fitting_columns(
             list(self.columns.values()),
             _IMPORTANCE,
             rows,
@@ -141,7 +138,7 @@ class Nodes:
         """Whether the node says that it is in trouble, or more than all of it may be used."""
         return bool(row.troubles) or (row.worst_percent or 0) > 100
 
-    def panel(self, row: NodeRow, facts: Facts) -> TextLayout:
+    def panel(self, row: NodeRow, facts: ViewModel) -> TextLayout:
         """Who dies first there, and who after that."""
         sentences = list(_sentences(row, facts))
 
@@ -157,9 +154,9 @@ class Nodes:
 
     def opened(self, view: View, row: NodeRow) -> View | None:
         """Its pods."""
-        return replace(view.whole, kind=Kind.PODS, node=row.name)
+        return replace(view.whole, kind=ListKind.PODS, node=row.name)
 
-    def pod_of(self, row: NodeRow, facts: Facts) -> PodRow | None:
+    def pod_of(self, row: NodeRow, facts: ViewModel) -> PodRow | None:
         """Its next victim, None where that is not among the pods that were asked for."""
         return next((one for one in _victims(row, facts) if one.rank == 1), None)
 
@@ -168,14 +165,14 @@ class Nodes:
         return row.name
 
 
-def _victims(row: NodeRow, facts: Facts) -> list[PodRow]:
+def _victims(row: NodeRow, facts: ViewModel) -> list[PodRow]:
     """The first pods in its kill order."""
     ranked = facts.rows.nodes.get(row.name)
     found = [one for one in ranked.rows if one.rank is not None] if ranked is not None else []
     return sorted(found, key=lambda one: (one.rank, one.key))[:_VICTIMS]
 
 
-def _sentences(row: NodeRow, facts: Facts) -> list[str]:
+def _sentences(row: NodeRow, facts: ViewModel) -> list[str]:
     name = escape(row.name)
     if row.victim is None:
         found = [f"{name}: {_why_nobody(row)}"]
@@ -205,7 +202,7 @@ def _why_nobody(row: NodeRow) -> str:
     return "no pod there can be killed, or its order is not known"
 
 
-def _all_are_shown(row: NodeRow, facts: Facts) -> bool:
+def _all_are_shown(row: NodeRow, facts: ViewModel) -> bool:
     """Whether the pods that were asked for are all that have a rank on the node."""
     ranked = facts.rows.nodes.get(row.name)
     return ranked is not None and ranked.ranked == sum(1 for one in ranked.rows if one.rank is not None)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 
-from kubectl_qos.present.columns import BY_KEY, WIDE_KEYS, Align, Column, ColumnOf, largest_first
-from kubectl_qos.present.marks import CLASSES, FLAG_TOKENS
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.pod_columns import BY_KEY, COLUMNS, WIDE_KEYS, Align, Column, ColumnOf, largest_first
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
+from kubectl_qos.present.symbols import CLASSES, FLAG_TOKENS
 from kubectl_qos.qos.flags import RISKS
-from kubectl_qos.tui.facts import Facts
 from kubectl_qos.tui.filters import PODS
-from kubectl_qos.tui.lists.base import WorkedOut
-from kubectl_qos.tui.lists.fitting import all_columns, most_important
-from kubectl_qos.tui.trends import Trends, sparkline
-from kubectl_qos.tui.view import Kind, View
-from kubectl_qos.tui.widgets.document import TextLayout
-from kubectl_qos.tui.widgets.table_cells import Token
-from kubectl_qos.tui.widgets.table_layout import Layout
-from kubectl_qos.tui.widgets.why import why_layout
+from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns, newest_row
+from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view_model import Trends, ViewModel, sparkline
+from kubectl_qos.tui.widgets.explanation_panel import explanation_layout
+from kubectl_qos.tui.widgets.table_cells import Layout, Token
+from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, wrapped
 
 IMPORTANCE: Final = (
     "rank",
@@ -73,10 +72,10 @@ def _class_mark(row: PodRow, _: datetime) -> str:
 _COMPACT_CLASS: Final = replace(BY_KEY["qos"], width=4, cell=_class_mark)
 
 
-class Pods:
+class PodList:
     """The pods of a node, namespace or workload in the kernel's order."""
 
-    kind: Final = Kind.PODS
+    kind: Final = ListKind.PODS
     natural: Final = "rank"
     fields: Final = PODS
     is_quick: Final = True
@@ -85,10 +84,10 @@ class Pods:
         known = {key: column for key, column in BY_KEY.items() if key != "container"}
         self.columns: Mapping[str, Column] = {**known, "trend": _trend_column(trends)}
 
-    def work_out(self, facts: Facts, view: View, before: WorkedOut | None) -> WorkedOut:
+    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """They are worked out already."""
         del before
-        return WorkedOut(view.pod_rows(facts), facts.rows.notes)
+        return ListRows(view.pod_rows(facts), facts.rows.notes)
 
     def layout(
         self, view: View, chosen: Sequence[str] | None, rows: Sequence[PodRow], now: datetime, available: int
@@ -109,16 +108,16 @@ class Pods:
         """Whether it has a flag of risk."""
         return not RISKS.isdisjoint(row.flags)
 
-    def panel(self, row: PodRow, facts: Facts) -> TextLayout:
+    def panel(self, row: PodRow, facts: ViewModel) -> TextLayout:
         """Why it stands where it stands."""
-        return why_layout(row, facts.rows)
+        return explanation_layout(row, facts.rows)
 
     def opened(self, view: View, row: PodRow) -> View | None:
         """Its explanation."""
         del view, row
         return None
 
-    def pod_of(self, row: PodRow, facts: Facts) -> PodRow | None:
+    def pod_of(self, row: PodRow, facts: ViewModel) -> PodRow | None:
         """The pod itself."""
         del facts
         return row
@@ -175,7 +174,7 @@ def pod_layout(
     if view.wide:
         return all_columns([known[key] for key in keys], rows, now, name)
     columns = [_COMPACT_CLASS if key == "qos" and available < COMPACT_BELOW else known[key] for key in keys]
-    return most_important(columns, importance, rows, now, available, SQUEEZED)
+    return fitting_columns(columns, importance, rows, now, available, SQUEEZED)
 
 
 def pod_token(row: PodRow, key: str) -> Token:
@@ -189,3 +188,99 @@ def pod_token(row: PodRow, key: str) -> Token:
     if key in {"namespace", "node", "age", "request", "limit"}:
         return "muted"
     return ""
+
+
+_ORDER_CONTAINERS: Final = (
+    "rank",
+    "namespace",
+    "pod",
+    "container",
+    "node",
+    "qos",
+    "oom_score_adj",
+    "oom_score",
+    "memory",
+    "request",
+    "limit",
+    "limit_percent",
+    "restarts",
+    "age",
+)
+_OF_PODS: Final = tuple(key for key in IMPORTANCE if key not in {"rank", "flags"})
+_SCORES: Final = _OF_PODS.index("memory") + 1
+_IMPORTANCE: Final = ("rank", "container", *_OF_PODS[:_SCORES], "container", *_OF_PODS[_SCORES:])
+
+
+class ContainerList:
+    """The containers of a node, namespace, workload or pod, each with its own score."""
+
+    kind: Final = ListKind.CONTAINERS
+    natural: Final = "rank"
+    fields: Final = PODS
+    is_quick: Final = False
+    columns: Mapping[str, Column] = {
+        column.key: column for column in COLUMNS if column.key not in {"flags", "eviction", "risk"}
+    }
+
+    def __init__(self, pods: PodList) -> None:
+        self._pods = pods
+
+    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
+        """Those of the pods that the view would list, each ranked among all of its node."""
+        scope = Scope(namespace=view.namespace, node=view.node)
+        known = cast("PodRows", before.kept) if before is not None else None
+        found = build_rows(facts.snapshot, scope, containers=True, before=known)
+        shown = {row.key[:2] for row in view.pod_rows(facts)}
+        if view.pod is not None:
+            shown &= {view.pod}
+        rows = [row for row in found.rows if row.key[:2] in shown]
+        return ListRows(rows, found.notes, found)
+
+    def layout(
+        self, view: View, chosen: Sequence[str] | None, rows: Sequence[PodRow], now: datetime, available: int
+    ) -> Layout[PodRow]:
+        """All columns, or the most important that fit."""
+        return pod_layout(self.columns, view, chosen, rows, now, available, _ORDER_CONTAINERS, _IMPORTANCE)
+
+    def key(self, row: PodRow) -> Hashable:
+        """Namespace, pod and container."""
+        return row.key
+
+    def token(self, row: PodRow, key: str, width: int) -> Token:
+        """As of pods."""
+        del width
+        return pod_token(row, key)
+
+    def is_at_risk(self, row: PodRow) -> bool:
+        """Whether its pod has a flag of risk."""
+        return self._pods.is_at_risk(row)
+
+    def panel(self, row: PodRow, facts: ViewModel) -> TextLayout:
+        """Where the container stands, then what there is to say of its pod."""
+        pod = self.pod_of(row, facts)
+        words = escape(f"container {row.container} of {row.pod.namespace}/{row.name}")
+        if row.rank is not None:
+            shared = ", shared," if row.tied else ""
+            words += f": rank {row.rank}{shared} among the containers of {escape(row.node)}"
+            words += f", oom_score {row.score}"
+        if pod is None:
+            return lambda width: [TextLine(line, "answer") for line in wrapped(words, width)]
+        of_pod = self._pods.panel(pod, facts)
+
+        def layout(width: int) -> list[TextLine]:
+            return [*(TextLine(line, "answer") for line in wrapped(words, width, hanging="")), *of_pod(width)]
+
+        return layout
+
+    def opened(self, view: View, row: PodRow) -> View | None:
+        """The explanation of its pod."""
+        del view, row
+        return None
+
+    def pod_of(self, row: PodRow, facts: ViewModel) -> PodRow | None:
+        """Its pod, None where that is gone meanwhile."""
+        return newest_row(row, facts)
+
+    def node_of(self, row: PodRow) -> str:
+        """Its node."""
+        return row.node

@@ -1,14 +1,35 @@
-"""What all screens share: classes by size, the sentence for terminals that are too small, and messages."""
+"""Leaving a screen once, however many keys or clicks say so before it is gone."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+from textual.await_complete import AwaitComplete
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from kubectl_qos.tui.actions import Room
-from kubectl_qos.tui.host import Host, host
-from kubectl_qos.tui.screens.once import OnceScreen
+from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.app_protocol import Host, host
+
+ResultT = TypeVar("ResultT")
+
+
+class SingleDismissScreen(Screen[ResultT]):
+    """A screen that is left only while it is the uppermost one: Textual would take the next one away."""
+
+    @property
+    def is_uppermost(self) -> bool:
+        """Whether keys come here; Textual's `is_current` is also true of the screen below that one."""
+        return self.is_current and self.app.screen is self
+
+    def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
+        """Leave with a result; a second time does nothing."""
+        return super().dismiss(result) if self.is_uppermost else AwaitComplete()
+
+
+class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
+    """A dialog over a screen, left once. Textual takes styles from the first base."""
+
 
 LEAST_WIDTH = 60
 LEAST_HEIGHT = 15
@@ -25,10 +46,10 @@ class TooSmall(Static):
         )
 
 
-class QosScreen(OnceScreen[None]):
+class QosScreen(SingleDismissScreen[None]):
     """A screen of this UI; `rooms` are those whose actions it has, for the palette."""
 
-    rooms: ClassVar[tuple[Room, ...]] = ()
+    rooms: ClassVar[tuple[BindingGroup, ...]] = ()
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
         (0, "-tiny"),

@@ -13,23 +13,23 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Label
 
-from kubectl_qos.present.columns import Align, ColumnOf
-from kubectl_qos.tui.actions import Room, bindings, of_room
-from kubectl_qos.tui.host import host
-from kubectl_qos.tui.screens.once import Question
+from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.app_protocol import host
+from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_layout import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER, Layout, measured
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ColumnChoice:
     """A column, and whether it is shown."""
 
     column: ColumnOf[Any]
     shown: bool
 
 
-def _text(key: str, header: str, read: Any) -> ColumnOf[Choice]:
+def _text(key: str, header: str, read: Any) -> ColumnOf[ColumnChoice]:
     return ColumnOf(key, header, Align.LEFT, 4, lambda row, _: read(row), read, lambda _: 0, "")
 
 
@@ -40,7 +40,7 @@ _COLUMNS: Final = (
 )
 
 
-class ColumnsScreen(Question[tuple[str, ...] | None]):
+class ColumnsScreen(Dialog[tuple[str, ...] | None]):
     """The columns of a list to choose among; the answer are keys in order, none for `as it fits`.
 
     Args:
@@ -48,29 +48,31 @@ class ColumnsScreen(Question[tuple[str, ...] | None]):
         shown: the keys of those that are shown now, in their order.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.COLUMNS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COLUMNS)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, known: Mapping[str, ColumnOf[Any]], shown: Sequence[str]) -> None:
         super().__init__()
         others = (key for key in known if key not in shown)
-        self._choices = [Choice(known[key], shown=True) for key in shown]
-        self._choices += [Choice(known[key], shown=False) for key in others]
+        self._choices = [ColumnChoice(known[key], shown=True) for key in shown]
+        self._choices += [ColumnChoice(known[key], shown=False) for key in others]
 
     def compose(self) -> ComposeResult:
         """The table, and what its keys do."""
         with Vertical(id="columns", classes="dialog-table"):
-            yield LineTable[Choice](
+            yield LineTable[ColumnChoice](
                 natural="", key=lambda choice: choice.column.key, token=lambda choice, _: _token(choice)
             )
             yield Label(self._keys_line(), markup=False)
 
     def _keys_line(self) -> str:
         keys = host(self.app).keys
-        return ", ".join(f"{keys.shown(action)} {action.label}" for action in of_room(Room.COLUMNS))
+        return ", ".join(
+            f"{keys.shown(action)} {action.label}" for action in actions_in_group(BindingGroup.COLUMNS)
+        )
 
     @property
-    def _table(self) -> LineTable[Choice]:
+    def _table(self) -> LineTable[ColumnChoice]:
         return self.query_one(LineTable)
 
     def on_mount(self) -> None:
@@ -120,10 +122,10 @@ class ColumnsScreen(Question[tuple[str, ...] | None]):
         self.dismiss(None)
 
 
-def _token(choice: Choice) -> str:
+def _token(choice: ColumnChoice) -> str:
     return "" if choice.shown else "muted"
 
 
-def _layout(choices: Sequence[Choice], available: int) -> Layout[Choice]:
+def _layout(choices: Sequence[ColumnChoice], available: int) -> Layout[ColumnChoice]:
     shown, column, _ = measured(_COLUMNS, choices, datetime.now(UTC))
     return Layout(_COLUMNS, (shown, column, max(available - GUTTER - shown - column - 2 * GAP, GAP)))

@@ -10,21 +10,27 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.edit.comparison import compare
+from kubectl_qos.edit.compare import compare
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.settings import Setting, changed
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.comparison import kubelet_parts, node_parts, part_lines, pod_parts, subject
-from kubectl_qos.present.diff import Part
+from kubectl_qos.present.comparison import (
+    comparison_subject,
+    kubelet_parts,
+    node_parts,
+    part_lines,
+    pod_parts,
+)
+from kubectl_qos.present.diff import EffectSection
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.facts import Facts
+from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.document import Document, TextScroll, harmless
+from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.effects import effects_layout
+from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
 
 EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 
@@ -32,12 +38,12 @@ EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 class CompareScreen(QosScreen):
     """A line for a release and settings, and what they change; of a pod as it was when this was opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.COMPARE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COMPARE)
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "Input"
-    rooms = (Room.COMPARE,)
+    rooms = (BindingGroup.COMPARE,)
 
-    def __init__(self, pod: Pod, facts: Facts) -> None:
+    def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()
         snapshot = facts.snapshot
         self._pod = pod
@@ -62,14 +68,14 @@ class CompareScreen(QosScreen):
         yield Input(placeholder=EXAMPLE, compact=True, id="settings")
         yield Label(id="reason", markup=False)
         with TextScroll(can_focus=False):
-            yield Document(lambda _: [])
-        yield Foot(show_command_palette=False, compact=True)
+            yield TextView(lambda _: [])
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
         """Nothing is different yet."""
         self.qos.show_title()
-        self._show((Part("Type a release, settings, or both", f"such as {EXAMPLE}"),), "")
+        self._show((EffectSection("Type a release, settings, or both", f"such as {EXAMPLE}"),), "")
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -78,25 +84,25 @@ class CompareScreen(QosScreen):
             self.on_mount()
             return
         try:
-            settings = [Setting.parse(word) for word in words if "=" in word]
+            settings = [NodeOverride.parse(word) for word in words if "=" in word]
             releases = [word for word in words if "=" not in word]
-            after = changed(self._setup, settings, releases[-1] if releases else None)
+            after = apply_overrides(self._setup, settings, releases[-1] if releases else None)
         except QosError as error:
             hint = f"; {error.hint}" if error.hint else ""
             self._show(None, f"! {error}{hint}")
             return
         found = compare(self._pods, self._setup, after, self._facts.snapshot.usage)
         parts = (*kubelet_parts(found), *pod_parts(found.of(self._pod)), *node_parts(found))
-        self._show(parts, subject(found, settings))
+        self._show(parts, comparison_subject(found, settings))
 
-    def _show(self, parts: tuple[Part, ...] | None, words: str) -> None:
+    def _show(self, parts: tuple[EffectSection, ...] | None, words: str) -> None:
         """The parts, or what was shown before where nothing can be made of the line."""
         reason = self.query_one("#reason", Label)
         reason.set_class(parts is None, "wrong")
-        reason.update(harmless(words))
+        reason.update(escape_lines(words))
         if parts is not None:
             self._shown = (words, *part_lines(parts))
-            self.query_one(Document).show(effects_layout(parts, missing=self._missing))
+            self.query_one(TextView).show(effects_layout(parts, missing=self._missing))
 
     def action_page_up(self) -> None:
         """A page up."""

@@ -1,8 +1,10 @@
-"""The questions: yes or no, whether to write, a number, and the name of a file to save."""
+"""One of several names to choose."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import ClassVar
@@ -14,17 +16,62 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.saving import path_of, save
-from kubectl_qos.tui.screens.once import Question
-from kubectl_qos.tui.widgets.document import Document, plain
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.export import parse_path, save
+from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table_cells import GUTTER, Layout
+from kubectl_qos.tui.widgets.text_view import TextView, plain
 
 
-class Confirm(Question[bool]):
+class SelectDialog(Dialog[str | None]):
+    """Names below each other; enter chooses one, escape none. `present` is the one that holds now."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CHOOSE)
+    CSS_PATH = "dialog_table.tcss"
+
+    def __init__(self, title: str, names: Sequence[str], present: str) -> None:
+        super().__init__()
+        self._title = title
+        self._names = tuple(names)
+        self._present = present
+
+    def compose(self) -> ComposeResult:
+        """The names."""
+        with Vertical(id="choose", classes="dialog-table"):
+            yield LineTable[str](natural="", key=str, token=lambda *_: "")
+
+    def on_mount(self) -> None:
+        """The present one is under the cursor."""
+        self.query_one("#choose").border_title = self._title
+        table = self.query_one(LineTable)
+        table.load(self._names, partial(_layout, self._title.upper()), datetime.now(UTC))
+        table.move_to(self._present)
+
+    @on(LineTable.Selected)
+    def _chosen(self, event: LineTable.Selected) -> None:
+        self.dismiss(event.row)
+
+    def action_leave(self) -> None:
+        """As it was."""
+        self.dismiss(None)
+
+
+def _name(name: str, _: datetime) -> str:
+    return escape(name)
+
+
+def _layout(header: str, available: int) -> Layout[str]:
+    column = ColumnOf("name", header, Align.LEFT, 8, _name, str, str, "its name")
+    return Layout((column,), (max(available - GUTTER, 1),))
+
+
+class Confirm(Dialog[bool]):
     """Yes or no; escape, n and the first button are no."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.CONFIRM)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, question: str, yes: str, no: str) -> None:
@@ -54,7 +101,7 @@ class Confirm(Question[bool]):
         self.dismiss(False)
 
 
-class SaveAs(Question[Path | None]):
+class SaveAs(Dialog[Path | None]):
     """Asks for a file name and writes the file; one that exists only when enter is pressed again.
 
     A browser gets it as a download: whoever looks at a page writes nothing on the machine that serves it.
@@ -65,7 +112,7 @@ class SaveAs(Question[Path | None]):
         text_for: the text for a path; it may look at the extension and raise QosError.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.SAVE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SAVE)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:
@@ -90,7 +137,7 @@ class SaveAs(Question[Path | None]):
     @on(Input.Submitted)
     def _named(self, event: Input.Submitted) -> None:
         try:
-            path = path_of(event.value)
+            path = parse_path(event.value)
             text = self._text_for(path)
             if self.app.is_web:
                 self.app.deliver_text(StringIO(text), save_filename=path.name)
@@ -114,14 +161,14 @@ class SaveAs(Question[Path | None]):
         self.dismiss(None)
 
 
-class ConfirmWrite(Question[bool]):
+class ConfirmWrite(Dialog[bool]):
     """The last question before something is written: where, what, and what comes of it.
 
     No is focused, so that enter, pressed once too often, writes nothing. With a `name` that name has to be
     typed; no other key says yes then.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.CONFIRM)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "#name, #no"
 
@@ -134,7 +181,7 @@ class ConfirmWrite(Question[bool]):
         """What is confirmed, a field for the name if it is asked for, and two buttons."""
         with Vertical(classes="dialog wide"):
             yield Label("Write this to the cluster?", classes="question")
-            yield Document(plain(self._lines), id="facts")
+            yield TextView(plain(self._lines), id="facts")
             if self._expected:
                 yield Label(f"Type {escape(self._expected)} to apply it.", markup=False, id="verdict")
                 yield Input(compact=True, id="name", select_on_focus=False)
@@ -176,10 +223,10 @@ class ConfirmWrite(Question[bool]):
         self.dismiss(False)
 
 
-class AskNumber(Question[int | None]):
+class AskNumber(Dialog[int | None]):
     """A whole number from 1 on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.ASK)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.ASK)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "Input"
 

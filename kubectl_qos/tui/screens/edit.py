@@ -13,49 +13,46 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.edit.change import apply
-from kubectl_qos.edit.goals import Goal, edits_of
+from kubectl_qos.edit.edits import apply
+from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
-from kubectl_qos.edit.surroundings import Surroundings
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.diff import preview_parts
-from kubectl_qos.present.goals import obstacle_sentence
-from kubectl_qos.present.rows import PodRow
-from kubectl_qos.present.words import step_sentence
-from kubectl_qos.qos.class_steps import steps_to
-from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.around import around_parts
-from kubectl_qos.tui.change import Subject
-from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.landing import SurroundingsRead, read_surroundings
-from kubectl_qos.tui.live import in_background
+from kubectl_qos.present.diff import obstacle_sentence, preview_parts
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.reasons import step_sentence
+from kubectl_qos.qos.qos_class import QosClass, steps_to
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.edit_target import EditTarget, related_sections
+from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm
-from kubectl_qos.tui.screens.finder import Finder
-from kubectl_qos.tui.screens.landing import End, LandingScreen
-from kubectl_qos.tui.widgets.document import Document, TextScroll
+from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.effects import effects_layout
+from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
+from kubectl_qos.tui.workers import RelatedLoaded, load_related
 
 
 class EditScreen(QosScreen):
     """Fields on the left, their effects on the right; of a pod as it was when the screen was opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.EDIT)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EDIT)
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
-    rooms = (Room.EDIT,)
+    rooms = (BindingGroup.EDIT,)
 
-    def __init__(self, pod: Pod, facts: Facts) -> None:
+    def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()
         self._facts = facts
         self._pod = pod
-        self._around: Surroundings | QosError | None = None
+        self._around: RelatedObjects | QosError | None = None
         self._is_anew = False
         self._saved: list[tuple[str, str]] = []
 
@@ -66,21 +63,21 @@ class EditScreen(QosScreen):
         with Horizontal(id="body"):
             yield ResourceForm(self._pod, self._facts.snapshot.setup(self._pod.node_name).release)
             with TextScroll(id="preview", can_focus=False):
-                yield Document(lambda _: [], id="effects")
-        yield Foot(show_command_palette=False, compact=True)
+                yield TextView(lambda _: [], id="effects")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
         self.qos.show_title()
-        self._subject = Subject(self._pod, self._facts, self.qos.source)
+        self._subject = EditTarget(self._pod, self._facts, self.qos.source)
         self._read()
         self._show_preview()
 
     def _read(self) -> None:
-        in_background(self, partial(read_surroundings, self._subject))
+        in_background(self, partial(load_related, self._subject))
 
-    async def on_surroundings_read(self, message: SurroundingsRead) -> None:
+    async def on_related_loaded(self, message: RelatedLoaded) -> None:
         """What speaks against a change, from now on; and the fields anew where that was asked for."""
         if message.subject is not self._subject:
             return
@@ -90,7 +87,7 @@ class EditScreen(QosScreen):
             await self._begin_anew(message.found)
         self._show_preview()
 
-    async def _begin_anew(self, found: Surroundings) -> None:
+    async def _begin_anew(self, found: RelatedObjects) -> None:
         """The fields of the object as it is now."""
         try:
             self._subject = self._subject.now(found.raw)
@@ -129,9 +126,9 @@ class EditScreen(QosScreen):
     def _show_preview(self) -> None:
         self._show_subject()
         found = self.preview_now()
-        parts = (*around_parts(found, self._subject, self._around), *preview_parts(found))
+        parts = (*related_sections(found, self._subject, self._around), *preview_parts(found))
         layout = effects_layout(parts, len(self.form.wrong), self._subject.missing)
-        self.query_one("#effects", Document).show(layout)
+        self.query_one("#effects", TextView).show(layout)
 
     def action_guaranteed(self) -> None:
         """Requests equal to limits; says what it cannot know."""
@@ -143,7 +140,7 @@ class EditScreen(QosScreen):
         if not steps:
             self.qos.tell("the pod is Guaranteed with these values")
             return
-        found = {step: tuple(edits_of(step, after.pod, release)) for step in steps}
+        found = {step: tuple(edits_for_step(step, after.pod, release)) for step in steps}
         self.form.put(edit for edits in found.values() for edit in edits)
         open_steps = [step_sentence(step) for step, edits in found.items() if not edits]
         if open_steps:
@@ -225,16 +222,16 @@ class EditScreen(QosScreen):
             self._saved = touched
             self._show_subject()
 
-        around = self._around if isinstance(self._around, Surroundings) else None
-        screen = LandingScreen(self._subject, found.edits, around, saved=saved)
+        around = self._around if isinstance(self._around, RelatedObjects) else None
+        screen = ApplyScreen(self._subject, found.edits, around, saved=saved)
         self.qos.push_screen(screen, lambda _: self._came_back(screen, saved))
 
-    def _came_back(self, screen: LandingScreen, saved: Callable[[], None]) -> None:
+    def _came_back(self, screen: ApplyScreen, saved: Callable[[], None]) -> None:
         """What landed needs no more fields; what someone else changed is looked at again."""
-        if screen.end is End.LANDED:
+        if screen.end is ApplyOutcome.LANDED:
             saved()
             self.dismiss()
-        elif screen.end is End.LOOK_AGAIN:
+        elif screen.end is ApplyOutcome.LOOK_AGAIN:
             self._is_anew = True
             self._read()
 

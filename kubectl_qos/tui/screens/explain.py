@@ -24,15 +24,15 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import ASKING, events_section, refused_section
-from kubectl_qos.present.explanation import Explanation, Line, Section, explain_pod, text_lines
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.facts import Facts, newest
-from kubectl_qos.tui.live import Status, defect, in_background
+from kubectl_qos.present.explanation import Explanation, ExplanationLine, Section, explain_pod, text_lines
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.follower import FollowStatus, in_background, unexpected_error
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.document import TextLayout, TextLine, TextScroll, wrapped
-from kubectl_qos.tui.widgets.fold import Fold, FoldTitle
+from kubectl_qos.tui.view_model import ViewModel, newest
+from kubectl_qos.tui.widgets.collapsible import Collapsible, CollapsibleTitle
+from kubectl_qos.tui.widgets.footer import KeyFooter, unwatch
+from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, TextScroll, wrapped
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot, unwatch
 
 NOTE_AT_MOST: Final = 46
 """Notes begin no further to the right than this."""
@@ -40,16 +40,16 @@ NOTE_AT_LEAST: Final = 26
 """A note with less room than this goes below its line."""
 
 
-class Explained(Message):
+class ExplanationReady(Message):
     """A pod, as `facts` have it, was explained; None where it is not among them, an error where it failed."""
 
-    def __init__(self, facts: Facts, found: tuple[Pod, Explanation] | QosError | None) -> None:
+    def __init__(self, facts: ViewModel, found: tuple[Pod, Explanation] | QosError | None) -> None:
         super().__init__()
         self.facts = facts
         self.found = found
 
 
-class EventsTold(Message):
+class EventsLoaded(Message):
     """The source's answer to a question for events, and when that came, by the source's clock."""
 
     def __init__(self, question: int, told: Sequence[Event] | QosError, when: datetime) -> None:
@@ -65,22 +65,22 @@ class ExplainScreen(QosScreen):
     The pod of a template, which only files have, stays as it was.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.EXPLAIN)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EXPLAIN)
     CSS_PATH = "explain.tcss"
-    AUTO_FOCUS = "FoldTitle"
-    rooms = (Room.EXPLAIN,)
+    AUTO_FOCUS = "CollapsibleTitle"
+    rooms = (BindingGroup.EXPLAIN,)
 
-    def __init__(self, pod: Pod, facts: Facts) -> None:
+    def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()
         self._pod = pod
         self._facts = self._wanted = facts
         self._explanation = explain_pod(pod, facts.snapshot, facts.taken)
         self._is_working = False
         self._remark = self._loss = ""
-        self._told: EventsTold | None = None
+        self._told: EventsLoaded | None = None
         self._question = 0
         self._is_asking = False
-        self._folds: dict[str, Fold] = {}
+        self._folds: dict[str, Collapsible] = {}
         self._shown: dict[str, Section] = {}
 
     def compose(self) -> ComposeResult:
@@ -90,10 +90,10 @@ class ExplainScreen(QosScreen):
         with TextScroll(can_focus=False), Vertical(id="sections"):
             sections = self._sections()
             for section in sections:
-                self._folds[section.title] = Fold(section.title)
+                self._folds[section.title] = Collapsible(section.title)
                 yield self._folds[section.title]
             self._fill(sections)
-        yield Foot(show_command_palette=False, compact=True)
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -108,7 +108,7 @@ class ExplainScreen(QosScreen):
         """Follow nothing any more."""
         unwatch(self.app, self)
 
-    def on_explained(self, message: Explained) -> None:
+    def on_explanation_ready(self, message: ExplanationReady) -> None:
         """Show the pod as it is now, as it was last where it is gone, and its successor as one."""
         self._is_working = False
         self._facts = message.facts
@@ -128,7 +128,7 @@ class ExplainScreen(QosScreen):
         if self._wanted is not message.facts:
             self._work_out()
 
-    def on_events_told(self, message: EventsTold) -> None:
+    def on_events_loaded(self, message: EventsLoaded) -> None:
         """Show the events, if they are those asked for last."""
         if message.question == self._question:
             self._is_asking = False
@@ -146,15 +146,15 @@ class ExplainScreen(QosScreen):
 
     def action_next(self) -> None:
         """The next section."""
-        self.focus_next(FoldTitle)
+        self.focus_next(CollapsibleTitle)
 
     def action_previous(self) -> None:
         """The section before."""
-        self.focus_previous(FoldTitle)
+        self.focus_previous(CollapsibleTitle)
 
     def action_fold(self) -> None:
         """Fold everything; if everything is folded, unfold it."""
-        titles = list(self.query(FoldTitle))
+        titles = list(self.query(CollapsibleTitle))
         folded = not all(title.folded for title in titles)
         for title in titles:
             title.folded = folded
@@ -167,7 +167,7 @@ class ExplainScreen(QosScreen):
     def _subject(self) -> str:
         return self._explanation.subject + self._remark + self._loss
 
-    def _follow(self, facts: Facts | None) -> None:
+    def _follow(self, facts: ViewModel | None) -> None:
         """One explanation at a time: of facts that come meanwhile, the newest are next."""
         if facts is not None and facts is not self._wanted:
             self._wanted = facts
@@ -178,7 +178,7 @@ class ExplainScreen(QosScreen):
         self._is_working = True
         in_background(self, partial(_explained, self._pod, self._wanted))
 
-    def _refreshed(self, before: Status, status: Status) -> None:
+    def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
         """Who asks for new facts wants new events too; a server that does not answer is not asked twice."""
         if status.asking and not before.asking and not self._is_asking:
             self._ask()
@@ -192,7 +192,7 @@ class ExplainScreen(QosScreen):
             in_background(self, ask)
             self._show()
         else:
-            self.on_events_told(ask())
+            self.on_events_loaded(ask())
 
     def _sections(self) -> list[Section]:
         events = [self._events()] if self._pod.kind == "Pod" else []
@@ -219,10 +219,10 @@ class ExplainScreen(QosScreen):
         for title in self._folds.keys() - {section.title for section in sections}:
             self._folds.pop(title).remove()
             self._shown.pop(title)
-        below: Fold | None = None
+        below: Collapsible | None = None
         for section in reversed(sections):
             if section.title not in self._folds:
-                self._folds[section.title] = Fold(section.title)
+                self._folds[section.title] = Collapsible(section.title)
                 self.query_one("#sections").mount(self._folds[section.title], before=below)
             below = self._folds[section.title]
         self._fill(sections)
@@ -239,18 +239,18 @@ class ExplainScreen(QosScreen):
             self._shown[section.title] = section
 
 
-def _explained(pod: Pod, facts: Facts) -> Explained:
+def _explained(pod: Pod, facts: ViewModel) -> ExplanationReady:
     """The pod of the same name explained; runs in a thread, where a node of 500 pods takes 20 ms."""
     try:
         found = newest(facts, pod)
         if found is None:
-            return Explained(facts, None)
-        return Explained(facts, (found, explain_pod(found, facts.snapshot, facts.taken)))
+            return ExplanationReady(facts, None)
+        return ExplanationReady(facts, (found, explain_pod(found, facts.snapshot, facts.taken)))
     except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        return Explained(facts, defect(error))
+        return ExplanationReady(facts, unexpected_error(error))
 
 
-def _events_told(source: Source, pod: Pod, question: int) -> EventsTold:
+def _events_told(source: Source, pod: Pod, question: int) -> EventsLoaded:
     """The answer or the refusal; runs in a thread where the source is a server."""
     told: Sequence[Event] | QosError
     try:
@@ -258,8 +258,8 @@ def _events_told(source: Source, pod: Pod, question: int) -> EventsTold:
     except QosError as error:
         told = error
     except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        told = defect(error)
-    return EventsTold(question, told, source.now())
+        told = unexpected_error(error)
+    return EventsLoaded(question, told, source.now())
 
 
 def section_layout(section: Section) -> TextLayout:
@@ -273,7 +273,7 @@ def section_layout(section: Section) -> TextLayout:
     return layout
 
 
-def _laid_out(line: Line, column: int, width: int) -> list[TextLine]:
+def _laid_out(line: ExplanationLine, column: int, width: int) -> list[TextLine]:
     indent = "  " * (line.depth + 1)
     if not line.note:
         return [TextLine(text) for text in wrapped(line.text, width, indent)]

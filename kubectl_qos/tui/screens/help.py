@@ -10,19 +10,19 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Label
 
-from kubectl_qos.present.columns import COLUMNS
-from kubectl_qos.present.marks import CLASSES
-from kubectl_qos.present.words import CLASS_MEANINGS, FLAG_MEANINGS
-from kubectl_qos.tui.actions import Keys, Room, bindings, of_room
-from kubectl_qos.tui.host import host
-from kubectl_qos.tui.screens.once import Question
-from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
+from kubectl_qos.present.pod_columns import COLUMNS
+from kubectl_qos.present.reasons import CLASS_MEANINGS, FLAG_MEANINGS
+from kubectl_qos.present.symbols import CLASSES
+from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group, bindings
+from kubectl_qos.tui.app_protocol import host
+from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, wrapped
 
 
-class TextScreen(Question[None]):
+class TextScreen(Dialog[None]):
     """A titled text that scrolls; escape, q and ? close it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.SHEET)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SHEET)
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "TextScroll"
 
@@ -37,7 +37,7 @@ class TextScreen(Question[None]):
             closes = host(self.app).keys.first("sheet.close")
             yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
             with TextScroll():
-                yield Document(self._layout)
+                yield TextView(self._layout)
 
     def _layout(self, width: int) -> list[TextLine]:
         found = []
@@ -72,9 +72,9 @@ _FILTERS: Final = (
 
 def help_lines(keys: Keys) -> Iterator[str]:
     """Every action with its keys, filters, columns, classes and flags; a tab ends the left part of a line."""
-    for room in Room:
+    for room in BindingGroup:
         yield room.value
-        for action in of_room(room):
+        for action in actions_in_group(room):
             yield f"{keys.shown(action)}\t{action.help}"
         yield ""
     yield "Filters"

@@ -18,48 +18,58 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Happenings
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import OTHER_PODS
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, columns, detail_lines, nothing_sentence
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.qos.kill_facts import Kill, Sure
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.deaths import DeathsRead, Whose, deaths_read
-from kubectl_qos.tui.facts import Facts, pod_named
-from kubectl_qos.tui.history import Detail
-from kubectl_qos.tui.lists.fitting import most_important
-from kubectl_qos.tui.live import Status, in_background
+from kubectl_qos.qos.kills.evidence import Kill, KillConfidence
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.follower import FollowStatus, in_background
+from kubectl_qos.tui.go_to import Detail
+from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.answers import laid_out
-from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, harmless, wrapped
+from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.footer import KeyFooter, unwatch
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.notes import note_lines
-from kubectl_qos.tui.widgets.table_layout import Layout
+from kubectl_qos.tui.widgets.strategies import layout_lines
+from kubectl_qos.tui.widgets.table_cells import Layout
+from kubectl_qos.tui.widgets.text_view import (
+    TextLine,
+    TextScroll,
+    TextView,
+    escape_lines,
+    note_lines,
+    wrapped,
+)
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot, unwatch
+from kubectl_qos.tui.workers import KillScope, KillsLoaded, load_kills
 
 _IMPORTANCE: Final = ("pod", "by", "sure", "time", "pod", "namespace", "container", "node", "node", "exit")
 _IMPORTANCE_LAST: Final = ("reason",)
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """What only the kernel's log tells."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
-_TOKENS: Final = {Sure.CERTAIN: "success", Sure.LIKELY: "", Sure.POSSIBLE: "muted"}
+_TOKENS: Final = {
+    KillConfidence.CERTAIN: "success",
+    KillConfidence.LIKELY: "",
+    KillConfidence.POSSIBLE: "muted",
+}
 
 
 class KillsScreen(QosScreen):
     """The deaths, the newest first; the whole of the one under the cursor below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.KILLS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.KILLS)
     CSS_PATH = "kills.tcss"
     AUTO_FOCUS = "LineTable"
-    rooms = (Room.KILLS,)
+    rooms = (BindingGroup.KILLS,)
 
-    def __init__(self, facts: Facts, *, node: str | None, namespace: str | None) -> None:
+    def __init__(self, facts: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()
-        self._whose = Whose(node, facts.scope.namespace if namespace is None else namespace)
+        self._whose = KillScope(node, facts.scope.namespace if namespace is None else namespace)
         self._facts = facts
-        self._happenings: Happenings | None = None
+        self._event_list: EventList | None = None
         self._kills: Sequence[Kill] = ()
         self._error: QosError | None = None
         self._is_working = self._is_stale = self._wants_events = False
@@ -70,9 +80,9 @@ class KillsScreen(QosScreen):
         yield Static(Content(self._subject), id="subject")
         yield LineTable[Kill](natural="time", key=_key, token=_token)
         with TextScroll():
-            yield Document(self._layout, id="evidence")
-        yield Document(self._notes_layout, id="kills-notes")
-        yield Foot(show_command_palette=False, compact=True)
+            yield TextView(self._layout, id="evidence")
+        yield TextView(self._notes_layout, id="kills-notes")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -100,7 +110,7 @@ class KillsScreen(QosScreen):
             words += f" in namespace {escape(self._whose.namespace)}"
         return words + (f" on {escape(self._whose.node)}" if self._whose.node else "")
 
-    def _follow(self, facts: Facts | None) -> None:
+    def _follow(self, facts: ViewModel | None) -> None:
         """Usage changes all the time and kills nobody: only other pods are looked at."""
         if facts is None:
             return
@@ -109,7 +119,7 @@ class KillsScreen(QosScreen):
         if len(pods) != len(before.pods) or not all(map(is_, pods, before.pods)):
             self._read()
 
-    def _refreshed(self, before: Status, status: Status) -> None:
+    def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
         """Who asks for new facts wants new events too."""
         if status.asking and not before.asking:
             self._wants_events = True
@@ -120,17 +130,17 @@ class KillsScreen(QosScreen):
         self._is_stale = self._is_working
         if not self._is_working:
             self._is_working = True
-            known = None if self._wants_events else self._happenings
+            known = None if self._wants_events else self._event_list
             self._wants_events = False
-            in_background(self, partial(deaths_read, self.qos.source, self._facts, self._whose, known))
+            in_background(self, partial(load_kills, self.qos.source, self._facts, self._whose, known))
 
-    def on_deaths_read(self, message: DeathsRead) -> None:
+    def on_kills_loaded(self, message: KillsLoaded) -> None:
         """Show them; what was shown before stays where they could not be read."""
         self._is_working = False
         if isinstance(message.found, QosError):
             self._error = message.found
         else:
-            self._happenings, self._kills = message.found
+            self._event_list, self._kills = message.found
             self._error = None
         if self._is_stale:
             self._read()
@@ -140,34 +150,34 @@ class KillsScreen(QosScreen):
         now, kills = self.qos.source.now(), self._kills
         empty = ""
         if not kills and self._error is None:
-            empty = "Reading …" if self._happenings is None else nothing_sentence(self._whose.namespace)
+            empty = "Reading …" if self._event_list is None else nothing_sentence(self._whose.namespace)
         self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
-        self.query_one("#kills-notes", Document).show(self._notes_layout)
+        self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_one()
 
     def _fitting(self, kills: Sequence[Kill], now: datetime, available: int) -> Layout[Kill]:
         shown = [column for column in columns(wide=True) if column.key not in _LEFT_OUT]
         importance = (*_IMPORTANCE, *_IMPORTANCE_LAST)
-        return most_important(shown, importance, kills, now, available, _SQUEEZED)
+        return fitting_columns(shown, importance, kills, now, available, _SQUEEZED)
 
     @on(LineTable.Highlighted)
     def _show_one(self) -> None:
-        self.query_one("#evidence", Document).show(self._layout)
+        self.query_one("#evidence", TextView).show(self._layout)
 
     def _layout(self, width: int) -> list[TextLine]:
         """A refusal before everything else; the evidence, or what would show here."""
         found: list[TextLine] = []
         if self._error is not None:
-            hint = [TextLine(f"  {harmless(self._error.hint)}")] if self._error.hint else []
-            error = TextLine(f"! {harmless(str(self._error))}", "wrong")
-            found += [*laid_out([error, *hint])(width), TextLine("")]
+            hint = [TextLine(f"  {escape_lines(self._error.hint)}")] if self._error.hint else []
+            error = TextLine(f"! {escape_lines(str(self._error))}", "wrong")
+            found += [*layout_lines([error, *hint])(width), TextLine("")]
         kill = self.table.row
         if kill is not None:
-            subject, blank, verdict, *others = detail_lines(kill, width)
+            subject, blank, diagnosis, *others = detail_lines(kill, width)
             found += [TextLine(text, "answer") for text in wrapped(subject, width)]
-            found += [TextLine(text, "title") for text in wrapped(verdict, width)]
+            found += [TextLine(text, "title") for text in wrapped(diagnosis, width)]
             found += [TextLine(blank), *map(TextLine, others)]
-        elif self._happenings is not None:
+        elif self._event_list is not None:
             found += [TextLine(text, "muted") for text in wrapped(LATER, width, hanging="")]
         return found
 
@@ -178,9 +188,9 @@ class KillsScreen(QosScreen):
     def notes_now(self) -> list[str]:
         """What could not be read."""
         missing = [one for one in self._facts.snapshot.missing if one.what != OTHER_PODS]
-        if self._happenings is not None and self._happenings.missing is not None:
-            missing.insert(0, self._happenings.missing)
-        return [harmless(missing_sentence(one)) for one in missing]
+        if self._event_list is not None and self._event_list.missing is not None:
+            missing.insert(0, self._event_list.missing)
+        return [escape_lines(missing_sentence(one)) for one in missing]
 
     @on(LineTable.Selected)
     def action_explain(self) -> None:
@@ -225,4 +235,4 @@ def _key(kill: Kill) -> Hashable:
 
 
 def _token(kill: Kill, key: str) -> str:
-    return _TOKENS[kill.verdict.sure] if key == "sure" else ""
+    return _TOKENS[kill.diagnosis.sure] if key == "sure" else ""

@@ -11,31 +11,30 @@ from textual import on
 from textual.binding import BindingType
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.present.rows import PodRow
-from kubectl_qos.tui.actions import Room, bindings, of_room
-from kubectl_qos.tui.commands import Goal, place_of
-from kubectl_qos.tui.exports import exported
-from kubectl_qos.tui.facts import PodGroup
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.export import export_rows
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.history import Detail
+from kubectl_qos.tui.go_to import Destination, Detail, parse_target
 from kubectl_qos.tui.lists.table import ListTable
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.screens.browsing import BESIDE_SIDE, BrowsingScreen
+from kubectl_qos.tui.screens.browse import BESIDE_SIDE, BrowseScreen
 from kubectl_qos.tui.screens.columns import ColumnsScreen
-from kubectl_qos.tui.screens.details import kills_screen, simulation_screen
-from kubectl_qos.tui.screens.finder import Finder
-from kubectl_qos.tui.view import EVERYTHING, Kind, View, count
+from kubectl_qos.tui.screens.factory import kills_screen, simulation_screen
+from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.view import EVERYTHING, ListKind, View, count
+from kubectl_qos.tui.view_model import PodGroup
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 
-_VERBS: Final = frozenset(action.verb for action in of_room(Room.MAIN))
+_VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 
 
-class MainScreen(BrowsingScreen):
+class MainScreen(BrowseScreen):
     """Browse, filter, sort; everything else is one key away."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.MAIN)
-    rooms = (Room.MAIN,)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.MAIN)
+    rooms = (BindingGroup.MAIN,)
 
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
@@ -74,25 +73,25 @@ class MainScreen(BrowsingScreen):
 
     def action_list_nodes(self) -> None:
         """The cluster."""
-        self.show_kind(Kind.NODES)
+        self.show_kind(ListKind.NODES)
 
     def action_list_namespaces(self) -> None:
         """Every namespace."""
-        self.show_kind(Kind.NAMESPACES)
+        self.show_kind(ListKind.NAMESPACES)
 
     def action_list_workloads(self) -> None:
         """Those of the node and namespace."""
-        self.show_kind(Kind.WORKLOADS)
+        self.show_kind(ListKind.WORKLOADS)
 
     def action_list_pods(self) -> None:
         """Those of the node and namespace."""
-        self.show_kind(Kind.PODS)
+        self.show_kind(ListKind.PODS)
 
     def action_list_containers(self) -> None:
         """Those of the node and namespace."""
-        self.show_kind(Kind.CONTAINERS)
+        self.show_kind(ListKind.CONTAINERS)
 
-    def show_kind(self, kind: Kind) -> None:
+    def show_kind(self, kind: ListKind) -> None:
         """Another list of the same node and namespace; nodes and namespaces are listed all."""
         view = View(kind, wide=self.view.wide)
         if kind in BESIDE_SIDE and self.view.kind in BESIDE_SIDE:
@@ -104,7 +103,7 @@ class MainScreen(BrowsingScreen):
         row = self._pod_row()
         if row is not None:
             pod = row.pod.namespace, row.pod.name
-            self.go(View(Kind.CONTAINERS, row.node, row.pod.namespace, pod=pod, wide=self.view.wide))
+            self.go(View(ListKind.CONTAINERS, row.node, row.pod.namespace, pod=pod, wide=self.view.wide))
 
     def action_explain(self) -> None:
         """Why this pod stands where it stands."""
@@ -198,20 +197,20 @@ class MainScreen(BrowsingScreen):
         self._focus_pane("list")
 
     def _go_to(self, text: str) -> None:
-        place = place_of(text, self.qos.facts)
-        if place.goal is Goal.QUIT:
+        place = parse_target(text, self.qos.facts)
+        if place.goal is Destination.QUIT:
             self.qos.leave()
             return
         self._close_prompt()
-        if place.goal is Goal.HELP:
+        if place.goal is Destination.HELP:
             self.qos.action_help()
-        elif place.goal is Goal.UNDO:
+        elif place.goal is Destination.UNDO:
             self.qos.action_undo()
-        elif place.goal is Goal.KILLS:
+        elif place.goal is Destination.KILLS:
             self.action_kills()
-        elif place.goal is Goal.SIMULATION:
+        elif place.goal is Destination.SIMULATION:
             self._simulate(place.name)
-        elif place.goal is Goal.CONTEXT:
+        elif place.goal is Destination.CONTEXT:
             self.qos.go_to_context(place.name)
         elif place.view is not None:
             self.go(replace(place.view, wide=self.view.wide))
@@ -285,7 +284,7 @@ class MainScreen(BrowsingScreen):
             self.qos.tell("there are no rows to export", wrong=True)
             return
         rows, columns, now = tuple(table.rows), table.shown_columns, self.qos.source.now()
-        write = partial(exported, kind=kind, rows=rows, columns=columns, notes=self.notes_now(), now=now)
+        write = partial(export_rows, kind=kind, rows=rows, columns=columns, notes=self.notes_now(), now=now)
         self.qos.ask_and_save(count(len(rows), kind), f"{kind}.csv", write)
 
     def action_notes(self) -> None:

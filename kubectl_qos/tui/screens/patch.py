@@ -11,17 +11,17 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from kubectl_qos.edit.patch import kubectl_command, manifest_of, patch_of
-from kubectl_qos.edit.preview import Landing, Preview
+from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
+from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.structured import to_yaml
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.live import in_background
+from kubectl_qos.present.output import to_yaml
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.document import Document, TextScroll, harmless, plain, verbatim
+from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
 
 
 class PatchScreen(QosScreen):
@@ -33,10 +33,10 @@ class PatchScreen(QosScreen):
         saved: called when a text was copied or saved, so that leaving need not ask.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.PATCH)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PATCH)
     CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (Room.PATCH,)
+    rooms = (BindingGroup.PATCH,)
 
     class ManifestMade(Message):
         """The whole object was read; `text` is empty where `error` says why not."""
@@ -51,7 +51,7 @@ class PatchScreen(QosScreen):
         self._pod = pod
         self._preview = preview
         self._on_saved = saved
-        self._patch = to_yaml(patch_of(pod, preview.edits))
+        self._patch = to_yaml(build_patch(pod, preview.edits))
         self._manifest: str | None = None
         self._shows_manifest = False
 
@@ -60,8 +60,8 @@ class PatchScreen(QosScreen):
         yield TitleLine()
         yield Static(id="what", markup=False)
         with TextScroll():
-            yield Document(verbatim(""), id="text")
-        yield Foot(show_command_palette=False, compact=True)
+            yield TextView(verbatim(""), id="text")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -71,7 +71,7 @@ class PatchScreen(QosScreen):
 
         def make() -> Message:
             try:
-                return self.ManifestMade(to_yaml(manifest_of(source.raw(pod), pod, edits)))
+                return self.ManifestMade(to_yaml(build_manifest(source.raw(pod), pod, edits)))
             except (QosError, KeyError) as error:
                 return self.ManifestMade("", str(error))
 
@@ -88,20 +88,22 @@ class PatchScreen(QosScreen):
         self._show()
 
     def _show(self) -> None:
-        landing = self._preview.landing
+        strategy_kind = self._preview.strategy_kind
         kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.kind.lower()} {self._pod.name}"
-        lines = [f"{kind} of {name}, lands: {landing.value}"]
+        lines = [f"{kind} of {name}, lands: {strategy_kind.value}"]
         if self._shows_manifest:
             lines.append("the whole object with the change, without what only a server fills in")
-        elif landing is Landing.RECREATE:
+        elif strategy_kind is StrategyKind.RECREATE:
             lines.append("a server refuses this patch: save the manifest, delete the pod and create it anew")
-        elif landing is not Landing.NEVER:
-            lines.append(kubectl_command(self._pod, in_place=landing is Landing.IN_PLACE))
-        self.query_one("#what", Static).update(Content(harmless("\n".join(lines))))
+        elif strategy_kind is not StrategyKind.NEVER:
+            lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
+        self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
         text = self.text
-        shown = verbatim(harmless(text)) if text is not None else plain([f"Asking {self.qos.source.title} …"])
-        self.query_one("#text", Document).show(shown)
+        shown = (
+            verbatim(escape_lines(text)) if text is not None else plain([f"Asking {self.qos.source.title} …"])
+        )
+        self.query_one("#text", TextView).show(shown)
 
     @property
     def text(self) -> str | None:

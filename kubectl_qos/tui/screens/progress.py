@@ -14,19 +14,19 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.write import Written
-from kubectl_qos.edit.progress import Progress, Stage
+from kubectl_qos.cluster.writer import ApplyResult
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.amounts import duration, escape
-from kubectl_qos.present.landing import change_lines, progress_line
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.landing import Job, Looked, look
-from kubectl_qos.tui.live import in_background
+from kubectl_qos.present.apply import change_lines, progress_line
+from kubectl_qos.present.format import duration, escape
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.answers import laid_out, sent_error_lines
-from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll
+from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.strategies import layout_lines, sent_error_lines
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
+from kubectl_qos.tui.workers import ApplyJob, ProgressChecked, check_apply_progress
 
 LOOK_SECONDS: Final = 2.0
 """So long after one look comes the next."""
@@ -36,15 +36,15 @@ _TICK_SECONDS: Final = 1.0
 class ProgressScreen(QosScreen):
     """One write and what is seen of it; `error` is why it was not done, or is not known to be."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.PROGRESS)
-    CSS_PATH = "landing.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROGRESS)
+    CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (Room.PROGRESS,)
+    rooms = (BindingGroup.PROGRESS,)
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ApplyJob) -> None:
         super().__init__()
         self._job = job
-        self._written: Written | None = None
+        self._written: ApplyResult | None = None
         self._progress: Progress | None = None
         self._stages: list[tuple[int, str]] = []
         self._trouble = ""
@@ -55,8 +55,8 @@ class ProgressScreen(QosScreen):
         yield TitleLine()
         yield Static(id="subject", markup=False)
         with TextScroll():
-            yield Document(laid_out([]), id="seen")
-        yield Foot(show_command_palette=False, compact=True)
+            yield TextView(layout_lines([]), id="seen")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -82,7 +82,7 @@ class ProgressScreen(QosScreen):
     def _is_settled(self) -> bool:
         return self.error is not None or (self._progress is not None and self._progress.settled)
 
-    def _take(self, found: Written | QosError) -> bool:
+    def _take(self, found: ApplyResult | QosError) -> bool:
         """The answer to the write; False where the screen was left before it came."""
         if not self.is_attached or self not in self.app.screen_stack:
             return False
@@ -97,9 +97,9 @@ class ProgressScreen(QosScreen):
 
     def _look(self) -> None:
         if self._written is not None:
-            in_background(self, partial(look, self._job.writer, self._written))
+            in_background(self, partial(check_apply_progress, self._job.writer, self._written))
 
-    def on_looked(self, message: Looked) -> None:
+    def on_progress_checked(self, message: ProgressChecked) -> None:
         """Show it, and look again unless it has settled."""
         if isinstance(message.found, QosError):
             self._trouble = f"it cannot be looked at now: {message.found}"
@@ -124,10 +124,10 @@ class ProgressScreen(QosScreen):
         self.query_one("#subject", Static).update(
             Content(f"{verb} {escape(self._job.name)} in {escape(self._job.writer.context)}")
         )
-        self.query_one("#seen", Document).show(laid_out(self._lines()))
+        self.query_one("#seen", TextView).show(layout_lines(self._lines()))
 
     def _lines(self) -> list[TextLine]:
-        request = self._job.rehearsed.request
+        request = self._job.dry_run_result.request
         lines = [TextLine(f"  {line}") for line in change_lines(request.before, request.edits)]
         if self._stages:
             lines.append(TextLine(""))
@@ -160,7 +160,7 @@ class ProgressScreen(QosScreen):
             yield TextLine(f"  {self.qos.keys.first('app.undo')} takes it back", "muted")
         elif is_done:
             yield TextLine("  the values are back as they were before", "answer")
-        problem = self.qos.writing.journal.problem
+        problem = self.qos.writing.history.problem
         if problem:
             yield TextLine(f"! {escape(problem)}", "wrong")
 

@@ -6,25 +6,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.fuzzy import FuzzySearch
 from textual.widgets import Input
 
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.fuzzy import LONGEST_QUERY
-from kubectl_qos.tui.screens.once import Question
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.pod_columns import BY_KEY, Align, ColumnOf
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.fuzzy import LONGEST_QUERY, fuzzy_matches
+from kubectl_qos.tui.lists.base import fitting_columns
+from kubectl_qos.tui.lists.pods import pod_token
+from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_layout import Layout
+from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER, Layout, measured
 
 RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched(Generic[RowT]):
+class SearchSpec(Generic[RowT]):
     """What is searched.
 
     Attributes:
@@ -42,14 +48,14 @@ class Searched(Generic[RowT]):
     nothing: Callable[[str], str]
 
 
-class Search(Question[RowT | None]):
+class SearchDialog(Dialog[RowT | None]):
     """Type, choose with the arrows, take it with enter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.FINDER)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FINDER)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
-    def __init__(self, searched: Searched[RowT], table: LineTable[RowT], now: datetime) -> None:
+    def __init__(self, searched: SearchSpec[RowT], table: LineTable[RowT], now: datetime) -> None:
         super().__init__()
         self._searched = searched
         self._table = table
@@ -94,3 +100,95 @@ class Search(Question[RowT | None]):
     def action_leave(self) -> None:
         """Take nothing."""
         self.dismiss(None)
+
+
+MOST: Final = 200
+_KEYS: Final = ("namespace", "pod", "qos", "node", "rank")
+_IMPORTANCE: Final = ("pod", "namespace", "rank", "node", "pod", "namespace", "node", "qos")
+_SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
+
+
+class Finder(SearchDialog[PodRow]):
+    """Pods by some letters of their names, in kill order at first."""
+
+    def __init__(self, rows: Sequence[PodRow], now: datetime, *, title: str = "Find a pod") -> None:
+        table = LineTable[PodRow](natural="", key=lambda row: row.key, token=pod_token)
+        super().__init__(
+            SearchSpec(title, "some letters of a pod's name", self._found, self._fitting, self._nothing),
+            table,
+            now,
+        )
+        self._rows = rows
+
+    def _found(self, query: str) -> Sequence[PodRow]:
+        """Those whose namespace/name has the letters in their order."""
+        return fuzzy_matches(query, self._rows, MOST)
+
+    def _fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
+        """What tells pods of similar names apart."""
+        columns = [BY_KEY[key] for key in _KEYS]
+        return fitting_columns(columns, _IMPORTANCE, rows, self._now, available, _SQUEEZED)
+
+    def _nothing(self, query: str) -> str:
+        """Why there is none."""
+        return f"No pod has the letters of {escape(query)}." if query else "There are no pods."
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something that can be done; `key` is as people write it, empty where there is none."""
+
+    name: str
+    key: str
+    help: str
+    run: Callable[[], object]
+
+
+def _text(key: str, header: str, read: Callable[[Command], str]) -> ColumnOf[Command]:
+    return ColumnOf(key, header, Align.LEFT, 4, lambda row, _: read(row), read, read, "")
+
+
+_COLUMNS: Final = (
+    _text("name", "COMMAND", lambda command: command.name),
+    _text("key", "KEY", lambda command: command.key),
+    _text("help", "WHAT IT DOES", lambda command: command.help),
+)
+
+
+class Palette(SearchDialog[Command]):
+    """Commands by some letters of what they are called, or of what they do."""
+
+    def __init__(self, commands: Sequence[Command], now: datetime) -> None:
+        table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_token)
+        super().__init__(
+            SearchSpec("Commands", "what to do", self._found, self._fitting, self._nothing), table, now
+        )
+        self._commands = tuple(commands)
+
+    def _found(self, query: str) -> Sequence[Command]:
+        """Those whose name fits best, then those whose help has the words."""
+        if not query.strip():
+            return self._commands
+        search = FuzzySearch()
+        scores = {one: search.match(query, one.name)[0] for one in self._commands}
+        named = sorted((one for one in self._commands if scores[one] > 0), key=lambda one: -scores[one])
+        words = query.casefold().split()
+        return named + [
+            one
+            for one in self._commands
+            if not scores[one] and all(word in one.help.casefold() for word in words)
+        ]
+
+    def _fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
+        """What it does takes what the others leave; nothing moves while it is typed."""
+        del rows
+        name, key, _ = measured(_COLUMNS, self._commands, self._now)
+        return Layout(_COLUMNS, (name, key, max(available - GUTTER - name - key - 2 * GAP, GAP)))
+
+    def _nothing(self, query: str) -> str:
+        """Why there is none."""
+        return f"No command has the letters of {escape(query)}."
+
+
+def _token(_: Command, key: str) -> str:
+    return {"key": "accent", "help": "muted"}.get(key, "")

@@ -19,9 +19,9 @@ from textual.widgets import Static
 
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.amounts import escape
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.rows import PodRow
+from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.simulation import (
     BUDGETS_NOT_ASKED,
     NO_USAGE,
@@ -30,27 +30,34 @@ from kubectl_qos.present.simulation import (
     sentence,
     simulation_lines,
     simulation_notes,
-    subject,
+    simulation_subject,
 )
-from kubectl_qos.qos.scenario import Scenario, Simulation
-from kubectl_qos.qos.simulation import simulate
-from kubectl_qos.qos.situation import Situation
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.asking import FAR, MODES, Mode, Wish, first_wish, grower_of, step_bytes
-from kubectl_qos.tui.facts import Facts, pod_named
-from kubectl_qos.tui.history import Detail
-from kubectl_qos.tui.live import in_background
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import NodeState
+from kubectl_qos.qos.simulation.scenario import Scenario, Simulation
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.go_to import Detail
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.screens.finder import Finder
-from kubectl_qos.tui.situations import SituationMade, situation_made
-from kubectl_qos.tui.widgets.choices import Choice, Choices
-from kubectl_qos.tui.widgets.document import Document, TextLine, harmless
+from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.simulation_options import (
+    FAR,
+    MODES,
+    Mode,
+    SimulationOptions,
+    find_growing,
+    first_options,
+    step_bytes,
+)
+from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.choices import Option, OptionBar
+from kubectl_qos.tui.widgets.footer import KeyFooter, unwatch
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.notes import note_lines
 from kubectl_qos.tui.widgets.slider import Slider
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines, note_lines
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.victims import VictimTable
-from kubectl_qos.tui.widgets.watching import Foot, unwatch
+from kubectl_qos.tui.widgets.victim_table import VictimTable
+from kubectl_qos.tui.workers import NodeStateBuilt, load_node_state
 
 _ROOMY: Final = 30
 """So many lines have room for all notes."""
@@ -61,19 +68,19 @@ _RESTARTS: Final = "restarts"
 class SimulationScreen(QosScreen):
     """The victims in order, the next one first. `key` is the pod that grows where one does."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.SIMULATION)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SIMULATION)
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
-    rooms = (Room.SIMULATION,)
+    rooms = (BindingGroup.SIMULATION,)
 
-    def __init__(self, node: str, facts: Facts, key: PodKey | None = None) -> None:
+    def __init__(self, node: str, facts: ViewModel, key: PodKey | None = None) -> None:
         super().__init__()
         self._node = node
         self._key = key
         self._facts = self._wanted = facts
         self._is_working = False
-        self._situation: Situation | None = None
-        self._wish: Wish | None = None
+        self._node_state: NodeState | None = None
+        self._wish: SimulationOptions | None = None
         self._shown: tuple[Scenario, Simulation] | None = None
         self._problem: QosError | None = None
         self._loss = ""
@@ -82,13 +89,13 @@ class SimulationScreen(QosScreen):
         """The node, what is asked of it, what comes of it."""
         yield TitleLine()
         yield Static(id="subject", markup=False)
-        yield Choices()
+        yield OptionBar()
         yield Static(id="question", markup=False)
         yield Slider()
         yield Static(id="outcome", markup=False)
         yield VictimTable()
-        yield Document(self._notes_layout, id="simulation-notes")
-        yield Foot(show_command_palette=False, compact=True)
+        yield TextView(self._notes_layout, id="simulation-notes")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -100,7 +107,7 @@ class SimulationScreen(QosScreen):
 
     def on_resize(self) -> None:
         """More notes, or fewer."""
-        self.query_one(Document).show(self._notes_layout)
+        self.query_one(TextView).show(self._notes_layout)
 
     def on_unmount(self) -> None:
         """Follow nothing any more."""
@@ -111,7 +118,7 @@ class SimulationScreen(QosScreen):
         """The victims."""
         return self.query_one(VictimTable)
 
-    def _follow(self, facts: Facts | None) -> None:
+    def _follow(self, facts: ViewModel | None) -> None:
         """One situation at a time: of facts that come meanwhile, the newest are next."""
         if facts is not None and facts is not self._wanted:
             self._wanted = facts
@@ -120,9 +127,9 @@ class SimulationScreen(QosScreen):
 
     def _work_out(self) -> None:
         self._is_working = True
-        in_background(self, partial(situation_made, self._node, self._wanted))
+        in_background(self, partial(load_node_state, self._node, self._wanted))
 
-    def on_situation_made(self, message: SituationMade) -> None:
+    def on_node_state_built(self, message: NodeStateBuilt) -> None:
         """The same question, of the node as it is now; as it was last where it is gone."""
         self._is_working = False
         found, since = message.found, f"{message.facts.taken:%H:%M:%S %Z}"
@@ -130,50 +137,50 @@ class SimulationScreen(QosScreen):
         if found is None:
             self._loss = self._loss or f", gone since {since}; as it was last"
         elif isinstance(found, QosError):
-            self._problem, self._situation, self._shown = found, None, None
+            self._problem, self._node_state, self._shown = found, None, None
         else:
-            self._loss, self._situation = "", found
-            self._wish = self._wish or first_wish(found, self._key)
+            self._loss, self._node_state = "", found
+            self._wish = self._wish or first_options(found, self._key)
         self._show()
         if self._wanted is not message.facts:
             self._work_out()
 
     def _show(self) -> None:
-        situation, wish = self._situation, self._wish
-        if situation is not None and wish is not None:
-            self._simulate(situation, wish)
-        text = subject(situation) if situation is not None else f"node {escape(self._node)}"
+        node_state, wish = self._node_state, self._wish
+        if node_state is not None and wish is not None:
+            self._simulate(node_state, wish)
+        text = simulation_subject(node_state) if node_state is not None else f"node {escape(self._node)}"
         self.query_one("#subject", Static).update(Content(text + self._loss))
         on = wish.mode if wish is not None else Mode.FREE
-        self.query_one(Choices).show(
+        self.query_one(OptionBar).show(
             [
-                *(Choice(mode.value, mode is on) for mode in MODES),
-                Choice(_EVICTION, wish is not None and wish.eviction, is_switch=True),
-                Choice(_RESTARTS, wish is not None and wish.restarts, is_switch=True),
+                *(Option(mode.value, mode is on) for mode in MODES),
+                Option(_EVICTION, wish is not None and wish.eviction, is_switch=True),
+                Option(_RESTARTS, wish is not None and wish.restarts, is_switch=True),
             ]
         )
         slider = self.query_one(Slider)
         slider.display = self._shown is not None and wish is not None and wish.has_slider
-        if situation is not None and wish is not None:
-            slider.show(wish.amount, wish.top(situation), step_bytes(situation))
+        if node_state is not None and wish is not None:
+            slider.show(wish.amount, wish.top(node_state), step_bytes(node_state))
         self._show_words()
         self.table.show(self._shown[1] if self._shown is not None else None, self.qos.source.now())
-        self.query_one("#simulation-notes", Document).show(self._notes_layout)
+        self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
-    def _simulate(self, situation: Situation, wish: Wish) -> None:
+    def _simulate(self, node_state: NodeState, wish: SimulationOptions) -> None:
         """What happens, or why that cannot be said."""
         self._shown = self._problem = None
         try:
-            if not situation.used_bytes and wish.mode in {Mode.FREE, Mode.UNTIL_OOM}:
+            if not node_state.used_bytes and wish.mode in {Mode.FREE, Mode.UNTIL_OOM}:
                 raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
-            scenario = wish.scenario(situation)
-            self._shown = scenario, simulate(situation, scenario)
+            scenario = wish.scenario(node_state)
+            self._shown = scenario, simulate(node_state, scenario)
         except QosError as error:
             self._problem = error
 
     def _show_words(self) -> None:
-        shown, situation = self._shown, self._situation
-        asked = question(situation, shown[0]) if shown is not None and situation is not None else ""
+        shown, node_state = self._shown, self._node_state
+        asked = question(node_state, shown[0]) if shown is not None and node_state is not None else ""
         line = self.query_one("#question", Static)
         line.update(Content(asked))
         line.display = bool(asked)
@@ -181,32 +188,32 @@ class SimulationScreen(QosScreen):
         outcome.set_class(self._problem is not None, "wrong")
         if self._problem is not None:
             hint = f"\n{self._problem.hint}" if self._problem.hint else ""
-            outcome.update(Content(harmless(f"! {self._problem}{hint}")))
+            outcome.update(Content(escape_lines(f"! {self._problem}{hint}")))
         else:
             outcome.update(Content(sentence(shown[1]) if shown is not None else "Working it out …"))
 
     def notes_now(self) -> list[str]:
         """What is estimated, assumed, missing or not asked for."""
         found = [missing_sentence(missing) for missing in self._facts.snapshot.missing]
-        if self._situation is not None and self._shown is not None:
-            found += simulation_notes(self._situation, self._shown[1])
+        if self._node_state is not None and self._shown is not None:
+            found += simulation_notes(self._node_state, self._shown[1])
             found += [BUDGETS_NOT_ASKED] if self.qos.source.is_live else []
-        return [harmless(note) for note in found]
+        return [escape_lines(note) for note in found]
 
     def _notes_layout(self, width: int) -> list[TextLine]:
         key, is_roomy = self.qos.keys.first("simulation.notes"), self.app.size.height >= _ROOMY
         return list(note_lines(self.notes_now(), key, width, is_roomy=is_roomy))
 
-    def _ask(self, other: Callable[[Wish], Wish]) -> None:
+    def _ask(self, other: Callable[[SimulationOptions], SimulationOptions]) -> None:
         """Another question, made of the present one."""
         if self._wish is not None and (wish := other(self._wish)) != self._wish:
             self._wish = wish
             self._show()
 
     def _slide(self, steps: int) -> None:
-        if self._situation is not None:
-            situation = self._situation
-            self._ask(lambda wish: wish.slid(steps, situation))
+        if self._node_state is not None:
+            node_state = self._node_state
+            self._ask(lambda wish: wish.slid(steps, node_state))
 
     def action_less(self) -> None:
         """A step to the left."""
@@ -230,16 +237,16 @@ class SimulationScreen(QosScreen):
 
     def action_most(self) -> None:
         """All of it."""
-        situation = self._situation
-        if situation is not None:
-            self._ask(lambda wish: wish.moved(wish.top(situation)))
+        node_state = self._node_state
+        if node_state is not None:
+            self._ask(lambda wish: wish.moved(wish.top(node_state)))
 
     @on(Slider.Moved)
     def _slid(self, event: Slider.Moved) -> None:
         self._ask(lambda wish: wish.moved(event.amount))
 
-    @on(Choices.Clicked)
-    def _clicked(self, event: Choices.Clicked) -> None:
+    @on(OptionBar.Clicked)
+    def _clicked(self, event: OptionBar.Clicked) -> None:
         if event.name == _EVICTION:
             self.action_eviction()
         elif event.name == _RESTARTS:
@@ -266,13 +273,13 @@ class SimulationScreen(QosScreen):
     def action_who(self) -> None:
         """Choose the pod that grows."""
         ranked = self._facts.rows.nodes.get(self._node)
-        if self._situation is not None:
+        if self._node_state is not None:
             rows = ranked.rows if ranked is not None else ()
             self.qos.push_screen(Finder(rows, self.qos.source.now(), title="Which pod grows?"), self._grows)
 
     def _grows(self, row: PodRow | None) -> None:
-        if row is not None and self._situation is not None:
-            grower = grower_of(self._situation, (row.pod.metadata.namespace, row.pod.metadata.name))
+        if row is not None and self._node_state is not None:
+            grower = find_growing(self._node_state, (row.pod.metadata.namespace, row.pod.metadata.name))
             self._ask(lambda wish: replace(wish, mode=Mode.GROW, grower=grower))
 
     @on(LineTable.Selected)
@@ -295,10 +302,10 @@ class SimulationScreen(QosScreen):
 
     def action_copy(self) -> None:
         """The same as text, as the command prints it."""
-        if self._shown is None or self._situation is None:
+        if self._shown is None or self._node_state is None:
             self.qos.tell("there is no simulation to copy", wrong=True)
             return
-        lines = simulation_lines(self._situation, self._shown[1])
+        lines = simulation_lines(self._node_state, self._shown[1])
         self.qos.copy("\n".join([*lines, *self.notes_now()]) + "\n", "the simulation")
 
     def action_back(self) -> None:

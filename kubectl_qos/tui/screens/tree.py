@@ -10,25 +10,25 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.tree import TreeLine, file_lines, subject, tree_lines, tree_notes
-from kubectl_qos.qos.cgroup_tree import CgroupTree, Level, cgroup_tree
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.facts import Facts
+from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_notes, tree_subject
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
+from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.document import Document, TextLine, TextScroll, wrapped
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, wrapped
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
 
 
 class TreeScreen(QosScreen):
     """`kubectl qos tree` of a pod's node, opened at the pod, as it was when the screen was opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.TREE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TREE)
     CSS_PATH = "tree.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (Room.TREE,)
+    rooms = (BindingGroup.TREE,)
 
-    def __init__(self, pod: Pod, facts: Facts) -> None:
+    def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()
         self._pod = pod
         self._facts = facts
@@ -37,10 +37,10 @@ class TreeScreen(QosScreen):
     def compose(self) -> ComposeResult:
         """Which node it is, then the tree and what there is to say about it."""
         yield TitleLine()
-        yield Static(Content(subject(self._tree) + self.qos.as_of(self._facts)), id="subject")
+        yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._facts)), id="subject")
         with TextScroll():
-            yield Document(self._layout)
-        yield Foot(show_command_palette=False, compact=True)
+            yield TextView(self._layout)
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -49,7 +49,7 @@ class TreeScreen(QosScreen):
         self.call_after_refresh(self._go_to_pod)
 
     def _go_to_pod(self) -> None:
-        lines = tree_lines(self._tree, self.query_one(Document).content_size.width)
+        lines = tree_lines(self._tree, self.query_one(TextView).content_size.width)
         for number, line in enumerate(lines):
             found = line.directory
             if found is not None and found.pod is not None and found.pod.metadata == self._pod.metadata:
@@ -67,7 +67,7 @@ class TreeScreen(QosScreen):
     def action_copy(self) -> None:
         """The tree with its whole names, as text."""
         lines = (line.text for line in tree_lines(self._tree))
-        self.qos.copy("\n".join([subject(self._tree), *lines]), "the tree")
+        self.qos.copy("\n".join([tree_subject(self._tree), *lines]), "the tree")
 
     def action_export(self) -> None:
         """Every file with its path and content, to a file."""
@@ -80,7 +80,7 @@ class TreeScreen(QosScreen):
         self.dismiss()
 
 
-def _tree_of(pod: Pod, facts: Facts) -> CgroupTree:
+def _tree_of(pod: Pod, facts: ViewModel) -> CgroupTree:
     snapshot = facts.snapshot
     return cgroup_tree(snapshot.by_node().get(pod.node_name, []), snapshot.setup(pod.node_name))
 
@@ -88,4 +88,4 @@ def _tree_of(pod: Pod, facts: Facts) -> CgroupTree:
 def _token(line: TreeLine) -> str:
     if line.directory is None:
         return ""
-    return "title" if line.directory.level is Level.POD else "answer"
+    return "title" if line.directory.level is CgroupLevel.POD else "answer"

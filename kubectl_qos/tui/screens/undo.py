@@ -15,35 +15,33 @@ from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.journal import JournalFile
-from kubectl_qos.edit.journal import Entry, State
-from kubectl_qos.edit.surroundings import Surroundings
-from kubectl_qos.edit.undo import conflicts, undo_edits
+from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
-from kubectl_qos.present.amounts import escape
-from kubectl_qos.present.columns import Align, ColumnOf
-from kubectl_qos.present.journal import entry_change, entry_object, entry_state, entry_when
-from kubectl_qos.present.landing import change_lines
-from kubectl_qos.tui.actions import Room, bindings
-from kubectl_qos.tui.change import Subject, pod_of, stub
-from kubectl_qos.tui.facts import Facts
-from kubectl_qos.tui.landing import SurroundingsRead, read_surroundings
-from kubectl_qos.tui.lists.fitting import most_important
-from kubectl_qos.tui.live import in_background
+from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, stub
+from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.lists.base import fitting_columns
+from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.screens.landing import End, LandingScreen
-from kubectl_qos.tui.widgets.answers import error_lines, laid_out
-from kubectl_qos.tui.widgets.document import Document, TextLine
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_layout import Layout
+from kubectl_qos.tui.widgets.strategies import error_lines, layout_lines
+from kubectl_qos.tui.widgets.table_cells import Layout
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.watching import Foot
+from kubectl_qos.tui.workers import RelatedLoaded, load_related
 
 _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
-class Remembered(Message):
+class HistoryLoaded(Message):
     """The entries of the journal, the newest first."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -54,17 +52,17 @@ class Remembered(Message):
 class UndoScreen(QosScreen):
     """The writes, the newest first; the whole of the one under the cursor below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.UNDO)
-    CSS_PATH = "landing.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
+    CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
-    rooms = (Room.UNDO,)
+    rooms = (BindingGroup.UNDO,)
 
-    def __init__(self, facts: Facts, source: Source) -> None:
+    def __init__(self, facts: ViewModel, source: Source) -> None:
         super().__init__()
         self._facts = facts
         self._source = source
         self._undone: frozenset[str] = frozenset()
-        self._asked: tuple[Entry, Subject] | None = None
+        self._asked: tuple[Entry, EditTarget] | None = None
         self._error: tuple[Entry, QosError] | None = None
 
     def compose(self) -> ComposeResult:
@@ -72,8 +70,8 @@ class UndoScreen(QosScreen):
         yield TitleLine()
         yield Static(Content("what was applied"), id="subject")
         yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
-        yield Document(laid_out([]), id="entry")
-        yield Foot(show_command_palette=False, compact=True)
+        yield TextView(layout_lines([]), id="entry")
+        yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
@@ -87,16 +85,16 @@ class UndoScreen(QosScreen):
         return self.query_one(LineTable)
 
     def _read(self) -> None:
-        in_background(self, partial(_remembered, self.qos.writing.journal))
+        in_background(self, partial(_remembered, self.qos.writing.history))
 
-    def on_remembered(self, message: Remembered) -> None:
+    def on_history_loaded(self, message: HistoryLoaded) -> None:
         """Show them."""
         self._undone = frozenset(
-            entry.undoes for entry in message.entries if entry.undoes and entry.state is State.DONE
+            entry.undoes for entry in message.entries if entry.undoes and entry.state is EntryState.DONE
         )
         now = self.qos.source.now()
         empty = "Nothing was applied yet." + (
-            f" {problem}" if (problem := self.qos.writing.journal.problem) else ""
+            f" {problem}" if (problem := self.qos.writing.history.problem) else ""
         )
         self.table.load(message.entries, partial(self._fitting, message.entries, now), now, empty=empty)
         self._show()
@@ -110,7 +108,7 @@ class UndoScreen(QosScreen):
             _column("change", "CHANGE", entry_change),
             _column("state", "STATE", self._state),
         ]
-        return most_important(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
+        return fitting_columns(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
 
     def _state(self, entry: Entry) -> str:
         return entry_state(entry, undone=entry.id in self._undone).partition(":")[0]
@@ -118,7 +116,7 @@ class UndoScreen(QosScreen):
     @on(LineTable.Highlighted)
     def _show(self) -> None:
         entry = self.table.row
-        self.query_one("#entry", Document).show(laid_out(self._lines(entry) if entry is not None else []))
+        self.query_one("#entry", TextView).show(layout_lines(self._lines(entry) if entry is not None else []))
 
     def _lines(self, entry: Entry) -> list[TextLine]:
         lines = [TextLine(f"{entry_object(entry)} in {escape(entry.context)}", "answer")]
@@ -140,13 +138,13 @@ class UndoScreen(QosScreen):
         if why:
             self._error = entry, QosError(why)
         else:
-            subject = Subject(stub(entry.kind, entry.namespace, entry.name), self._facts, self._source)
+            subject = EditTarget(stub(entry.kind, entry.namespace, entry.name), self._facts, self._source)
             self._asked, self._error = (entry, subject), None
-            in_background(self, partial(read_surroundings, subject))
+            in_background(self, partial(load_related, subject))
         self._show()
 
     def _why_not(self, entry: Entry) -> str:
-        if entry.state is State.REFUSED:
+        if entry.state is EntryState.REFUSED:
             return "the server refused it: nothing was changed"
         if entry.id in self._undone:
             return "it was taken back already"
@@ -154,7 +152,7 @@ class UndoScreen(QosScreen):
             return f"it was applied in {entry.context}, this is {self._source.title}: go there first (:ctx)"
         return ""
 
-    def on_surroundings_read(self, message: SurroundingsRead) -> None:
+    def on_related_loaded(self, message: RelatedLoaded) -> None:
         """The way, with what is there now."""
         if self._asked is None or message.subject is not self._asked[1]:
             return
@@ -168,30 +166,30 @@ class UndoScreen(QosScreen):
                 self.qos.push_screen(screen, lambda _: self._came_back(screen))
         self._show()
 
-    def _way_back(self, entry: Entry, found: Surroundings | QosError) -> LandingScreen:
+    def _way_back(self, entry: Entry, found: RelatedObjects | QosError) -> ApplyScreen:
         """The way of what takes it back. Raises QosError where there is none."""
         if isinstance(found, QosError):
             raise found
-        pod = pod_of(entry.kind, found.raw)
+        pod = pod_from_raw(entry.kind, found.raw)
         uid = str((found.raw.get("metadata") or {}).get("uid", ""))
-        return LandingScreen(
-            Subject(pod, self._facts, self._source),
+        return ApplyScreen(
+            EditTarget(pod, self._facts, self._source),
             undo_edits(entry, pod, uid=uid),
             found,
             undoes=entry.id,
             conflicts=conflicts(entry, pod),
         )
 
-    def _came_back(self, screen: LandingScreen) -> None:
+    def _came_back(self, screen: ApplyScreen) -> None:
         """The journal may have more by now."""
         self._read()
-        if screen.end is End.LOOK_AGAIN:
+        if screen.end is ApplyOutcome.LOOK_AGAIN:
             self.action_open()
 
 
-def _remembered(journal: JournalFile) -> Remembered:
+def _remembered(history: HistoryFile) -> HistoryLoaded:
     """Read the journal; runs in a thread, a home folder may be far away."""
-    return Remembered(tuple(reversed(journal.entries())))
+    return HistoryLoaded(tuple(reversed(history.entries())))
 
 
 def _column(key: str, header: str, read: Callable[[Entry], str]) -> ColumnOf[Entry]:
@@ -201,4 +199,4 @@ def _column(key: str, header: str, read: Callable[[Entry], str]) -> ColumnOf[Ent
 def _token(entry: Entry, key: str) -> str:
     if key != "state":
         return ""
-    return {State.DONE: "", State.REFUSED: "muted"}.get(entry.state, "warning")
+    return {EntryState.DONE: "", EntryState.REFUSED: "muted"}.get(entry.state, "warning")

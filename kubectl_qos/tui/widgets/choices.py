@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 
-class Choice(NamedTuple):
+class Option(NamedTuple):
     """One of them; a switch stands for itself, of all others one is chosen."""
 
     name: str
@@ -33,10 +33,10 @@ class Choice(NamedTuple):
         return 2 if self.is_switch else 1
 
 
-class Choices(Widget):
+class OptionBar(Widget):
     """All of them beside each other, below each other where there is no room."""
 
-    DEFAULT_CSS = "Choices { height: auto; width: 1fr; }"
+    DEFAULT_CSS = "OptionBar { height: auto; width: 1fr; }"
 
     class Clicked(Message):
         """This one is meant."""
@@ -47,17 +47,17 @@ class Choices(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._choices: tuple[Choice, ...] = ()
+        self._choices: tuple[Option, ...] = ()
 
-    def show(self, choices: Sequence[Choice]) -> None:
+    def show(self, choices: Sequence[Option]) -> None:
         """These."""
         if tuple(choices) != self._choices:
             self._choices = tuple(choices)
             self.refresh(layout=True)
 
-    def _lines(self, width: int) -> list[list[Choice]]:
+    def _lines(self, width: int) -> list[list[Option]]:
         """As many of them in a line as there is room for."""
-        lines: list[list[Choice]] = [[]]
+        lines: list[list[Option]] = [[]]
         room = width
         for one in self._choices:
             needed = one.gap + cell_len(one.text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_qos.present.diff import Change, Part
-from kubectl_qos.tui.widgets.document import TextLayout, TextLine, harmless, wrapped
+from kubectl_qos.present.diff import EffectSection, ValueChange
+from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, escape_lines, wrapped
 
 
-def effects_layout(parts: tuple[Part, ...], wrong_fields: int = 0, missing: Sequence[str] = ()) -> TextLayout:
+def effects_layout(
+    parts: tuple[EffectSection, ...], wrong_fields: int = 0, missing: Sequence[str] = ()
+) -> TextLayout:
     """The preview as lines: `*` marks what changes, `!` what stands in the way.
 
     Args:
@@ -27,13 +29,15 @@ def effects_layout(parts: tuple[Part, ...], wrong_fields: int = 0, missing: Sequ
         for part in parts:
             lines += _part(part, width)
         for sentence in missing:
-            lines += [TextLine(text, "muted") for text in wrapped(f"note: {harmless(sentence)}", width, "  ")]
+            lines += [
+                TextLine(text, "muted") for text in wrapped(f"note: {escape_lines(sentence)}", width, "  ")
+            ]
         return lines
 
     return layout
 
 
-def _part(part: Part, width: int) -> list[TextLine]:
+def _part(part: EffectSection, width: int) -> list[TextLine]:
     sign, token = (" ", "answer")
     if part.warns:
         sign, token = "!", "wrong"
@@ -52,7 +56,7 @@ def _part(part: Part, width: int) -> list[TextLine]:
     return lines
 
 
-def _change(change: Change, label_width: int, before_width: int, width: int) -> list[TextLine]:
+def _change(change: ValueChange, label_width: int, before_width: int, width: int) -> list[TextLine]:
     label = change.label.ljust(label_width)
     if not change.changed:
         return [TextLine(f"    {label}  {change.before}")]

@@ -23,19 +23,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.widgets.table_cells import (
+    GAP,
+    NARROWEST,
     TOKENS,
+    Fitting,
     Flash,
+    Layout,
     Look,
     Token,
+    Widths,
     cell_segments,
     cropped,
+    edge_at,
     header_segments,
 )
-from kubectl_qos.tui.widgets.table_layout import GAP, Fitting, Layout
-from kubectl_qos.tui.widgets.table_order import Narrowing, Order, place_of, place_of_key
-from kubectl_qos.tui.widgets.table_widths import NARROWEST, Widths, edge_at
+from kubectl_qos.tui.widgets.table_order import RowOrder, RowSelector, key_index, row_index
 
 RowT = TypeVar("RowT")
 
@@ -54,7 +58,7 @@ class _Drag(NamedTuple):
     begin: int
 
 
-class _Line(NamedTuple):
+class _PaintedRow(NamedTuple):
     """What a row's line shows: while that is the same there is nothing to paint."""
 
     at_cursor: bool
@@ -75,7 +79,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         unflashed: keys of columns whose texts change all the time: nobody needs to be told.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.TABLE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "line-table--header",
         "line-table--sorted",
@@ -133,7 +137,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.flashes = True
         self._key = key
         self._token = token
-        self._order: Order[RowT] = Order(natural, pinned)
+        self._order: RowOrder[RowT] = RowOrder(natural, pinned)
         self._fitting: Fitting[RowT] = lambda _: Layout()
         self._layout_of: Layout[RowT] = Layout()
         self._now = datetime.now(UTC)
@@ -141,7 +145,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._cursor = 0
         self._marked: frozenset[Hashable] = frozenset()
         self._base = Style.null()
-        self._strips: LRUCache[_Line, Strip] = LRUCache(KEPT_LINES)
+        self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
         """What each line in sight showed when it was painted."""
         self._flash: Flash[RowT] = Flash(unflashed)
@@ -197,7 +201,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         now: datetime,
         *,
         empty: str = "",
-        narrowed: Narrowing | None = None,
+        narrowed: RowSelector | None = None,
     ) -> None:
         """Show these rows.
 
@@ -249,16 +253,16 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def move_to(self, key: Hashable) -> bool:
         """Put the cursor on the row of that key; False if there is none."""
-        index = place_of_key(key, self.rows, self._key, self._cursor)
+        index = key_index(key, self.rows, self._key, self._cursor)
         if index is not None:
             self._move(index)
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
         """Find the cursor's row again, or among other rows the one with its key, and show them."""
-        place = place_of(was, self.rows, self._cursor) if was is not None else None
+        place = row_index(was, self.rows, self._cursor) if was is not None else None
         if place is None and was is not None and others:
-            place = place_of_key(self._key(was), self.rows, self._key, self._cursor)
+            place = key_index(self._key(was), self.rows, self._key, self._cursor)
         self._cursor = place if place is not None else max(min(self._cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
@@ -355,7 +359,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """One line of what is in sight: the header, a row, or the sentence for none."""
         width = self.size.width
         shown = self._painted[y] = self._shown(y)
-        if isinstance(shown, _Line):
+        if isinstance(shown, _PaintedRow):
             strip, base = self._line(shown)
         elif y == 0:
             base, lit = self._style("line-table--header"), self._style("line-table--sorted")
@@ -375,7 +379,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self._empty if not self.rows else ""
         row, columns = self.rows[index], self._layout_of.columns
         key = self._key(row)
-        return _Line(
+        return _PaintedRow(
             index == self._cursor,
             key in self._marked,
             self.has_focus,
@@ -393,7 +397,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The cell of the whole line that is shown at a cell of the widget."""
         return x if x < self._fixed_width else x + self.scroll_offset.x
 
-    def _line(self, line: _Line) -> tuple[Strip, Style]:
+    def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
         """A row's whole line, however much of it is in sight."""
         base = self._base
         if line.at_cursor:
@@ -406,7 +410,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             strip = self._strips[line] = self._made(line, look)
         return strip, base
 
-    def _made(self, line: _Line, look: Look) -> Strip:
+    def _made(self, line: _PaintedRow, look: Look) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
         layout = self._layout_of
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
-from kubectl_qos.tui.actions import Room, bindings
+from kubectl_qos.tui.actions import BindingGroup, bindings
 
 Completion = Callable[[str], Iterable[str]]
 """Every text that a typed one can become, the likeliest first."""
@@ -37,7 +37,7 @@ class _Completions(Suggester):
         return next(iter(self._complete(value)), None)
 
 
-class History:
+class InputHistory:
     """What was entered, the oldest first, and where in it a line stands that walks through it."""
 
     MOST: Final = 100
@@ -88,7 +88,7 @@ class History:
 class Prompt(Vertical):
     """A sign and an input, and a line for the reason where the input is wrong."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Room.PROMPT)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROMPT)
 
     class Said(Message):
         """Something was typed after `sign`; `finished` with enter."""
@@ -113,7 +113,7 @@ class Prompt(Vertical):
         super().__init__()
         known = entered or {}
         self._completions = completions
-        self._histories = {sign: History(known.get(sign, ())) for sign in completions}
+        self._histories = {sign: InputHistory(known.get(sign, ())) for sign in completions}
         self._sign = ""
         self._offered: list[str] = []
         """The completions that tab goes through, from the one that the line holds."""

@@ -16,12 +16,12 @@ from textual.message import Message
 from textual.validation import ValidationResult, Validator
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.edit.change import POD_LEVEL, Edit, Side, current, parse_quantity
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current, parse_quantity
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.amounts import NONE, escape
+from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 
 RESOURCES: Final = (CPU, MEMORY)

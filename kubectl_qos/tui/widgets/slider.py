@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from kubectl_qos.present.amounts import binary
+from kubectl_qos.present.format import binary
 
 _LEFT: Final = "0 "
 

@@ -7,7 +7,7 @@ from itertools import compress, count, repeat
 from operator import eq, is_
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from kubectl_qos.tui.widgets.table_layout import TableColumn
+from kubectl_qos.tui.widgets.table_cells import TableColumn
 
 RowT = TypeVar("RowT")
 
@@ -15,7 +15,7 @@ NEARBY: Final = 500
 """So many rows on either side are looked at before all of them: most rows stay about where they were."""
 
 
-class Narrowing(Protocol):
+class RowSelector(Protocol):
     """What leaves rows out, each by itself."""
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
@@ -25,7 +25,7 @@ class Narrowing(Protocol):
         """Whether every row that stays here surely stays there too."""
 
 
-class Order(Generic[RowT]):
+class RowOrder(Generic[RowT]):
     """Rows as they are given, or by a column; those that it does not tell apart stay as they are given.
 
     Which of them are shown is no reason to sort again: sorting 150,000 rows takes longer than a key may. They
@@ -41,7 +41,7 @@ class Order(Generic[RowT]):
         self._natural = natural
         self._pinned = pinned
         self._given: Sequence[RowT] = ()
-        self._narrowing: Narrowing | None = None
+        self._narrowing: RowSelector | None = None
         self._column: TableColumn[RowT] | None = None
         self._turned = False
         self._whole: Sequence[RowT] | None = ()
@@ -58,7 +58,7 @@ class Order(Generic[RowT]):
         """The key of the column that is sorted by, and whether the other way round."""
         return self._column.key if self._column is not None else self._natural, self._turned
 
-    def load(self, given: Sequence[RowT], narrowing: Narrowing | None = None) -> bool:
+    def load(self, given: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
         """Take other rows, or show others of the very same ones; whether any of them is a new one."""
         old, before = self._given, self._narrowing
         same = given is old or (len(given) == len(old) and all(map(is_, given, old)))
@@ -103,14 +103,14 @@ class Order(Generic[RowT]):
         return (*pinned, *sorted(free, key=column.sort_key, reverse=turned))
 
 
-def place_of(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
+def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
     """Where this very row is; None if it is not there."""
     if near < len(rows) and rows[near] is row:
         return near
     return next(compress(count(), map(is_, rows, repeat(row))), None)
 
 
-def place_of_key(
+def key_index(
     wanted: Hashable, rows: Sequence[RowT], key: Callable[[RowT], Hashable], near: int
 ) -> int | None:
     """Where the row of a key is, looked for near a place first; None if there is none."""

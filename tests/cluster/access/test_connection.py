@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access import connection, tls
-from kubectl_qos.cluster.access.connection import REVIEWS, ConnectionOptions, connect
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import client as connection
+from kubectl_qos.transport import tls
+from kubectl_qos.transport.client import REVIEWS, connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod
@@ -61,7 +63,7 @@ def test_the_ca_of_these_tests_is_one_that_strict_checking_refuses(
 def test_a_ca_without_key_usage_and_key_identifiers_is_good_enough(
     serve: Serve, connect_to: ConnectTo
 ) -> None:
-    assert len(Api(connect_to(serve(ObjectServer(pods=ONE_POD)))).pods()) == 1
+    assert len(KubeApi(connect_to(serve(ObjectServer(pods=ONE_POD)))).pods()) == 1
 
 
 def test_a_ca_in_a_file_beside_the_kubeconfig(serve: Serve, tmp_path: Path) -> None:
@@ -70,14 +72,14 @@ def test_a_ca_in_a_file_beside_the_kubeconfig(serve: Serve, tmp_path: Path) -> N
     (tmp_path / "config" / "ca.crt").write_bytes(server.authority.certificate)
     config = kubeconfig(server, cluster={"certificate-authority": "ca.crt"})
     path = write(tmp_path / "config" / "kubeconfig", config)
-    assert len(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods()) == 1
+    assert len(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods()) == 1
 
 
 def test_an_intermediate_ca_is_an_anchor_too(serve: Serve, connect_to: ConnectTo) -> None:
     """Go takes whatever the kubeconfig names as an anchor; the root need not be there."""
     intermediate = Authority("intermediate", signed_by=Authority("root"))
     server = serve(ObjectServer(pods=ONE_POD), authority=intermediate)
-    assert len(Api(connect_to(server)).pods()) == 1
+    assert len(KubeApi(connect_to(server)).pods()) == 1
 
 
 @pytest.mark.parametrize("cluster", [{}, {"certificate-authority-data": inline(Authority().certificate)}])
@@ -85,7 +87,7 @@ def test_a_certificate_of_another_ca_is_refused(
     serve: Serve, connect_to: ConnectTo, cluster: dict[str, Any]
 ) -> None:
     server = serve(ObjectServer(pods=ONE_POD))
-    reach = Api(connect_to(server, cluster=cluster)).pods
+    reach = KubeApi(connect_to(server, cluster=cluster)).pods
     assert failure(reach) == (
         "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by"
         " unknown authority"
@@ -102,15 +104,15 @@ def test_without_a_ca_the_ones_of_this_machine_count_wherever_it_has_them(
     bundle.write_bytes(server.authority.certificate)
     nowhere = SimpleNamespace(cafile=None, capath=None)
     monkeypatch.setattr(tls, "ROOTS", (tmp_path / "no-such-file", bundle))
-    assert "unknown authority" in failure(Api(connect_to(server, cluster={})).pods)
+    assert "unknown authority" in failure(KubeApi(connect_to(server, cluster={})).pods)
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
-    assert len(Api(connect_to(server, cluster={})).pods()) == 1
+    assert len(KubeApi(connect_to(server, cluster={})).pods()) == 1
 
 
 def test_a_certificate_for_another_host_is_refused(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
     assert "failed to verify certificate: x509: certificate is not valid for 127.0.0.1" in failure(
-        Api(connect_to(server)).pods
+        KubeApi(connect_to(server)).pods
     )
 
 
@@ -118,25 +120,27 @@ def test_tls_server_name_says_whose_certificate_to_expect(serve: Serve, connect_
     server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
     ca = {"certificate-authority-data": inline(server.authority.certificate)}
     named = connect_to(server, cluster={**ca, "tls-server-name": "kube.example.com"})
-    assert len(Api(named).pods()) == 1
+    assert len(KubeApi(named).pods()) == 1
     other = connect_to(server, cluster={**ca, "tls-server-name": "other.example.com"})
-    assert "certificate is not valid for other.example.com" in failure(Api(other).pods)
+    assert "certificate is not valid for other.example.com" in failure(KubeApi(other).pods)
 
 
 def test_insecure_skip_tls_verify_takes_any_certificate(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=ONE_POD), hosts=("kube.example.com",))
     found = connect_to(server, cluster={"insecure-skip-tls-verify": True})
-    assert len(Api(found).pods()) == 1
+    assert len(KubeApi(found).pods()) == 1
 
 
 def test_insecure_skip_tls_verify_false_verifies(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=ONE_POD))
-    assert "certificate" in failure(Api(connect_to(server, cluster={"insecure-skip-tls-verify": False})).pods)
+    assert "certificate" in failure(
+        KubeApi(connect_to(server, cluster={"insecure-skip-tls-verify": False})).pods
+    )
 
 
 def test_a_refused_connection_reads_as_in_kubectl(connect_to: ConnectTo) -> None:
     port = unused_port()
-    assert failure(Api(connect_to(f"https://127.0.0.1:{port}")).pods) == (
+    assert failure(KubeApi(connect_to(f"https://127.0.0.1:{port}")).pods) == (
         f"The connection to the server 127.0.0.1:{port} was refused - did you specify the right host or port?"
     )
 
@@ -145,7 +149,7 @@ def test_a_refused_connection_reads_as_in_kubectl(connect_to: ConnectTo) -> None
 def test_kubectl_says_the_same_of_a_refused_connection(tmp_path: Path) -> None:
     port = unused_port()
     path = write(tmp_path / "kubeconfig", kubeconfig(f"https://127.0.0.1:{port}"))
-    ours = failure(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
+    ours = failure(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
     assert ours == said_by_kubectl(path, "get", "--raw", "/api")
 
 
@@ -161,7 +165,7 @@ def test_an_unknown_host(connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
-    assert failure(Api(connect_to("https://kube.invalid:6443")).pods) == (
+    assert failure(KubeApi(connect_to("https://kube.invalid:6443")).pods) == (
         "Unable to connect to the server: dial tcp: lookup kube.invalid: no such host"
     )
 
@@ -171,7 +175,7 @@ def test_a_server_that_does_not_answer(
 ) -> None:
     monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
     server = serve(lambda _: Answer(delay_seconds=1.0))
-    assert failure(Api(connect_to(server)).pods) == (
+    assert failure(KubeApi(connect_to(server)).pods) == (
         f"Unable to connect to the server: read tcp 127.0.0.1:{server.port}: i/o timeout"
     )
 
@@ -186,7 +190,7 @@ def test_a_server_that_hangs_up(connect_to: ConnectTo) -> None:
 
         threading.Thread(target=hang_up, daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(Api(connect_to(url)).pods) == "Unable to connect to the server: EOF"
+        assert failure(KubeApi(connect_to(url)).pods) == "Unable to connect to the server: EOF"
 
 
 def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
@@ -200,7 +204,7 @@ def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
 
         threading.Thread(target=answer_plainly, daemon=True).start()
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(Api(connect_to(url)).pods) == (
+        assert failure(KubeApi(connect_to(url)).pods) == (
             "Unable to connect to the server: tls: first record does not look like a TLS handshake"
         )
 
@@ -253,7 +257,7 @@ def test_a_ca_among_other_words(serve: Serve, connect_to: ConnectTo, authority: 
     """As `openssl x509 -text` writes it, with a name that is not ASCII."""
     bundle = "Certificate of Zoë:\n".encode() + authority.certificate
     server = serve(ObjectServer(nodes=[]))
-    Api(connect_to(server, cluster={"certificate-authority-data": inline(bundle)})).nodes()
+    KubeApi(connect_to(server, cluster={"certificate-authority-data": inline(bundle)})).nodes()
     assert server.paths() == ["/api/v1/nodes"]
 
 
@@ -261,7 +265,7 @@ def test_a_certificate_that_has_expired(
     serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
-    assert failure(Api(connect_to(serve(ObjectServer()))).pods) == (
+    assert failure(KubeApi(connect_to(serve(ObjectServer()))).pods) == (
         "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or"
         " is not yet valid"
     )
@@ -270,7 +274,7 @@ def test_a_certificate_that_has_expired(
 def test_a_remedy_is_named(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(), hosts=("kube.example.com",))
     with pytest.raises(ServerUnreachable) as caught:
-        Api(connect_to(server)).pods()
+        KubeApi(connect_to(server)).pods()
     assert caught.value.hint == "--tls-server-name NAME says whose certificate to expect"
 
 
@@ -290,7 +294,7 @@ def test_kubectl_says_the_same_of_a_fault(
         scheme = "http" if fault == "hang-up" else "https"
         server = f"{scheme}://127.0.0.1:{port}" if fault in answers else serve(ObjectServer())
         path = write(tmp_path / "kubeconfig", kubeconfig(server, cluster=cluster))
-        ours = failure(Api(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
+        ours = failure(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
         assert said_by_kubectl(path, "get", "--raw", "/api").startswith(ours)
 
 
@@ -315,7 +319,7 @@ def answering(answer: bytes) -> Iterator[int]:
 
 def test_an_answer_that_is_no_http(connect_to: ConnectTo) -> None:
     with answering(b"SSH-2.0-OpenSSH\r\n") as port:
-        assert failure(Api(connect_to(f"http://127.0.0.1:{port}")).pods) == (
+        assert failure(KubeApi(connect_to(f"http://127.0.0.1:{port}")).pods) == (
             "Unable to connect to the server: net/http: HTTP/1.x transport connection broken: malformed HTTP"
             ' response "SSH-2.0-OpenSSH"'
         )

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from kubectl_qos.cluster.access import credentials, tls
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.transport import auth as credentials
+from kubectl_qos.transport import tls
+from kubectl_qos.transport.client import connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import HttpsServer
@@ -33,19 +35,19 @@ def sent(server: HttpsServer) -> str:
 
 
 def test_a_token(server: HttpsServer, connect_to: ConnectTo) -> None:
-    Api(connect_to(server, user={"token": "admin"})).pods()
+    KubeApi(connect_to(server, user={"token": "admin"})).pods()
     assert sent(server) == "Bearer admin"
 
 
 def test_no_credentials_at_all_are_the_server_s_business(server: HttpsServer, connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError, match="You must be logged in"):
-        Api(connect_to(server, user={})).pods()
+        KubeApi(connect_to(server, user={})).pods()
     assert sent(server) == ""
 
 
 def test_a_name_and_a_password(server: HttpsServer, connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError):
-        Api(connect_to(server, user={"username": "jane", "password": "pässword:1"})).pods()
+        KubeApi(connect_to(server, user={"username": "jane", "password": "pässword:1"})).pods()
     assert base64.b64decode(sent(server).removeprefix("Basic ")).decode() == "jane:pässword:1"
 
 
@@ -53,7 +55,7 @@ def test_a_token_in_a_file_ends_before_its_newline(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text("admin\n")
-    Api(connect_to(server, user={"tokenFile": "token"})).pods()
+    KubeApi(connect_to(server, user={"tokenFile": "token"})).pods()
     assert sent(server) == "Bearer admin"
 
 
@@ -61,7 +63,7 @@ def test_a_token_file_comes_before_a_token(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text("admin")
-    Api(connect_to(server, user={"tokenFile": "token", "token": "stale"})).pods()
+    KubeApi(connect_to(server, user={"tokenFile": "token", "token": "stale"})).pods()
     assert sent(server) == "Bearer admin"
 
 
@@ -69,7 +71,7 @@ def test_a_token_file_is_read_again_after_a_while(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("viewer")
-    api = Api(connect_to(server, user={"tokenFile": "token"}))
+    api = KubeApi(connect_to(server, user={"tokenFile": "token"}))
     (tmp_path / "token").write_text("admin")
     api.nodes()
     assert sent(server) == "Bearer viewer"
@@ -85,7 +87,7 @@ def test_a_token_file_is_read_again_when_its_token_is_refused(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text("revoked")
-    api = Api(connect_to(server, user={"tokenFile": "token"}))
+    api = KubeApi(connect_to(server, user={"tokenFile": "token"}))
     (tmp_path / "token").write_text("admin")
     api.nodes()
     assert [request.token for request in server.requests] == ["revoked", "admin"]
@@ -93,7 +95,7 @@ def test_a_token_file_is_read_again_when_its_token_is_refused(
 
 def test_a_refused_token_is_not_sent_twice(server: HttpsServer, connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError, match="You must be logged in"):
-        Api(connect_to(server, user={"token": "revoked"})).nodes()
+        KubeApi(connect_to(server, user={"token": "revoked"})).nodes()
     assert len(server.requests) == 1
 
 
@@ -112,7 +114,7 @@ def test_a_certificate_in_files_that_are_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     authority.client("old").write(tmp_path, "me")
-    api = Api(connect_to(server, user={"client-certificate": "me.crt", "client-key": "me.key"}))
+    api = KubeApi(connect_to(server, user={"client-certificate": "me.crt", "client-key": "me.key"}))
     api.nodes()
     authority.client("new").write(tmp_path, "me")
     api.nodes()
@@ -149,7 +151,7 @@ def test_a_client_certificate_inline(
 ) -> None:
     pair = authority.client("jane")
     user = {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
-    Api(connect_to(server, user=user)).pods()
+    KubeApi(connect_to(server, user=user)).pods()
     assert (server.requests[-1].user, sent(server)) == ("jane", "")
 
 
@@ -158,7 +160,7 @@ def test_a_client_certificate_in_files(
 ) -> None:
     certificate, key = authority.client("jane").write(tmp_path, "jane")
     user = {"client-certificate": certificate.name, "client-key": str(key)}
-    Api(connect_to(server, user=user)).pods()
+    KubeApi(connect_to(server, user=user)).pods()
     assert server.requests[-1].user == "jane"
 
 
@@ -214,7 +216,7 @@ def test_acting_as_another_user(serve: Serve, connect_to: ConnectTo) -> None:
         "as-groups": ["dev", "ops"],
         "as-user-extra": {"reason": ["a", "b"], "z.org/a b%": ["c"]},
     }
-    Api(connect_to(server, user=user)).pods()
+    KubeApi(connect_to(server, user=user)).pods()
     assert [pair for pair in server.raw_headers[-1] if pair[0].startswith("Impersonate")] == [
         ("Impersonate-User", "jane"),
         ("Impersonate-Uid", "7"),

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access import connection as connection_module
-from kubectl_qos.cluster.access.connection import Connection, ConnectionOptions, connect, unreachable
-from kubectl_qos.cluster.access.deadlines import DeadlinePassed, seconds_of
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import client as connection_module
+from kubectl_qos.transport.client import Connection, connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.net_errors import DeadlinePassed, parse_timeout, unreachable_error
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import Serve
 
@@ -87,7 +88,7 @@ def limited(url: str) -> Connection:
     ],
 )
 def test_durations(text: str | None, seconds: float | None) -> None:
-    assert seconds_of(text) == (None if seconds is None else pytest.approx(seconds))
+    assert parse_timeout(text) == (None if seconds is None else pytest.approx(seconds))
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1d", "1 s", "s", "1.5", "1m30", ".s", "1s1", "\u0661s"])
@@ -95,7 +96,7 @@ def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(
         QosError, match=r"^Invalid timeout value\. Timeout must be a single integer in seconds"
     ):
-        seconds_of(text)
+        parse_timeout(text)
 
 
 def test_a_server_that_is_silent() -> None:
@@ -172,7 +173,7 @@ def test_a_connection_with_an_unfinished_body_is_not_used_again() -> None:
 
 
 def test_a_deadline_that_has_passed_reads_as_in_kubectl() -> None:
-    assert str(unreachable(DeadlinePassed(), "h")) == (
+    assert str(unreachable_error(DeadlinePassed(), "h")) == (
         "Unable to connect to the server: net/http: request canceled"
         " (Client.Timeout or context cancellation while reading body)"
     )

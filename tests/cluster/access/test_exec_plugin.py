@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.access.exec_plugin import ExecPlugin
-from kubectl_qos.cluster.access.kubeconfig import target
-from kubectl_qos.cluster.access.options import ConnectionOptions
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.transport.exec_plugin import ExecPlugin
+from kubectl_qos.transport.kubeconfig import ConnectionOptions, resolve_context
 from tests.cluster.certificates import Authority
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
@@ -45,7 +44,7 @@ def in_minutes(minutes: float) -> str:
 
 
 def test_a_token_is_asked_for_once(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
-    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="admin"))))
+    api = KubeApi(connect_to(server, user=plugin(tmp_path, gives(token="admin"))))
     api.nodes()
     api.nodes()
     assert (sent(server), calls(tmp_path)) == (["admin", "admin"], 1)
@@ -57,19 +56,19 @@ def test_the_beta_api_has_a_mode_of_its_own(
     user = plugin(tmp_path, gives(token="admin").replace("k8s.io/v1", "k8s.io/v1beta1"))
     user["exec"] |= {"apiVersion": f"{API_VERSION}beta1"}
     del user["exec"]["interactiveMode"]
-    Api(connect_to(server, user=user)).nodes()
+    KubeApi(connect_to(server, user=user)).nodes()
     assert sent(server) == ["admin"]
 
 
 def test_a_token_in_yaml(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
     code = f"print('apiVersion: {API_VERSION}\\nkind: ExecCredential\\nstatus: {{token: admin}}')"
-    Api(connect_to(server, user=plugin(tmp_path, code))).nodes()
+    KubeApi(connect_to(server, user=plugin(tmp_path, code))).nodes()
     assert sent(server) == ["admin"]
 
 
 def test_an_expired_token_is_replaced(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
     code = gives(token="=['viewer', 'admin'][count > 1]", expirationTimestamp=f"={_expiry()}")
-    api = Api(connect_to(server, user=plugin(tmp_path, code)))
+    api = KubeApi(connect_to(server, user=plugin(tmp_path, code)))
     api.nodes()
     api.nodes()
     assert (sent(server), calls(tmp_path)) == (["admin", "admin"], 2)
@@ -84,7 +83,7 @@ def test_a_certificate(
 ) -> None:
     pair = authority.client("jane")
     code = gives(clientCertificateData=pair.certificate.decode(), clientKeyData=pair.key.decode())
-    Api(connect_to(server, user=plugin(tmp_path, code))).nodes()
+    KubeApi(connect_to(server, user=plugin(tmp_path, code))).nodes()
     assert server.requests[-1].user == "jane"
 
 
@@ -105,7 +104,7 @@ def test_a_refused_token_is_replaced_once(server: HttpsServer, connect_to: Conne
 def test_a_token_that_stays_refused_is_asked_for_once_a_request(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
-    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="=f'unknown {count}'"))))
+    api = KubeApi(connect_to(server, user=plugin(tmp_path, gives(token="=f'unknown {count}'"))))
     with pytest.raises(ApiError, match="You must be logged in"):
         api.nodes()
     assert sent(server) == ["unknown 1", "unknown 2"]
@@ -114,7 +113,7 @@ def test_a_token_that_stays_refused_is_asked_for_once_a_request(
 def test_a_plugin_with_nothing_new_is_not_tried_twice(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
-    api = Api(connect_to(server, user=plugin(tmp_path, gives(token="unknown"))))
+    api = KubeApi(connect_to(server, user=plugin(tmp_path, gives(token="unknown"))))
     with pytest.raises(ApiError, match="You must be logged in"):
         api.nodes()
     assert (sent(server), calls(tmp_path)) == (["unknown"], 2)
@@ -162,7 +161,7 @@ def test_threads_that_are_refused_together_run_it_once(
 def test_what_was_refused_is_replaced_once(server: HttpsServer, tmp_path: Path) -> None:
     user = plugin(tmp_path, gives(token="=f'token {count}'"))
     path = write(tmp_path / "config", kubeconfig(server, user=user))
-    found = ExecPlugin(target(ConnectionOptions(kubeconfig=str(path))))
+    found = ExecPlugin(resolve_context(ConnectionOptions(kubeconfig=str(path))))
     refused = found.granted()
     assert [found.renew(refused).token for _ in range(2)] == ["token 2", "token 2"]
     assert (found.granted().token, calls(tmp_path)) == ("token 2", 2)
@@ -283,7 +282,7 @@ def test_a_plugin_that_is_not_installed(
 def test_a_command_beside_the_kubeconfig(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
     user = plugin(tmp_path, gives(token="admin"))
     user["exec"]["command"] = "./plugin"
-    Api(connect_to(server, user=user)).nodes()
+    KubeApi(connect_to(server, user=user)).nodes()
     assert sent(server) == ["admin"]
 
 
@@ -292,7 +291,7 @@ def test_it_sees_arguments_and_environment(
 ) -> None:
     user = plugin(tmp_path, gives(token="=sys.argv[1] + os.environ['REST'] + os.environ['EMPTY']"))
     user["exec"] |= {"args": ["ad"], "env": [{"name": "REST", "value": "min"}, {"name": "EMPTY"}]}
-    Api(connect_to(server, user=user)).nodes()
+    KubeApi(connect_to(server, user=user)).nodes()
     assert sent(server) == ["admin"]
 
 
@@ -303,7 +302,7 @@ def test_no_arguments_and_no_environment(
     """kubectl config writes `args: null` and `env: null`."""
     user = plugin(tmp_path, gives(token="admin"))
     user["exec"] |= {"args": nothing, "env": nothing}
-    Api(connect_to(server, user=user)).nodes()
+    KubeApi(connect_to(server, user=user)).nodes()
     assert sent(server) == ["admin"]
 
 
@@ -358,7 +357,7 @@ def test_kubectl_tells_it_the_same(server: HttpsServer, connect_to: ConnectTo, t
 
 _ON_A_TERMINAL = """
 import sys
-from kubectl_qos.cluster.access.connection import ConnectionOptions, connect
+from kubectl_qos.transport.client import ConnectionOptions, connect
 connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
 response = connection.request("GET", "/version")
 response.drain_conn()
@@ -406,5 +405,5 @@ def test_a_certificate_in_the_kubeconfig_comes_before_it(
     pair = authority.client("jane")
     user = plugin(tmp_path, gives(token="admin"))
     user |= {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
-    Api(connect_to(server, user=user)).nodes()
+    KubeApi(connect_to(server, user=user)).nodes()
     assert (server.requests[-1].user, sent(server), calls(tmp_path)) == ("jane", [""], 0)

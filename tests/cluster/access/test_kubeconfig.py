@@ -9,19 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.cluster.access import kubeconfig as kubeconfig_module
-from kubectl_qos.cluster.access.kubeconfig import Target
-from kubectl_qos.cluster.access.options import ConnectionOptions
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import kubeconfig as kubeconfig_module
+from kubectl_qos.transport.kubeconfig import ConnectionOptions, ResolvedContext
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 
 SERVER = "https://kube.example.com:6443"
 
 
-def target(path: Path | None = None, context: str | None = None) -> Target:
+def target(path: Path | None = None, context: str | None = None) -> ResolvedContext:
     given = None if path is None else str(path)
-    return kubeconfig_module.target(ConnectionOptions(kubeconfig=given, context=context))
+    return kubeconfig_module.resolve_context(ConnectionOptions(kubeconfig=given, context=context))
 
 
 def refused(path: Path | None = None, context: str | None = None) -> QosError:
@@ -37,7 +36,7 @@ def with_text(path: Path, text: str) -> Path:
 
 def test_the_current_context_decides(tmp_path: Path) -> None:
     path = write(tmp_path / "config", kubeconfig(SERVER, namespace="shop"))
-    assert target(path) == Target(
+    assert target(path) == ResolvedContext(
         context="test",
         namespace="shop",
         cluster={"server": SERVER},

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cluster.access import log
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, ServerUnreachable
+from kubectl_qos.transport import logging as log
 from tests.cluster.cluster_objects import pod
 from tests.cluster.commanding import connected_by
 from tests.cluster.conftest import ConnectTo
@@ -94,7 +94,7 @@ def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) ->
     found: list[list[str]] = []
     for level in range(11):
         log.start(level, told.append)
-        Api(connected_by(path, "--as", "jane")).server_version()
+        KubeApi(connected_by(path, "--as", "jane")).server_version()
         found.append(texts(told))
         told.clear()
     decided = [
@@ -171,7 +171,7 @@ def test_who_is_asked_to_wait_says_so(serve: Serve, connect_to: ConnectTo, told:
     busy = Answer(429, b"", headers={"Retry-After": "0"})
     answers = iter([busy, None])
     objects.faults["/version"] = lambda _: next(answers)
-    api = Api(connect_to(serve(objects)))
+    api = KubeApi(connect_to(serve(objects)))
     log.start(6, told.append)
     api.server_version()
     lines = texts(told)
@@ -184,7 +184,7 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, told: list[s
     user = plugin(tmp_path, gives(token="=['old', 'admin'][count > 1]"))
     path = write(tmp_path / "config", kubeconfig(serve(ObjectServer()), user=user))
     log.start(6, told.append)
-    Api(connected_by(path)).server_version()
+    KubeApi(connected_by(path)).server_version()
     lines = [line for line in texts(told) if "plugin" in line or "GET" in line or "renewed" in line]
     assert lines == [
         "credentials: an exec plugin",
@@ -200,7 +200,7 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, told: list[s
 def test_lists_say_what_they_ask(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
-    api = Api(connect_to(serve(objects)), page_size=1)
+    api = KubeApi(connect_to(serve(objects)), page_size=1)
     log.start(4, told.append)
     api.pods()
     assert texts(told) == [
@@ -210,7 +210,7 @@ def test_lists_say_what_they_ask(serve: Serve, connect_to: ConnectTo, told: list
 
 
 def test_a_refusal_tells_what_it_brought_once(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
-    api = Api(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
+    api = KubeApi(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
     log.start(6, told.append)
     with pytest.raises(ApiError):
         api.nodes()
@@ -253,7 +253,7 @@ def test_lines_of_threads_are_whole_and_stay_together(told: list[str]) -> None:
 
     def work(number: int) -> None:
         for _ in range(50):
-            log.say(6, f"a{number} b{number}", f"c{number} d{number}")
+            log.log(6, f"a{number} b{number}", f"c{number} d{number}")
 
     log.start(6, sink)
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import pytest
 
-from kubectl_qos.cluster.access.proxy import proxy_of
-from kubectl_qos.cluster.api import Api
+from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport.proxy import find_proxy
 from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import HttpsServer
@@ -79,7 +79,7 @@ class ConnectProxy:
     ],
 )
 def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], proxy: str | None) -> None:
-    assert proxy_of(URL, None, environment) == proxy
+    assert find_proxy(URL, None, environment) == proxy
 
 
 @pytest.mark.parametrize(
@@ -96,27 +96,27 @@ def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], pro
     ],
 )
 def test_addresses_are_compared_as_addresses(url: str, exceptions: str, direct: bool) -> None:
-    found = proxy_of(url, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
+    found = find_proxy(url, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
     assert (found is None) is direct
 
 
 def test_the_proxy_of_the_kubeconfig_is_not_to_be_excepted() -> None:
-    assert proxy_of(URL, PROXY, {"NO_PROXY": "*", "HTTPS_PROXY": "http://other:1"}) == PROXY
+    assert find_proxy(URL, PROXY, {"NO_PROXY": "*", "HTTPS_PROXY": "http://other:1"}) == PROXY
 
 
 def test_a_proxy_that_we_cannot_speak_to_is_named() -> None:
     with pytest.raises(QosError, match=r'^invalid proxy address "ftp://proxy": unsupported scheme "ftp"'):
-        proxy_of(URL, None, {"HTTPS_PROXY": "ftp://proxy"})
+        find_proxy(URL, None, {"HTTPS_PROXY": "ftp://proxy"})
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 def test_a_socks_proxy_looks_names_up(scheme: str) -> None:
     """Go leaves it to the proxy for both."""
-    assert proxy_of(URL, None, {"HTTPS_PROXY": f"{scheme}://proxy:1080"}) == "socks5h://proxy:1080"
+    assert find_proxy(URL, None, {"HTTPS_PROXY": f"{scheme}://proxy:1080"}) == "socks5h://proxy:1080"
 
 
 def test_all_proxy_means_nothing() -> None:
-    assert proxy_of(URL, None, {"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
+    assert find_proxy(URL, None, {"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
 
 
 class SocksProxy:
@@ -191,7 +191,7 @@ def test_requests_go_through_a_socks_proxy(serve: Serve, connect_to: ConnectTo) 
     """TLS ends at the server, and its name is looked up behind the proxy."""
     server = serve(ObjectServer())
     with SocksProxy() as proxy:
-        Api(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
+        KubeApi(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
         assert proxy.asked == [("kube.invalid", server.port)]
     assert server.paths() == ["/api/v1/nodes"]
 
@@ -203,7 +203,7 @@ def test_a_socks_proxy_of_the_environment(
     cluster = through("", server)
     with SocksProxy(login=("me", "s@cret")) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"socks5h://me:s%40cret@{proxy.address}")
-        Api(connect_to(server, cluster=cluster)).nodes()
+        KubeApi(connect_to(server, cluster=cluster)).nodes()
         assert proxy.logins == [("me", "s@cret")]
     assert server.paths() == ["/api/v1/nodes"]
 
@@ -236,7 +236,7 @@ def test_a_socks_proxy_that_refuses_is_not_taken_for_the_server(
             ServerUnreachable, match=rf"^Unable to connect to the server: socks connect tcp: .*{why}"
         ),
     ):
-        Api(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
+        KubeApi(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
 
 
 def test_a_socks_proxy_that_is_not_there_is_not_taken_for_the_server(
@@ -246,7 +246,7 @@ def test_a_socks_proxy_that_is_not_there_is_not_taken_for_the_server(
         address = f"127.0.0.1:{gone.getsockname()[1]}"
     server = serve(ObjectServer())
     with pytest.raises(ServerUnreachable, match=rf"socks connect tcp: .*{address}.*refused"):
-        Api(connect_to(server, cluster=through(f"socks5://{address}", server))).nodes()
+        KubeApi(connect_to(server, cluster=through(f"socks5://{address}", server))).nodes()
 
 
 def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> None:
@@ -257,7 +257,7 @@ def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> N
         "proxy-url": proxy.url,
     }
     try:
-        assert len(Api(connect_to(server, cluster=cluster)).pods()) == 1
+        assert len(KubeApi(connect_to(server, cluster=cluster)).pods()) == 1
     finally:
         proxy.close()
     assert [line.split()[:2] for line in proxy.asked] == [["CONNECT", f"127.0.0.1:{server.port}"]]
@@ -271,7 +271,7 @@ def test_a_proxy_may_want_a_name_and_a_password(serve: Serve, connect_to: Connec
         "proxy-url": proxy.url.replace("//", "//me:s%40cret@"),
     }
     try:
-        Api(connect_to(server, cluster=cluster)).nodes()
+        KubeApi(connect_to(server, cluster=cluster)).nodes()
     finally:
         proxy.close()
     login = base64.b64encode(b"me:s@cret").decode()
@@ -283,4 +283,4 @@ def test_a_proxy_that_refuses_is_not_taken_for_the_server(connect_to: ConnectTo)
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     with pytest.raises(ServerUnreachable, match=r"proxyconnect tcp: dial tcp the proxy: connection refused"):
-        Api(connect_to("https://kube.invalid", cluster={"proxy-url": url})).pods()
+        KubeApi(connect_to("https://kube.invalid", cluster={"proxy-url": url})).pods()

@@ -1,0 +1,1 @@
+"""The cgroups of pods and nodes: names, values and why."""

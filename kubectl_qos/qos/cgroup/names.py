@@ -1,0 +1,229 @@
+"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.qos.qos_class import QosClass
+
+CgroupName = tuple[str, ...]
+"""The kubelet's internal name: the components from the root, before any driver has spelled them."""
+
+KUBEPODS: Final = "kubepods"
+_SLICE: Final = ".slice"
+
+
+def compose(base: CgroupName, *components: str) -> CgroupName:
+    """`NewCgroupName`. Raises InputError where the kubelet panics: `/` or `_` in a component."""
+    for component in components:
+        if "/" in component or "_" in component:
+            raise InputError(f'invalid character in component ["{component}"] of CgroupName')
+    return base + components
+
+
+def to_systemd(name: CgroupName) -> str:
+    """The nested slices of a name. Raises InputError for what systemd cannot spell."""
+    if not name or name == ("",):
+        return "/"
+    joined = "-".join(part.replace("-", "_") for part in name)
+    if joined == "-":
+        return "/"
+    path = prefix = ""
+    for component in joined.split("-"):
+        if not component or "/" in joined:
+            raise InputError(
+                f"error converting cgroup name [{' '.join(name)}] to systemd format: "
+                f"invalid slice name: {joined}{_SLICE}"
+            )
+        path += f"/{prefix}{component}{_SLICE}"
+        prefix += component + "-"
+    return path
+
+
+def to_cgroupfs(name: CgroupName) -> str:
+    """The plain path of a name."""
+    parts = [part for part in name if part]
+    cleaned = posixpath.normpath(posixpath.join(*parts)) if parts else ""
+    return "/" + ("" if cleaned == "." else cleaned)
+
+
+def parse_systemd(path: str) -> CgroupName:
+    """The name that a slice path spells; `_` was `-` once, or always: it is not told apart."""
+    base = posixpath.basename(path.rstrip("/")) or "/"
+    return tuple(part.replace("_", "-") for part in base.removesuffix(_SLICE).split("-"))
+
+
+def parse_cgroupfs(path: str) -> CgroupName:
+    """The name that a plain path spells."""
+    components = tuple(path.removeprefix("/").split("/"))
+    return () if components == ("",) else components
+
+
+def literal(name: CgroupName, driver: CgroupDriver) -> str:
+    """The path of a name under a driver."""
+    return to_systemd(name) if driver is CgroupDriver.SYSTEMD else to_cgroupfs(name)
+
+
+def systemd_unit(name: CgroupName) -> tuple[str, str]:
+    """The parent slice and the slice itself, as systemctl knows them."""
+    directory, unit = posixpath.split(to_systemd(name))
+    return posixpath.basename(directory) if directory != "/" else "-.slice", unit
+
+
+def kubepods_name(kubelet: Kubelet) -> CgroupName:
+    """The cgroup of all pods, below --cgroup-root; without cgroupsPerQOS that root itself."""
+    root = parse_cgroupfs(kubelet.cgroup_root)
+    return compose(root, KUBEPODS) if kubelet.cgroups_per_qos else root
+
+
+def class_name(qos: QosClass, kubelet: Kubelet) -> CgroupName:
+    """The cgroup of a class; Guaranteed pods sit directly under kubepods."""
+    root = kubepods_name(kubelet)
+    if qos is QosClass.GUARANTEED or not kubelet.cgroups_per_qos:
+        return root
+    return compose(root, qos.value.lower())
+
+
+def pod_uid(pod: Pod) -> str:
+    """The UID in the path: of a mirror pod that of the static pod, which its annotation holds."""
+    if pod.annotations.config_mirror is not None:
+        return pod.annotations.config_hash or pod.annotations.config_mirror
+    return pod.metadata.uid
+
+
+def pod_name(uid: str, qos: QosClass, kubelet: Kubelet) -> CgroupName:
+    """The pod's cgroup; without cgroupsPerQOS there is none but the root."""
+    if not kubelet.cgroups_per_qos:
+        return kubepods_name(kubelet)
+    return compose(class_name(qos, kubelet), f"pod{uid}")
+
+
+def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: str) -> str:
+    """The container's cgroup below its pod's, as the runtime names it.
+
+    Args:
+        pod_path: the pod's literal path.
+        container_id: `containerd://<hex>` as in status, or the hex alone.
+        kubelet: its driver decides between scopes and plain folders.
+        runtime: `containerd://2.3.4` or `cri-o://1.36.0` as in nodeInfo; the scheme decides.
+    """
+    hex_id = container_id.rpartition("://")[2]
+    scheme = (container_id if "://" in container_id else runtime).partition(":")[0]
+    prefix = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}.get(
+        scheme, "cri-containerd"
+    )
+    if kubelet.cgroup_driver is CgroupDriver.SYSTEMD:
+        return f"{pod_path}/{prefix}-{hex_id}.scope"
+    return f"{pod_path}/crio-{hex_id}" if prefix == "crio" else f"{pod_path}/{hex_id}"
+
+
+def process_path(container_path: str, kubelet: Kubelet, node: Node) -> str:
+    """Where the container's processes are: below its own cgroup with crun, systemd and cgroup v2.
+
+    crun puts them into a `container` child of the scope, so that systemd keeps the scope to itself; limits
+    stay on the scope (libcrun cgroup-systemd.c, setup_subcgroup).
+    """
+    delegates = node.oci_runtime.has_process_cgroup and node.cgroup_version == 2
+    if delegates and kubelet.cgroup_driver is CgroupDriver.SYSTEMD:
+        return f"{container_path}/container"
+    return container_path
+
+
+class PathLevel(Enum):
+    """What a cgroup holds, from the outside in."""
+
+    ABOVE = "a cgroup that holds all pods and more"
+    PODS = "all pods"
+    QOS_CLASS = "the pods of a class"
+    POD = "a pod"
+    CONTAINER = "a container"
+    OTHER = "no pods"
+
+
+@dataclass(frozen=True, slots=True)
+class PodCgroup:
+    """What a path says; ids are empty above their level.
+
+    A pod directly below kubepods is Guaranteed. A path names the class by which the kubelet placed the pod.
+    """
+
+    pod_uid: str
+    container_id: str
+    qos: QosClass
+    driver: CgroupDriver
+    runtime: str = ""
+
+    @property
+    def level(self) -> PathLevel:
+        """Whether it is a container's, or its pod's."""
+        return PathLevel.CONTAINER if self.container_id else PathLevel.POD
+
+
+_QOS: Final = {
+    "burstable": QosClass.BURSTABLE,
+    "besteffort": QosClass.BEST_EFFORT,
+    None: QosClass.GUARANTEED,
+}
+_RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "docker", "libpod": "cri-o"}
+
+# A UID is a UUID or, of a static pod, a hash of 32 digits; anything else that a server stored is taken too.
+_SYSTEMD: Final = re.compile(
+    r"/(?:[^/]*-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[^/]+?)\.slice"
+    r"(?:/(?P<rest>.*))?$"
+)
+_CGROUPFS: Final = re.compile(
+    r"/kubepods(?:/(?P<qos>burstable|besteffort))?/pod(?P<uid>[^/]+)(?:/(?P<rest>.*))?$"
+)
+_SCOPE: Final = re.compile(
+    r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{12,128})(?:\.scope)?"
+)
+_CLASS_ENDS: Final = re.compile(r"/(?:[^/]*-)?kubepods-(?:burstable|besteffort)\.slice$")
+_CLASS_FOLDERS: Final = re.compile(r"/kubepods/(?:burstable|besteffort)$")
+_ALL_PODS: Final = re.compile(r"/(?:[^/]*-)?kubepods(?:\.slice)?$")
+
+
+def pod_cgroup(path: str) -> PodCgroup | None:
+    """The pod, and the container if it is one, of a path; None for a cgroup that is no pod's.
+
+    The last folder that a kubelet could have made counts: a kubelet in a container (kind, minikube) has its
+    own below that of its container. A cgroup that a container made for itself is the container's.
+    """
+    driver, found = CgroupDriver.SYSTEMD, _SYSTEMD.search(path)
+    if found is None:
+        driver, found = CgroupDriver.CGROUPFS, _CGROUPFS.search(path)
+    if found is None:
+        return None
+    uid = found["uid"]
+    if driver is CgroupDriver.SYSTEMD:
+        # The driver spells `-` as `_`; a UID that a server made has none of its own.
+        uid = uid.replace("_", "-")
+    container = _SCOPE.fullmatch((found["rest"] or "").partition("/")[0])
+    if container is None:
+        return PodCgroup(uid, "", _QOS[found["qos"]], driver)
+    runtime = _RUNTIMES.get(container["runtime"] or "", "")
+    return PodCgroup(uid, container["id"], _QOS[found["qos"]], driver, runtime)
+
+
+def path_level(path: str, below: str = "") -> PathLevel:
+    """What a cgroup holds; `below` is the path of a process, which tells what is above all pods.
+
+    `/` is the machine, which is above all.
+    """
+    found = pod_cgroup(path)
+    if found is not None:
+        return found.level
+    if _CLASS_ENDS.search(path) or _CLASS_FOLDERS.search(path):
+        return PathLevel.QOS_CLASS
+    if _ALL_PODS.search(path):
+        return PathLevel.PODS
+    holds = path in {"", "/"} or below.startswith(path.rstrip("/") + "/")
+    return (
+        PathLevel.ABOVE if holds and (pod_cgroup(below) is not None or path in {"", "/"}) else PathLevel.OTHER
+    )

@@ -1,0 +1,1 @@
+"""What killed a container, how sure that is, and why it was chosen."""

@@ -1,0 +1,352 @@
+"""What the kernel said of one OOM, and why it chose its victim, by its own numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum, StrEnum
+from typing import Final
+
+from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula, proc_oom_score
+from kubectl_qos.qos.process_order import NEVER
+
+DEFAULT_PAGE_BYTES: Final = 4096
+_PAGE_SIZES: Final = (4096, 16384, 65536)
+"""Of x86 and most arm64, of some arm64 and of arm64 and ppc64le with large pages."""
+
+
+class Constraint(StrEnum):
+    """What was short of memory, by the names that `oom_constraint_text` uses."""
+
+    NONE = "CONSTRAINT_NONE"
+    """The machine."""
+    CPUSET = "CONSTRAINT_CPUSET"
+    """The NUMA nodes that a cpuset allows."""
+    MEMORY_POLICY = "CONSTRAINT_MEMORY_POLICY"
+    """The NUMA nodes that a memory policy allows."""
+    MEMCG = "CONSTRAINT_MEMCG"
+    """A cgroup, by its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invoker:
+    """Whose request for memory could not be met; often not the process that is killed.
+
+    `pid` is None where the line with the processor is not in the log.
+    """
+
+    comm: str
+    pid: int | None = None
+    adj: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OomTask:
+    """A row of the task table: a process that could have been killed, sizes in pages.
+
+    `page_tables` is what the kernel counts of them: pages before 4.15 (nr_ptes, nr_pmds), since then
+    `pgtables_bytes` divided by the page size. `anon`, `file` and `shmem` are printed since 6.8.
+    """
+
+    pid: int
+    name: str
+    uid: int = 0
+    tgid: int = 0
+    total_vm: int = 0
+    rss: int = 0
+    pgtables_bytes: int | None = None
+    pgtables_pages: int | None = None
+    swapents: int = 0
+    adj: int = 0
+    anon: int | None = None
+    file: int | None = None
+    shmem: int | None = None
+
+    def counted_pages(self, page_bytes: int) -> int:
+        """What `oom_badness` counts of it: resident pages, swap entries and page tables."""
+        tables = self.pgtables_pages or 0
+        if self.pgtables_bytes is not None:
+            tables = self.pgtables_bytes // page_bytes
+        return self.rss + self.swapents + tables
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A `Killed process` line; what a kernel does not print is None. With group kill there are several.
+
+    `score` is the one that kernels up to 5.0 print: points in thousandths of the memory that was short.
+    """
+
+    pid: int
+    comm: str
+    total_vm_kb: int | None = None
+    anon_rss_kb: int | None = None
+    file_rss_kb: int | None = None
+    shmem_rss_kb: int | None = None
+    uid: int | None = None
+    pgtables_kb: int | None = None
+    adj: int | None = None
+    score: int | None = None
+
+    @property
+    def rss_kb(self) -> int | None:
+        """What it held in memory, None where the line breaks off before that."""
+        parts = (self.anon_rss_kb, self.file_rss_kb, self.shmem_rss_kb)
+        return None if self.anon_rss_kb is None else sum(part or 0 for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """Counters of what was short: of a cgroup in KiB, of the machine in pages, swap of both in KiB.
+
+    `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1. `total_swap_kb` is the
+    machine's, `ram_pages` all of its memory, from which `reserved_pages` are not the kernel's to give.
+    """
+
+    usage_kb: int | None = None
+    limit_kb: int | None = None
+    failcnt: int | None = None
+    swap_usage_kb: int | None = None
+    swap_limit_kb: int | None = None
+    memsw_usage_kb: int | None = None
+    memsw_limit_kb: int | None = None
+    ram_pages: int | None = None
+    reserved_pages: int | None = None
+    free_pages: int | None = None
+    total_swap_kb: int | None = None
+    free_swap_kb: int | None = None
+
+    @property
+    def total_ram_pages(self) -> int | None:
+        """`totalram_pages()`: what the kernel can give."""
+        return None if self.ram_pages is None else max(self.ram_pages - (self.reserved_pages or 0), 1)
+
+
+NOTHING_PRINTED: Final = MemoryState()
+
+
+@dataclass(frozen=True, slots=True)
+class OomReport:
+    """One report, as far as the log has it.
+
+    `time` is RFC 3339 text where the log has wall-clock times, `uptime` seconds since boot where it has
+    those. A time without a zone is taken for UTC. `node` is the host name before the line, if there is one.
+    `kernel` is the release of the line with the processor. `chosen` is the pid of the oom-kill line. Empty
+    texts are not in the log. `has_table` says whether the task table is (vm.oom_dump_tasks).
+
+    `incomplete` says that the log lacks a part of it: its beginning, as where the kernel's own rate limit or
+    the size of its buffer cut it, or its end.
+    """
+
+    time: str = ""
+    uptime: float | None = None
+    node: str = ""
+    kernel: str = ""
+    invoker: Invoker | None = None
+    constraint: Constraint | None = None
+    oom_memcg: str = ""
+    task_memcg: str = ""
+    tasks: tuple[OomTask, ...] = ()
+    has_table: bool = False
+    memory: MemoryState = NOTHING_PRINTED
+    chosen: int | None = None
+    victims: tuple[Killed, ...] = ()
+    group_kill: str = ""
+    reaped: tuple[int, ...] = ()
+    took_the_allocating: bool = False
+    incomplete: bool = False
+    line: int = field(default=0, compare=False)
+
+    @property
+    def victim(self) -> Killed | None:
+        """The process that was chosen; what else died went with it."""
+        return self.victims[0] if self.victims else None
+
+    @property
+    def processes(self) -> tuple[Killed, ...]:
+        """Every killed process once: the first of a group is printed twice."""
+        found: dict[int, Killed] = {}
+        for one in self.victims:
+            found.setdefault(one.pid, one)
+        return tuple(found.values())
+
+    @property
+    def freed_kb(self) -> int | None:
+        """What the killed processes held in memory, None if no line says so."""
+        sizes = [size for one in self.processes if (size := one.rss_kb) is not None]
+        return sum(sizes) if sizes else None
+
+    @property
+    def page_bytes(self) -> int:
+        """The page size by which the task table and the line of the same process agree, 4096 if unknown."""
+        by_pid = {task.pid: task for task in self.tasks}
+        for one in self.victims:
+            task, size = by_pid.get(one.pid), one.rss_kb
+            if task is not None and task.rss and size:
+                found = size * 1024 / task.rss
+                return min(_PAGE_SIZES, key=lambda page: abs(page - found))
+        return DEFAULT_PAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLog:
+    """What a log says: its reports, the oldest first, and the span of wall-clock times that it covers.
+
+    `first` and `last` are RFC 3339, empty where lines have no such times, without a zone where they name
+    none. `left_out` reports were too many to keep. `node` is whose log a person says it is.
+    """
+
+    reports: tuple[OomReport, ...]
+    first: str = ""
+    last: str = ""
+    left_out: int = 0
+    lines: int = 0
+    node: str = ""
+    title: str = ""
+
+    def booted(self, seconds: float) -> KernelLog:
+        """The same log with wall-clock times where it has none, of a machine that booted at that time."""
+
+        def timed(report: OomReport) -> OomReport:
+            if report.time or report.uptime is None:
+                return report
+            moment = datetime.fromtimestamp(seconds + report.uptime, UTC)
+            return replace(report, time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+
+        return replace(self, reports=tuple(map(timed, self.reports)))
+
+
+class Unranked(Enum):
+    """Why there is no ranking."""
+
+    NO_VICTIM = "the log does not say who was killed"
+    NO_TABLE = "the task table is not in the log (vm.oom_dump_tasks is 0, or the log was cut)"
+    NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
+    NOT_LISTED = "the victim is not in the task table"
+    ALLOCATING = "vm.oom_kill_allocating_task is set: whoever asked for memory is killed, without a choice"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTask:
+    """A process of the table with its points, in pages, by which the kernel chooses.
+
+    `place` counts from 1, equal points share one. `score` is what /proc/PID/oom_score showed, None where the
+    machine's memory is not known.
+    """
+
+    task: OomTask
+    used_pages: int
+    points: int
+    place: int
+    score: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VictimChoice:
+    """Everybody who could have been killed, those with the most points first; `immune` had -1000.
+
+    `chosen` is whom the kernel chose; up to 5.0 it may have killed a child in its place, `child` then.
+    `swap_is_assumed` says that swap was counted as none because the log does not say how much there is.
+    """
+
+    total_pages: int
+    page_bytes: int
+    kernel: Kernel
+    ranked: tuple[ScoredTask, ...]
+    chosen: ScoredTask
+    immune: int
+    child: bool
+    swap_is_assumed: bool
+
+    @property
+    def tied(self) -> tuple[ScoredTask, ...]:
+        """Others with as many points: which of them is taken depends on the order in which it walks them."""
+        return tuple(one for one in self.ranked if one.place == self.chosen.place and one is not self.chosen)
+
+    @property
+    def runners_up(self) -> tuple[ScoredTask, ...]:
+        """Everybody else."""
+        return tuple(one for one in self.ranked if one is not self.chosen)
+
+
+def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
+    """How the kernel came to its victim.
+
+    `machine_bytes` is RAM and swap of the machine, for scores: the report of a cgroup does not say it.
+    """
+    victim = report.victim
+    if victim is None:
+        return Unranked.NO_VICTIM
+    if report.took_the_allocating:
+        return Unranked.ALLOCATING
+    if not report.tasks:
+        return Unranked.NO_TABLE
+    found = total_pages(report)
+    if found is None:
+        return Unranked.NO_TOTAL
+    total, is_assumed = found
+    page, kernel = report.page_bytes, kernel_formula(report.kernel)
+    machine = machine_pages(report) or (machine_bytes // page if machine_bytes else None)
+    scored = sorted(
+        (
+            (-badness(task.counted_pages(page), task.adj, total, kernel), number, task)
+            for number, task in enumerate(report.tasks)
+            if task.adj != NEVER
+        ),
+    )
+    places: dict[int, int] = {}
+    ranked = []
+    for number, (points, _, task) in enumerate(scored, start=1):
+        used = task.counted_pages(page)
+        score = None
+        if machine is not None:
+            score = proc_oom_score(badness(used, task.adj, machine, kernel), machine, kernel)
+        ranked.append(ScoredTask(task, used, -points, places.setdefault(points, number), score))
+    wanted = victim.pid if report.chosen is None else report.chosen
+    # A thread stands for its process where the first of its threads has ended.
+    chosen = next((one for one in ranked if wanted in {one.task.pid, one.task.tgid}), None)
+    if chosen is None:
+        return Unranked.NOT_LISTED
+    return VictimChoice(
+        total_pages=total,
+        page_bytes=page,
+        kernel=kernel,
+        ranked=tuple(ranked),
+        chosen=chosen,
+        immune=len(report.tasks) - len(ranked),
+        child=victim.pid not in {chosen.task.pid, chosen.task.tgid},
+        swap_is_assumed=is_assumed,
+    )
+
+
+def machine_pages(report: OomReport) -> int | None:
+    """RAM and swap of the machine, None where the report does not say it."""
+    ram = report.memory.total_ram_pages
+    if ram is None:
+        return None
+    return ram + (report.memory.total_swap_kb or 0) * 1024 // report.page_bytes
+
+
+def total_pages(report: OomReport) -> tuple[int, bool] | None:
+    """What oom_score_adj is scaled by (`constrained_alloc`), and whether swap was taken for none.
+
+    A cgroup counts its limit, and the swap that it may have, of what the machine has. On cgroup v1 the
+    second counter holds memory and swap together. None where it is not in the log: of a few NUMA nodes, which
+    a cpuset or a policy allows, the kernel does not print the sum.
+    """
+    page, memory = report.page_bytes, report.memory
+    if report.constraint is Constraint.NONE:
+        found = machine_pages(report)
+        return None if found is None else (found, False)
+    if report.constraint is not Constraint.MEMCG or memory.limit_kb is None:
+        return None
+    may_swap_kb = memory.swap_limit_kb
+    if memory.memsw_limit_kb is not None:
+        may_swap_kb = max(memory.memsw_limit_kb - memory.limit_kb, 0)
+    swap_kb = memory.total_swap_kb
+    if may_swap_kb == 0:
+        swap_kb = 0
+    elif may_swap_kb is not None and swap_kb is not None:
+        swap_kb = min(may_swap_kb, swap_kb)
+    pages = (memory.limit_kb + (swap_kb or 0)) * 1024 // page
+    return max(pages, 1), swap_kb is None

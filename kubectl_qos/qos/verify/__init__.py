@@ -1,0 +1,1 @@
+"""Predicted values beside observed ones, and likely causes of drift."""

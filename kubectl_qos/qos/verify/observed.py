@@ -1,0 +1,209 @@
+"""What was read of containers and cgroups, by whatever way: values, and how they are made from texts.
+
+Paths are below the cgroup mount. On cgroup v1 the names of files begin with their controller, as predictions
+have it. Not here: reading (cluster/exec.py, host/), comparing (verification.py).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+MOUNT: Final = "/sys/fs/cgroup"
+_SELF: Final = "/proc/self/"
+_ID: Final = re.compile(r"[0-9a-f]{64}")
+_PROCESS: Final = re.compile(r"/proc/(\d+)/oom_score_adj")
+_INNER: Final = "container"
+"""The cgroup below a scope into which crun puts processes."""
+
+Files = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedProcess:
+    """A process of a container; the pid is that of where it was read, the container or the node."""
+
+    pid: int
+    name: str
+    oom_score_adj: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedContainer:
+    """What was read of one container.
+
+    `path` is None where the container cannot see where it is. `beside` is the oom_score_adj of a process that
+    the runtime started beside those of the container, so what it gives to all that it starts there.
+    """
+
+    files: Files = field(default_factory=dict)
+    processes: tuple[ObservedProcess, ...] = ()
+    path: str | None = None
+    beside: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was read of a pod or node: containers by name, and the directories above them by path."""
+
+    containers: Mapping[str, ObservedContainer] = field(default_factory=dict)
+    directories: Mapping[str, Files] = field(default_factory=dict)
+
+
+def file_value(text: str) -> str:
+    """A file's content as it is compared: without the line's end."""
+    return text.strip()
+
+
+def pod_directory(container_path: str) -> str:
+    """The pod's directory, of the path of a container or of its processes."""
+    directory, name = posixpath.split(container_path)
+    return posixpath.dirname(directory) if name == _INNER else directory
+
+
+def container_scope(path: str) -> str:
+    """The container's own directory, of the path of its processes."""
+    return posixpath.dirname(path) if posixpath.basename(path) == _INNER else path
+
+
+def container_id(path: str) -> str | None:
+    """The hex id in the name of a container's directory."""
+    found = _ID.search(posixpath.basename(container_scope(path)))
+    return found[0] if found is not None else None
+
+
+def by_container_id(paths: Iterable[str]) -> dict[str, str]:
+    """The directory of each container; the limits are not in those below it."""
+    found: dict[str, str] = {}
+    for path in paths:
+        identity = container_id(path)
+        if identity is not None:
+            found.setdefault(identity, container_scope(path))
+    return found
+
+
+class ProcessOfNode(Protocol):
+    """What is needed of a process that was read on its node."""
+
+    @property
+    def pid(self) -> int:
+        """On the node."""
+
+    @property
+    def comm(self) -> str:
+        """Its name."""
+
+    @property
+    def adj(self) -> int:
+        """Its oom_score_adj."""
+
+    @property
+    def cgroup(self) -> str:
+        """Where it is, below the mount."""
+
+
+def observed_on_node(
+    directories: Mapping[str, Files], processes: Iterable[ProcessOfNode]
+) -> dict[str, ObservedContainer]:
+    """Every container that has a directory or a process on a node, by its hex id."""
+    inside: dict[str, list[ObservedProcess]] = {}
+    for process in processes:
+        read = ObservedProcess(process.pid, process.comm, process.adj)
+        inside.setdefault(container_scope(process.cgroup), []).append(read)
+    return {
+        identity: ObservedContainer(directories.get(path, {}), tuple(inside.get(path, ())), path)
+        for identity, path in by_container_id([*directories, *inside]).items()
+    }
+
+
+def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContainer, dict[str, Files]]:
+    """A container as a process in it reads itself, and the directories above as far as it sees them.
+
+    Args:
+        sections: the content of files by their absolute path, `/proc/self/cgroup` among them; `$$` is the pid
+            of who read.
+
+    Raises:
+        ValueError: a number is none.
+    """
+    own = sections.get("/proc/self/cgroup", "")
+    path = cgroup_path(own)
+    reader = sections.get("$$", "").strip()
+    processes = tuple(
+        ObservedProcess(int(pid), sections.get(f"/proc/{pid}/comm", "").strip(), int(text))
+        for pid, text in _processes(sections)
+        if pid != reader and _is_ours(sections.get(f"/proc/{pid}/cgroup"), own)
+    )
+    beside = sections.get(f"{_SELF}oom_score_adj")
+    directories: dict[str, dict[str, str]] = {}
+    for name, text in sections.items():
+        if name.startswith(f"{MOUNT}/"):
+            directory, file = _place(name.removeprefix(MOUNT))
+            directories.setdefault(directory, {})[file] = file_value(text)
+    mine = directories.pop(container_scope(path) if path else "/", None)
+    if mine is None:
+        mine = directories.pop("/", {})
+    directories.pop("/", None)
+    directories.pop(path or "/", None)
+    return ObservedContainer(
+        files=mine,
+        processes=processes,
+        path=container_scope(path) if path else None,
+        beside=int(beside) if beside is not None else None,
+    ), dict(directories)
+
+
+def _processes(sections: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for name, text in sections.items():
+        match = _PROCESS.fullmatch(name)
+        if match is not None:
+            yield match[1], text
+
+
+def cgroup_path(text: str) -> str | None:
+    """Where `/proc/PID/cgroup` says that a process is, None where it is in a cgroup namespace of its own.
+
+    On cgroup v1 each controller has a line, of which that of memory decides (cgroups(7)).
+    """
+    found = None
+    for line in text.splitlines():
+        hierarchy, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(",") or (hierarchy == "0" and not controllers and found is None):
+            found = path.strip()
+    return None if found in {None, "/", ""} or str(found).startswith("/..") else found
+
+
+def _is_ours(text: str | None, own: str) -> bool:
+    """Whether another process is in the cgroup of who read, or below it: pid 1 may be another container's.
+
+    Where processes are shared among the containers of a pod or with the node, others show up as
+    `/../cri-containerd-….scope`.
+    """
+    if text is None:
+        return True
+    mine, theirs = (_raw_path(one) for one in (own, text))
+    if theirs.startswith("/.."):
+        return False
+    return mine in {theirs, "/"} or theirs.startswith(f"{mine}/") or mine.startswith(f"{theirs}/")
+
+
+def _raw_path(text: str) -> str:
+    lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
+    by_memory = [path for _, controllers, path in lines if "memory" in controllers.split(",")]
+    return by_memory[0] if by_memory else next((path for *_, path in lines), "/")
+
+
+_V1: Final = frozenset({"cpu", "memory", "pids", "cpuset", "hugetlb"})
+
+
+def _place(path: str) -> tuple[str, str]:
+    """The directory and the file's name as predictions spell it; v1 has a tree for each controller."""
+    directory, name = posixpath.split(path)
+    controller, _, rest = directory.removeprefix("/").partition("/")
+    if controller in _V1:
+        return f"/{rest}", f"{controller}/{name}"
+    return directory or "/", name

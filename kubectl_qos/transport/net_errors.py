@@ -1,0 +1,214 @@
+"""Request timeouts, why no server answered (in kubectl's words), and the warnings that one sends along."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from kubectl_qos.errors import QosError, ServerUnreachable
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(rf"[+-]?({_PART.pattern})+")
+_PART_BYTES: Final = 1 << 16
+
+
+class DeadlinePassed(TimeoutError):
+    """The request timeout was over before the body was."""
+
+
+def parse_timeout(duration: str | None) -> float | None:
+    """--request-timeout in seconds, None for no limit; zero and less are none. Raises QosError."""
+    if not duration:
+        return None
+    if re.fullmatch(r"\+?[0-9]+", duration):
+        return float(duration) or None
+    if not _DURATION.fullmatch(duration) and duration != "-0":
+        raise QosError(
+            "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a"
+            " corresponding time unit (e.g. 1s | 2m | 3h)"
+        )
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
+    return seconds if seconds > 0 and not duration.startswith("-") else None
+
+
+class BoundedResponse:
+    """A response whose body must have arrived by a deadline, on the clock of `time.monotonic`.
+
+    It reads from the socket no more than once before it looks at the clock, and never waits longer than is
+    left, so that neither silence nor a trickle outlasts the deadline. Everything else is the response's own.
+    """
+
+    def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
+        self._response = response
+        self._deadline = deadline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._response, name)
+
+    def read1(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
+        """What one read of the socket gives. Raises DeadlinePassed."""
+        from urllib3.exceptions import ReadTimeoutError
+
+        left = self._deadline - time.monotonic()
+        sock = getattr(self._response.connection, "sock", None)
+        if sock is not None and left > 0:
+            sock.settimeout(left)
+        with suppress(ReadTimeoutError):
+            if left > 0:
+                return self._response.read1(amt, decode_content=decode_content)
+        # What is left of this body must not be taken for the next answer's.
+        self._response.close()
+        raise DeadlinePassed
+
+    def read(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
+        """`amt` bytes, fewer only at the body's end; all of it without. Raises DeadlinePassed."""
+        parts: list[bytes] = []
+        missing = amt
+        while missing is None or missing > 0:
+            part = self.read1(min(missing or _PART_BYTES, _PART_BYTES), decode_content)
+            if not part:
+                break
+            parts.append(part)
+            missing = None if missing is None else missing - len(part)
+        return b"".join(parts)
+
+    def stream(self, amt: int | None = _PART_BYTES, decode_content: bool | None = None) -> Iterator[bytes]:
+        """The body in parts, each as soon as it is there. Raises DeadlinePassed."""
+        while part := self.read1(amt, decode_content):
+            yield part
+
+    @property
+    def data(self) -> bytes:
+        """The whole body, decoded. Raises DeadlinePassed."""
+        return self.read(decode_content=True)
+
+
+_UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
+_NOT_NOW: Final = frozenset({9, 10})
+"""Codes of X509_verify_cert: a chain that no CA of ours ends, a certificate before or after its time."""
+
+_HINTS: Final = {
+    "signed by unknown authority": "--certificate-authority FILE names the CA of the server's certificate",
+    "certificate is not valid for": "--tls-server-name NAME says whose certificate to expect",
+    "does not look like a TLS": "does the server speak plain HTTP? then its URL begins with http://",
+    "Client.Timeout": "--request-timeout says how long a request may take",
+}
+
+
+def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
+    """Kubectl's sentence for a connection that failed."""
+    from urllib3.exceptions import ProxyError
+
+    causes = list(_causes(error))
+    socks = next((one for one in causes if type(one).__module__ == "socks"), None)
+    by_proxy = socks is not None or isinstance(error, ProxyError)
+    if not by_proxy and any(isinstance(one, ConnectionRefusedError) for one in causes):
+        return ServerUnreachable(
+            f"The connection to the server {server} was refused - did you specify the right host or port?"
+        )
+    if any(isinstance(one, DeadlinePassed) for one in causes):
+        return timeout_error("or context cancellation while reading body")
+    reached = "the proxy" if by_proxy else server
+    why = next(filter(None, (_reason(one, reached) for one in causes)), None) or _one_line(causes[-1])
+    if socks is not None:
+        why = f"socks connect tcp: {_one_line(socks)}"
+    elif by_proxy:
+        why = f"proxyconnect tcp: {why}"
+    hint = next((hint for words, hint in _HINTS.items() if words in why), "")
+    return ServerUnreachable(f"Unable to connect to the server: {why}", hint=hint)
+
+
+def timeout_error(when: str) -> ServerUnreachable:
+    """The request timeout is over."""
+    return ServerUnreachable(
+        f"Unable to connect to the server: net/http: request canceled (Client.Timeout {when})",
+        hint=_HINTS["Client.Timeout"],
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, outermost first."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _reason(error: BaseException, server: str) -> str:
+    """Go's words for one failure, empty for an error that only wraps another."""
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        NameResolutionError,
+        NewConnectionError,
+        ReadTimeoutError,
+    )
+
+    if isinstance(error, ssl.SSLError):
+        return _tls_reason(error)
+    if isinstance(error, NameResolutionError):
+        return f"dial tcp: lookup {urlsplit(f'//{server}').hostname}: no such host"
+    if isinstance(error, ReadTimeoutError):
+        return f"read tcp {server}: i/o timeout"
+    if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+        return f"dial tcp {server}: i/o timeout"
+    if isinstance(error, RemoteDisconnected):
+        return "EOF"
+    if isinstance(error, BadStatusLine):
+        return f'net/http: HTTP/1.x transport connection broken: malformed HTTP response "{_one_line(error)}"'
+    if isinstance(error, IncompleteRead):
+        return "unexpected EOF"
+    if isinstance(error, OSError) and error.strerror:
+        broken = isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
+        return f"{'read' if broken else 'dial'} tcp {server}: {error.strerror.lower()}"
+    return ""
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"tls: failed to verify certificate: x509: {_certificate_trouble(error)}"
+    if isinstance(error, ssl.SSLEOFError):
+        return "EOF"
+    reason = (error.reason or "").upper()
+    if reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"}:
+        return "tls: first record does not look like a TLS handshake"
+    alert = re.fullmatch(r"(?:TLSV\d+|SSLV3)_ALERT_(\w+)", reason)
+    if alert:
+        return f"remote error: tls: {alert[1].replace('_', ' ').lower()}"
+    return f"tls: {reason.replace('_', ' ').lower() or _one_line(error)}"
+
+
+def _certificate_trouble(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        return "certificate signed by unknown authority"
+    if error.verify_code in _NOT_NOW:
+        return "certificate has expired or is not yet valid"
+    name = re.search(r"not valid for '(.*)'", error.verify_message)
+    return f"certificate is not valid for {name[1]}" if name else error.verify_message
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
+def parse_warnings(values: Iterable[str]) -> tuple[str, ...]:
+    """The texts, each once, on one line and without what is not to be printed."""
+    found = (re.sub(r"\\(.)", r"\1", quoted) for value in values for quoted in _WARNING.findall(value))
+    return tuple(dict.fromkeys(" ".join(_printable(text).split()) for text in found))
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,140 @@
+"""The object whose requests and limits are changed, with all that its change is judged on.
+
+Not here: the edits themselves (edit/), asking the source (landing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.goals import Goal
+from kubectl_qos.edit.preview import Preview, StrategyKind, preview
+from kubectl_qos.edit.rank_goals import outlive, rank_at_least
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.strategy import Strategy, strategies
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
+from kubectl_qos.present.apply import strategy_lines, strategy_title
+from kubectl_qos.present.diff import EffectSection
+from kubectl_qos.present.findings import finding_line
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.text_view import escape_lines
+
+
+class EditTarget:
+    """A pod, or the template of a workload, as it was at one moment.
+
+    It keeps the source that it came from: the UI may go to another cluster while a screen is open, and a
+    change is never written to another one than it was made for.
+    """
+
+    def __init__(self, pod: Pod, facts: ViewModel, source: Source) -> None:
+        snapshot = facts.snapshot
+        self.pod = pod
+        self.facts = facts
+        self.source = source
+        self.setup = snapshot.setup(pod.node_name)
+        self.usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        self.missing = [missing_sentence(missing) for missing in snapshot.missing]
+        self._neighbours = [one for one in snapshot.pods if one.node_name == pod.node_name]
+
+    @property
+    def name(self) -> str:
+        """What a sentence calls it: `pod shop/web-0`."""
+        pod = self.pod
+        name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
+        return f"{pod.kind.lower()} {escape(name)}"
+
+    def preview(self, edits: Iterable[Edit]) -> Preview:
+        """What these edits do."""
+        snapshot = self.facts.snapshot
+        return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
+
+    def others(self) -> list[PodRow]:
+        """The rows of the other pods of its node, in kill order."""
+        ranked = self.facts.rows.nodes.get(self.pod.node_name)
+        rows = ranked.rows if ranked is not None and self.pod.node_name else ()
+        key = (self.pod.namespace, self.pod.name)
+        return [row for row in rows if (row.pod.namespace, row.pod.name) != key]
+
+    def outliving(self, pod: Pod, other: Pod) -> Goal:
+        """What takes `pod`, which is this one with edits, behind another one of its node."""
+        return outlive(pod, other, self.setup, self._neighbours, self.facts.snapshot.usage)
+
+    def ranking(self, pod: Pod, rank: int) -> Goal:
+        """What takes `pod`, which is this one with edits, to a kill rank or a later one."""
+        return rank_at_least(pod, rank, self.setup, self._neighbours, self.facts.snapshot.usage)
+
+    def now(self, raw: Mapping[str, Any]) -> EditTarget:
+        """The same object as a server has it now. Raises QosError where nothing can be made of it."""
+        return EditTarget(pod_from_raw(self.pod.kind, raw), self.facts, self.source)
+
+
+def pod_from_raw(kind: str, raw: Mapping[str, Any]) -> Pod:
+    """The pod, or the template of a workload, that an object holds. Raises QosError."""
+    try:
+        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+    except msgspec.ValidationError as error:
+        raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None
+
+
+def stub(kind: str, namespace: str, name: str) -> Pod:
+    """What asks a source for an object of which only the name is known."""
+    return Pod(kind=kind, metadata=ObjectMeta(name=name, namespace=namespace))
+
+
+def related_sections(
+    preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
+) -> tuple[EffectSection, ...]:
+    """What refuses the change, what warns of it, and the ways that it can land; None is still being read."""
+    if around is None:
+        return (EffectSection("Around it", "reading owners, LimitRanges, quotas …"),)
+    if isinstance(around, QosError):
+        return (EffectSection("Around it", f"not known: {escape_lines(str(around))}", warns=True),)
+    return tuple(_parts(preview, subject, around))
+
+
+def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Iterator[EffectSection]:
+    if preview.edits:
+        found = strategies(subject.pod, preview.edits, preview, around)
+        said = list(finding_sections(preview, subject, around, found[0].strategy_kind))
+        yield from (part for part in said if part.warns)
+        yield _strategies(found, is_refused=any(part.title == REFUSED for part in said))
+        yield from (part for part in said if not part.warns)
+    if around.missing:
+        unread = tuple(map(missing_sentence, around.missing))
+        yield EffectSection("Around it", "not all of it can be read", sentences=unread, warns=True)
+
+
+def finding_sections(
+    preview: Preview, subject: EditTarget, around: RelatedObjects, road: StrategyKind
+) -> Iterator[EffectSection]:
+    """One part for each verdict that the preview does not show itself, the most severe first."""
+    for finding in find_findings(preview, around, road, subject.usage):
+        if not finding.in_preview:
+            title, warns = _TITLES[finding.weight], finding.weight is not Severity.TELLS
+            yield EffectSection(title, finding_line(finding), warns=warns)
+
+
+REFUSED: Final = "Refused"
+_TITLES: Final = {Severity.REFUSES: REFUSED, Severity.WARNS: "Warning", Severity.TELLS: "Note"}
+
+
+def _strategies(found: tuple[Strategy, ...], *, is_refused: bool) -> EffectSection:
+    possible = [strategy for strategy in found if strategy.is_possible]
+    answer = strategy_title(possible[0]) if possible else "none is possible"
+    if possible and is_refused:
+        answer += ", and would be refused"
+    return EffectSection(
+        "Ways to land it", answer, sentences=tuple(strategy_lines(found)), warns=not possible
+    )
