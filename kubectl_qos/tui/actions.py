@@ -240,7 +240,7 @@ ACTIONS: Final = (
     Action(BindingGroup.LANDING, "other", ("tab",), "way", "the next way to land it", footer=True),
     Action(
         BindingGroup.LANDING,
-        "previous_way",
+        "previous_strategy",
         ("shift+tab",),
         "way before",
         "the way to land it before this one",

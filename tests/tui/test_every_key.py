@@ -653,7 +653,7 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
         Claim(keys("d", "tab"), folded, [False] * 7, [False, True, *[False] * 5]),
         Claim(keys("d", "z", "tab"), folded, [True] * 7, [True, False, *[True] * 5]),
     ),
-    "edit.land": leads(changed, screen, "EditScreen", "LandingScreen"),
+    "edit.land": leads(changed, screen, "EditScreen", "ApplyScreen"),
     "edit.outlive": leads(keys("e"), shown, ("EditScreen", "QuantityField"), ("Finder", "Input")),
     "edit.rank": leads(keys("e"), screen, "EditScreen", "AskNumber"),
     "edit.guaranteed": leads(keys("e"), fields, STORED, ["2", "2Gi", "2", "2Gi"]),
@@ -669,20 +669,20 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "landing.other": leads(strategy_kind, strategy, "in place", "through deployment/api"),
     "landing.previous_way": leads(strategy_kind, strategy, "in place", "through deployment/api"),
     "landing.dry_run": leads(strategy_kind, said("the server accepts it"), [], ["the server accepts it"]),
-    "landing.apply": leads(strategy_kind, screen, "LandingScreen", "ConfirmWrite"),
+    "landing.apply": leads(strategy_kind, screen, "ApplyScreen", "ConfirmWrite"),
     "landing.patch": leads(
-        strategy_kind, together(screen, shown_text), ("LandingScreen", "patch"), ("PatchScreen", "patch")
+        strategy_kind, together(screen, shown_text), ("ApplyScreen", "patch"), ("PatchScreen", "patch")
     ),
     "landing.copy": leads(strategy_kind, begins("PATCH /api/v1/namespaces/shop/pods/api-"), False, True),
-    "landing.look": leads(stale, screen, "LandingScreen", "EditScreen"),
+    "landing.look": leads(stale, screen, "ApplyScreen", "EditScreen"),
     "landing.ours": leads(
         stale, said("keep ours", "the server accepts it"), ["keep ours"], ["the server accepts it"]
     ),
     "landing.back": leads(
-        strategy_kind, together(screen, fields), ("LandingScreen", CHANGED), ("EditScreen", CHANGED)
+        strategy_kind, together(screen, fields), ("ApplyScreen", CHANGED), ("EditScreen", CHANGED)
     ),
     "progress.back": leads(sending, screen, "ProgressScreen", "MainScreen"),
-    "undo.open": leads(applied, screen, "UndoScreen", "LandingScreen"),
+    "undo.open": leads(applied, screen, "UndoScreen", "ApplyScreen"),
     "undo.back": leads(applied, screen, "UndoScreen", "MainScreen"),
     "main.simulate": (opens("SimulationScreen", "node worker-2"),),
     "main.kills": leads(nothing, screen, "MainScreen", "KillsScreen"),
@@ -740,7 +740,7 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
         patched, has_line("api-7d9c5b6f8-x2mzq-patch.yaml", "memory: 1Gi"), None, True, follow=keys("enter")
     ),
     "patch.back": leads(
-        patched, together(screen, fields), ("PatchScreen", CHANGED), ("LandingScreen", CHANGED)
+        patched, together(screen, fields), ("PatchScreen", CHANGED), ("ApplyScreen", CHANGED)
     ),
     "text.up": scrolls(a_line_down, lambda _: 0, "down")[::3],
     "text.down": scrolls(at_top, lambda _: 1)[::3],
@@ -794,7 +794,7 @@ CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
     "choose.leave": leads(
         both(typed("colon", text="ctx"), keys("enter", "j")),
         together(screen, title),
-        ("Choose", "prod"),
+        ("SelectDialog", "prod"),
         ("MainScreen", "prod"),
     ),
     "sheet.close": (

@@ -161,7 +161,7 @@ async def test_a_change_of_class_goes_through_the_owner() -> None:
         assert "> through deployment/api" in text
         assert 'in place not possible: spec: Invalid value: "Burstable"' in text
         await press(pilot, "tab", "a")
-        assert screen(pilot) == "LandingScreen"
+        assert screen(pilot) == "ApplyScreen"
         assert any("Pod QOS Class may not change" in one for one in told(pilot))
         await press(pilot, "d", "c")
         assert not writer_of(pilot).heard
@@ -234,7 +234,7 @@ async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing(
         await press(pilot, "a")
         await seen(pilot, "! not done:")
         assert sentence in words(pilot)
-        assert screen(pilot) == "LandingScreen"
+        assert screen(pilot) == "ApplyScreen"
         assert not writer_of(pilot).heard_of("write")
 
 
@@ -254,7 +254,7 @@ async def test_an_answer_to_another_way_is_dropped() -> None:
         await press(pilot, "tab")
         source.scripted.hold_rehearsal.set()
         await pilot.pause(0.1)
-        assert screen(pilot) == "LandingScreen", "the question would be about another request"
+        assert screen(pilot) == "ApplyScreen", "the question would be about another request"
         assert "not asked yet" in words(pilot)
 
 
@@ -315,7 +315,7 @@ async def test_reflexes_do_not_write(key: str) -> None:
         await press(pilot, "a")
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         await press(pilot, key)
-        assert screen(pilot) == ("ConfirmWrite" if key == "space" else "LandingScreen")
+        assert screen(pilot) == ("ConfirmWrite" if key == "space" else "ApplyScreen")
         assert not writer_of(pilot).heard_of("write")
 
 
@@ -362,7 +362,7 @@ async def test_the_question_can_be_clicked() -> None:
         await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
         await pilot.click("#no")
         await pilot.pause()
-        assert screen(pilot) == "LandingScreen"
+        assert screen(pilot) == "ApplyScreen"
         await press(pilot, "a")
         await pilot.click("#yes")
         await until(pilot, lambda: screen(pilot) == "ProgressScreen")
@@ -582,7 +582,7 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from(
         await seen(pilot, sentence)
         assert not writer_of(pilot).heard_of("look")
         await press(pilot, "escape")
-        assert screen(pilot) == "LandingScreen"
+        assert screen(pilot) == "ApplyScreen"
         assert sentence.partition(": ")[2] in words(pilot)
         assert len(writer_of(pilot).heard_of("write")) == 1, "nothing is retried"
         await press(pilot, "d")

@@ -1,4 +1,4 @@
-"""`kubectl qos completion SHELL`: the scripts by which kubectl and shells ask for candidates (complete/)."""
+"""`kubectl qos completion SHELL`: the scripts by which kubectl and shells ask for candidates (cli/completion)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.grammar.completion import EXAMPLES
 
-FOLDER: Final = Path(__file__).with_name("complete") / "shells"
+FOLDER: Final = Path(__file__).parents[1] / "completion" / "shells"
 
 
 def run(options: argparse.Namespace) -> int:
