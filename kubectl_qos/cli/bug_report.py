@@ -190,9 +190,9 @@ def _rights(connection: Connection, namespace: str | None) -> str:
     from kubectl_qos.cluster.access_review import review_access
     from kubectl_qos.k8s.rbac import TIERS
 
-    wanted = (right for tier in TIERS for right in tier.rights)
+    wanted = (right for tier in TIERS for right in tier.permissions)
     reviews = review_access(connection, wanted, namespace or connection.namespace)
-    return ", ".join(f"{tier.name} {tier.granted(reviews).value}" for tier in TIERS)
+    return ", ".join(f"{tier.name} {tier.level(reviews).value}" for tier in TIERS)
 
 
 def _of_nodes(nodes: list[NodeSoftware]) -> Facts:

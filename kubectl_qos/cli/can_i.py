@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     connection = open_connection(options)
     everywhere = getattr(options, "all_namespaces", False)
     namespace = None if everywhere else getattr(options, "namespace", None) or connection.namespace
-    reviews = review_access(connection, (right for tier in TIERS for right in tier.rights), namespace)
+    reviews = review_access(connection, (right for tier in TIERS for right in tier.permissions), namespace)
     output = getattr(options, "output", None)
     if output == "json":
         streams.out_text(to_json(permission_values(reviews, namespace)))

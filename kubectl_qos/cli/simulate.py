@@ -16,9 +16,8 @@ from kubectl_qos.errors import EXIT_ERROR, InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.pdb import DisruptionBudget, budgets_among
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import to_json, to_yaml
@@ -201,7 +200,7 @@ def _budgets(wanted: ResolvedSource) -> Iterator[DisruptionBudget]:
 
     if isinstance(wanted.source, FileSource):
         for name, content in wanted.source.contents():
-            yield from budgets_among(plain_objects(content, name))
+            yield from find_budgets(plain_objects(content, name))
 
 
 def _pods_of(name: str, snapshot: Snapshot, wanted: ResolvedSource) -> Sequence[Pod]:

@@ -59,7 +59,7 @@ class FileSource:
             pods=tuple(self._found.pods),
             nodes=self._found.nodes,
             usage=self._found.usage,
-            known=self._known,
+            overrides=self._known,
         )
 
     def follow(self, scope: Scope) -> UpdateStream:

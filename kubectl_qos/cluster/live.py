@@ -106,7 +106,7 @@ class LiveSource:
             usage=usage.by_pod,
             kubelets=kubelets,
             missing=tuple(missing),
-            known=self._known,
+            overrides=self._known,
             server_version="" if nodes else self._server_version(),
         )
 

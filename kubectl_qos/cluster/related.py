@@ -17,8 +17,9 @@ from kubectl_qos.cluster.pager import Future, Pager
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects, find_controller
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, api_path, path_segment, pod_from_workload
+from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import LimitRange, Pod, convert
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 

@@ -100,7 +100,7 @@ class Store:
                 usage=facts.usage,
                 kubelets=facts.kubelets,
                 missing=tuple(facts.missing.values()),
-                known=self._known,
+                overrides=self._known,
                 server_version=facts.server_version,
             )
 

@@ -207,12 +207,12 @@ def _is_pattern_of(pattern: str, name: str) -> bool:
 
 
 def _refresh_seconds(value: YamlValue) -> float:
-    from kubectl_qos.k8s.kubelet import parse_duration_us
+    from kubectl_qos.k8s.quantity import parse_duration
 
     hint = "write a time such as 15s, 1m or 1m30s"
     try:
-        seconds = parse_duration_us(value.text()) / 1_000_000
-    except (InputError, OverflowError):
+        seconds = parse_duration(value.text()) / 1e9
+    except InputError:
         raise value.wrong(f"refresh cannot be {value.text()!r}", hint) from None
     if not SHORTEST_REFRESH_SECONDS <= seconds <= LONGEST_REFRESH_SECONDS:
         raise value.wrong(f"refresh is at least 2s and at most 24h, not {value.text()}", hint)

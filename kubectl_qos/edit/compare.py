@@ -12,10 +12,10 @@ from kubectl_qos.edit.preview import Effects, FileChange, build_effects
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory, cgroup_tree
 from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.ranking import rank_node

@@ -25,7 +25,7 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.k8s.limit_range import with_limit_ranges
-from kubectl_qos.k8s.managers import ManagedValue, Manager, ManagerKind, managers, matching_autoscalers
+from kubectl_qos.k8s.managers import ManagedValue, Manager, ManagerKind, find_managers, matching_autoscalers
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quota import QuotaPod, charges, quota_refusals
 from kubectl_qos.k8s.releases import Release
@@ -191,7 +191,7 @@ def _no_room(preview: Preview, road: StrategyKind, target: ChangedObject) -> Ite
 def _kept(related: RelatedObjects, road: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
     """Who sets the values of the object that is changed, and who sets those of its pods."""
     fields = [ManagedValue(edit.owner, edit.side.value, edit.resource) for edit in target.edits]
-    for manager in managers(target.raw, fields, FIELD_MANAGER):
+    for manager in find_managers(target.raw, fields, FIELD_MANAGER):
         yield _manager(manager, Severity.WARNS)
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     for manager in matching_autoscalers(chain, related.autoscalers):

@@ -10,8 +10,9 @@ from typing import Any, Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.k8s.kinds import template_path
+from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import LimitRange, Pod
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 

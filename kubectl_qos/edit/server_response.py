@@ -15,8 +15,8 @@ from kubectl_qos.edit.related import Json, RelatedObjects
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.limit_range import limit_range_refusals, with_limit_ranges
-from kubectl_qos.k8s.objects import LimitRange, Pod, PodStatus, ResourceList, convert
+from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
+from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, convert
 from kubectl_qos.k8s.quota import (
     QuotaPod,
     ResourceQuota,

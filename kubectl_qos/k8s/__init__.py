@@ -1,4 +1,1 @@
-"""What Kubernetes objects say: pure values, decoding and API arithmetic.
-
-No IO, no clock, no environment, and no prediction of what a node does with an object (that is `qos/`).
-"""
+"""What Kubernetes objects say, as pure values: no IO, no clock, no environment, no predictions (`qos/`)."""

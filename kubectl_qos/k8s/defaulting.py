@@ -1,6 +1,7 @@
-"""The PriorityClasses that every cluster has, and their numbers.
+"""What an API server fills in: resources, and the priorities of the classes that every cluster has.
 
-Source: pkg/apis/scheduling/types.go, plugin/pkg/admission/priority/admission.go.
+Sources: pkg/apis/core/v1/defaults.go, pkg/apis/scheduling/types.go,
+plugin/pkg/admission/priority/admission.go.
 """
 
 from __future__ import annotations
@@ -40,14 +41,11 @@ SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
 
 
 def with_system_priority(pod: Pod) -> Pod:
-    """A pod that no server has seen, with the number that one gives it for such a class.
-
-    Templates and manifests name the class alone, and kubelets go by the number.
-    """
-    number = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
-    if number is None or pod.spec.priority is not None:
+    """The pod with the number of its PriorityClass, which kubelets use; manifests only name the class."""
+    priority = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
+    if priority is None or pod.spec.priority is not None:
         return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=number))
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
 
 
 def default_pod(pod: Pod, release: Release) -> Pod:
@@ -55,19 +53,17 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
     The very same pod where nothing is left to fill in, so that a large list is not held twice.
     """
-    spec, asked = pod.spec, pod.spec.resources
-    if asked is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
-        spec = _each_container(spec, _requests_from_limits)
-        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), asked, release)
-        if defaulted != asked:
+    spec, pod_level = pod.spec, pod.spec.resources
+    if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
+        spec = with_containers(spec, _requests_from_limits)
+        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), pod_level, release)
+        if defaulted != pod_level:
             spec = msgspec.structs.replace(spec, resources=defaulted)
-    spec = _each_container(spec, _defaulted_container)
+    spec = with_containers(spec, lambda container: _rounded_container(_requests_from_limits(container)))
     ephemeral = _each(spec.ephemeral_containers, _rounded_container)
-    resources, overhead = _rounded_requirements(spec.resources), rounded(spec.overhead)
-    if (
-        ephemeral is not spec.ephemeral_containers
-        or resources is not spec.resources
-        or overhead is not spec.overhead
+    resources, overhead = _rounded_requirements(spec.resources), _rounded(spec.overhead)
+    if not (
+        ephemeral is spec.ephemeral_containers and resources is spec.resources and overhead is spec.overhead
     ):
         spec = msgspec.structs.replace(
             spec, ephemeral_containers=ephemeral, resources=resources, overhead=overhead
@@ -78,26 +74,19 @@ def default_pod(pod: Pod, release: Release) -> Pod:
     return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
-def rounded(resources: ResourceList | None) -> ResourceList | None:
-    """Every quantity rounded up to milli (`SetDefaults_ResourceList`)."""
-    if resources is None or resources.is_whole_milli:
-        return resources
-    return ResourceList({name: quantity.rounded_up(MILLI) for name, quantity in resources.items()})
-
-
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ...] | None:
-    """The values changed one by one; the same tuple if none of them was."""
+    """The values changed one by one; the same tuple where none of them differs."""
     if not values:
         return values
     changed = tuple(map(change, values))
     return values if all(map(is_, changed, values)) else changed
 
 
-def _each_container(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
-    """The spec with its app and init containers changed; the same spec if none was."""
+def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
+    """The spec with its app and init containers changed."""
     containers = _each(spec.containers, change)
     init_containers = _each(spec.init_containers, change)
     if containers is spec.containers and init_containers is spec.init_containers:
@@ -118,42 +107,43 @@ def _requests_from_limits(container: Container) -> Container:
     return msgspec.structs.replace(container, resources=resources)
 
 
-def _pod_level_defaults(pod: Pod, asked: ResourceRequirements, release: Release) -> ResourceRequirements:
+def _pod_level_defaults(pod: Pod, pod_level: ResourceRequirements, release: Release) -> ResourceRequirements:
     """spec.resources completed from the containers and from its own limits."""
-    if not (asked.requests or asked.limits):
-        return asked
-    limits = _pod_level_limits(pod, asked, release)
-    requests = _pod_level_requests(pod, asked.requests, limits, release) if limits else asked.requests
+    if not (pod_level.requests or pod_level.limits):
+        return pod_level
+    limits = _pod_level_limits(pod, pod_level, release)
+    requests = _pod_level_requests(pod, pod_level.requests, limits, release) if limits else pod_level.requests
     return ResourceRequirements(requests=requests, limits=limits)
 
 
-def _pod_level_limits(pod: Pod, asked: ResourceRequirements, release: Release) -> ResourceList | None:
+def _pod_level_limits(pod: Pod, pod_level: ResourceRequirements, release: Release) -> ResourceList | None:
     """`defaultHugePagePodLimits` (1.33), and since 1.37 CPU and memory that every container limits."""
     if not release.has(Change.POD_LEVEL_HUGEPAGES):
-        return asked.limits
-    limits = dict(asked.limits or {})
-    if all(container.limits.keys() <= limits.keys() for container in (*pod.containers, *pod.init_containers)):
-        return asked.limits
+        return pod_level.limits
+    limits = dict(pod_level.limits or {})
+    containers = (*pod.containers, *pod.init_containers)
+    if all(container.limits.keys() <= limits.keys() for container in containers):
+        return pod_level.limits
     for name, quantity in aggregate_limits(pod, release).items():
         if name in limits or not is_supported_at_pod_level(name, release):
             continue
         if name.startswith(HUGEPAGES_PREFIX):
-            requested = release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS) and name in (asked.requests or ())
-            wanted = not requested
+            has_request = name in (pod_level.requests or ())
+            has_default = not (has_request and release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS))
         else:
-            wanted = release.has(Change.POD_LEVEL_DEFAULTS_IN_STRATEGY) and all(
-                name in container.limits for container in (*pod.containers, *pod.init_containers)
+            has_default = release.has(Change.POD_LEVEL_DEFAULTS_IN_STRATEGY) and all(
+                name in container.limits for container in containers
             )
-        if wanted:
+        if has_default:
             limits[name] = quantity
-    return ResourceList(limits) if limits else asked.limits
+    return ResourceList(limits) if limits else pod_level.limits
 
 
 def _pod_level_requests(
-    pod: Pod, asked: ResourceList | None, limits: ResourceList, release: Release
+    pod: Pod, pod_level: ResourceList | None, limits: ResourceList, release: Release
 ) -> ResourceList | None:
     """`defaultPodRequests`: from the containers' requests, then from the pod-level limits."""
-    requests = dict(asked or {})
+    requests = dict(pod_level or {})
     if CPU not in requests or MEMORY not in requests:
         for name, quantity in aggregate_requests(pod, release).items():
             if name in {CPU, MEMORY}:
@@ -161,20 +151,23 @@ def _pod_level_requests(
     for name, quantity in limits.items():
         if is_supported_at_pod_level(name, release):
             requests.setdefault(name, quantity)
-    return ResourceList(requests) if requests else asked
+    return ResourceList(requests) if requests else pod_level
+
+
+def _rounded(resources: ResourceList | None) -> ResourceList | None:
+    """Every quantity rounded up to milli (`SetDefaults_ResourceList`)."""
+    if resources is None or resources.is_whole_milli:
+        return resources
+    return ResourceList({name: quantity.rounded_up(MILLI) for name, quantity in resources.items()})
 
 
 def _rounded_requirements(resources: ResourceRequirements | None) -> ResourceRequirements | None:
     if resources is None:
         return None
-    requests, limits = rounded(resources.requests), rounded(resources.limits)
+    requests, limits = _rounded(resources.requests), _rounded(resources.limits)
     if requests is resources.requests and limits is resources.limits:
         return resources
     return ResourceRequirements(requests=requests, limits=limits)
-
-
-def _defaulted_container(container: Container) -> Container:
-    return _rounded_container(_requests_from_limits(container))
 
 
 def _rounded_container(container: Container) -> Container:
@@ -185,7 +178,7 @@ def _rounded_container(container: Container) -> Container:
 
 
 def _rounded_container_status(status: ContainerStatus) -> ContainerStatus:
-    allocated, resources = rounded(status.allocated_resources), _rounded_requirements(status.resources)
+    allocated, resources = _rounded(status.allocated_resources), _rounded_requirements(status.resources)
     if allocated is status.allocated_resources and resources is status.resources:
         return status
     return msgspec.structs.replace(status, allocated_resources=allocated, resources=resources)
@@ -194,7 +187,7 @@ def _rounded_container_status(status: ContainerStatus) -> ContainerStatus:
 def _rounded_status(status: PodStatus) -> PodStatus:
     containers = _each(status.container_statuses, _rounded_container_status)
     init_containers = _each(status.init_container_statuses, _rounded_container_status)
-    resources, allocated = _rounded_requirements(status.resources), rounded(status.allocated_resources)
+    resources, allocated = _rounded_requirements(status.resources), _rounded(status.allocated_resources)
     if (
         containers is status.container_statuses
         and init_containers is status.init_container_statuses

@@ -1,6 +1,6 @@
-"""Events of the core API as far as we read them, and which of them are about a pod or its node's memory.
+"""Events of the core API, and which of them are about a pod or its node's memory.
 
-Not here: where they come from (cluster/events.py), what is said of them (present/events.py).
+Not here: reading them (cluster/events.py), tables and sentences (present/events.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from kubectl_qos.k8s.objects import ObjectMeta, Pod
+from kubectl_qos.k8s.objects import ApiStruct, ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Missing
 
 NODE_MEMORY_REASONS: Final = frozenset(
@@ -25,21 +23,17 @@ NODE_MEMORY_REASONS: Final = frozenset(
         "NodeNotReady",
     }
 )
-"""What a kubelet (pkg/kubelet/events, oom/oom_watcher_linux.go), the node lifecycle controller and
-node-problem-detector (config/kernel-monitor.json) say of a node that has to do with memory."""
+"""Reasons about memory, by a kubelet (pkg/kubelet/events, oom/oom_watcher_linux.go), the node lifecycle
+controller and node-problem-detector (config/kernel-monitor.json)."""
 
 NODE_EVENTS_NAMESPACE: Final = "default"
-"""Where events about objects without a namespace are kept (client-go/tools/record makeEvent)."""
+"""The namespace of events about objects without one (client-go/tools/record makeEvent)."""
 
 _CONTAINER = re.compile(r"spec\.(?:init|ephemeral)?[cC]ontainers\{(?P<name>[^}]*)\}")
 
 
-class _EventObject(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
-    """Frozen, unknown fields skipped."""
-
-
-class InvolvedObject(_EventObject, frozen=True):
-    """What an event is about; `field_path` is a part of it such as `spec.containers{app}`."""
+class _InvolvedObject(ApiStruct, frozen=True):
+    """The object of an event; `field_path` is a part of it such as `spec.containers{app}`."""
 
     kind: str = ""
     namespace: str = ""
@@ -48,24 +42,22 @@ class InvolvedObject(_EventObject, frozen=True):
     field_path: str = ""
 
 
-class EventSource(_EventObject, frozen=True):
-    """Who reported an event, in its older form."""
-
+class _EventSource(ApiStruct, frozen=True):
     component: str = ""
 
 
-class EventSeries(_EventObject, frozen=True):
-    """How often an event has happened, where it is kept as a series."""
+class EventSeries(ApiStruct, frozen=True):
+    """How often an event that is a series has happened."""
 
     count: int = 0
     last_observed_time: str | None = None
 
 
-class Event(_EventObject, frozen=True):
-    """A core/v1 Event; times are RFC 3339 texts as the server sends them, each of which may be absent."""
+class Event(ApiStruct, frozen=True):
+    """A core/v1 Event; times are RFC 3339 texts, each of which may be absent."""
 
     metadata: ObjectMeta = ObjectMeta()
-    involved_object: InvolvedObject = InvolvedObject()
+    involved_object: _InvolvedObject = _InvolvedObject()
     type: str = ""
     reason: str = ""
     message: str = ""
@@ -74,37 +66,35 @@ class Event(_EventObject, frozen=True):
     last_timestamp: str | None = None
     event_time: str | None = None
     series: EventSeries | None = None
-    source: EventSource | None = None
+    source: _EventSource | None = None
     reporting_component: str = ""
 
     @property
     def times(self) -> int:
         """How often it has happened, at least once."""
-        counted = self.series.count if self.series is not None else self.count
-        return max(counted or 1, 1)
+        return max((self.series.count if self.series is not None else self.count) or 1, 1)
 
     @property
     def first(self) -> str:
-        """When it happened first; empty if it does not say."""
+        """When it happened first, empty if unknown."""
         return self.event_time or self.first_timestamp or self.last_timestamp or ""
 
     @property
     def last(self) -> str:
-        """When it happened last; empty if it does not say."""
+        """When it happened last, empty if unknown."""
         observed = self.series.last_observed_time if self.series is not None else None
         return observed or self.last_timestamp or self.event_time or self.first_timestamp or ""
 
     @property
     def component(self) -> str:
-        """Who reported it: `kubelet`, `default-scheduler`."""
-        named = self.source.component if self.source is not None else ""
-        return named or self.reporting_component
+        """The reporter: `kubelet`, `default-scheduler`."""
+        return (self.source.component if self.source is not None else "") or self.reporting_component
 
     @property
     def container(self) -> str:
-        """The container that it is about, empty for all of the pod."""
-        found = _CONTAINER.fullmatch(self.involved_object.field_path)
-        return found["name"] if found is not None else ""
+        """The container that it is about, empty for the whole pod."""
+        match = _CONTAINER.fullmatch(self.involved_object.field_path)
+        return match["name"] if match is not None else ""
 
     @property
     def is_of_node(self) -> bool:
@@ -114,10 +104,7 @@ class Event(_EventObject, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EventList:
-    """The events of one namespace or of all, and whether those of nodes are among them.
-
-    `missing` says which could not be had.
-    """
+    """Events of one namespace or all; `of_nodes` is whether nodes' are included, `missing` what is not."""
 
     events: tuple[Event, ...] = ()
     of_nodes: bool = True
@@ -125,16 +112,16 @@ class EventList:
 
 
 def reported_uid(pod: Pod) -> str:
-    """The uid that events name a pod by, empty where it has none.
+    """The uid of a pod in events, empty if unknown.
 
-    A kubelet names a static pod by its own id of it, not by that of the mirror pod
+    For a static pod it is the kubelet's own, not the mirror pod's
     (k8s.io/kubectl/pkg/describe/describe.go PodDescriber).
     """
     return pod.annotations.config_mirror or pod.metadata.uid
 
 
 def is_about(event: Event, pod: Pod) -> bool:
-    """Whether an event is about a pod: by its uid or, where that is not known, by its name."""
+    """Whether an event is about a pod: by uid, or by name where a uid is unknown."""
     involved = event.involved_object
     uid = reported_uid(pod)
     if involved.uid and uid:
@@ -147,7 +134,7 @@ def is_of_node_memory(event: Event, node_name: str) -> bool:
     involved = event.involved_object
     if not node_name or not event.is_of_node or involved.name != node_name:
         return False
-    # Thresholds are also of disks and process ids.
+    # There are thresholds of disks and process ids too.
     about_memory = event.reason != "EvictionThresholdMet" or "memory" in event.message
     return about_memory and event.reason in NODE_MEMORY_REASONS
 
@@ -155,6 +142,6 @@ def is_of_node_memory(event: Event, node_name: str) -> bool:
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     """The newest last, those without a time first.
 
-    Servers write times in UTC and with different precision: without the Z they compare as texts.
+    Times are in UTC with different precision: without the Z they compare as texts.
     """
     return tuple(sorted(events, key=lambda event: event.last.rstrip("Z")))

@@ -1,4 +1,4 @@
-"""Parts that many pods have in common, held once: a list of 20,000 pods then fits into a third of the memory.
+"""Interning: equal parts of pods become one object, which saves two thirds of the memory of a list.
 
 Not here: resource lists and label sets, which are shared while they are decoded (objects.py).
 """
@@ -25,78 +25,74 @@ from kubectl_qos.k8s.objects import (
 T = TypeVar("T")
 
 MOST_PARTS: Final = 200_000
-"""So many parts are remembered: a watch sees new ones all day, and those of lost pods must go too."""
+"""When there are more parts they are forgotten, so that those of deleted pods are freed."""
 
 
 class Interner:
-    """What the pods of one list share. Pods of one workload get the very same tuple of containers.
+    """The shared parts of the pods of a list. Pods of one workload get the very same tuple of containers.
 
-    Without `ids` the uids of pods and containers are dropped, which nothing but cgroup paths needs and no
-    two pods share.
+    Without `ids` the uids of pods and containers are dropped: no two pods share them, and only cgroup paths
+    need them.
     """
 
-    __slots__ = ("_held", "_ids")
+    __slots__ = ("_ids", "_parts")
 
     def __init__(self, *, ids: bool = True) -> None:
         self._ids = ids
-        self._held: dict[Hashable, object] = {}
+        self._parts: dict[Hashable, object] = {}
 
     def pod(self, pod: Pod) -> Pod:
-        """An equal pod whose common parts are those of the pods before it."""
-        if len(self._held) > MOST_PARTS:
-            self._held.clear()
-        metadata, spec, one = pod.metadata, pod.spec, self._one
+        """An equal pod that shares its parts with earlier pods."""
+        if len(self._parts) > MOST_PARTS:
+            self._parts.clear()
+        metadata, spec, shared = pod.metadata, pod.spec, self._shared
         return msgspec.structs.replace(
             pod,
             metadata=msgspec.structs.replace(
                 metadata,
                 uid=metadata.uid if self._ids else "",
                 resource_version="",
-                namespace=one(metadata.namespace),
-                creation_timestamp=one(metadata.creation_timestamp),
-                annotations=one(metadata.annotations),
-                owner_references=one(metadata.owner_references),
+                namespace=shared(metadata.namespace),
+                creation_timestamp=shared(metadata.creation_timestamp),
+                annotations=shared(metadata.annotations),
+                owner_references=shared(metadata.owner_references),
             ),
             spec=msgspec.structs.replace(
                 spec,
                 containers=self._containers(spec.containers),
                 init_containers=self._containers(spec.init_containers),
-                node_name=one(spec.node_name),
-                priority_class_name=one(spec.priority_class_name),
-                restart_policy=one(spec.restart_policy),
+                node_name=shared(spec.node_name),
+                priority_class_name=shared(spec.priority_class_name),
+                restart_policy=shared(spec.restart_policy),
                 volumes=self._volumes(spec.volumes),
             ),
             status=self._pod_status(pod.status),
         )
 
     def node(self, node: NodeObject) -> NodeObject:
-        """An equal node without what changes at every heartbeat."""
+        """An equal node without the version, which changes at every heartbeat."""
         metadata = msgspec.structs.replace(node.metadata, resource_version="")
         return msgspec.structs.replace(node, metadata=metadata)
 
-    def _one(self, part: T) -> T:
-        """The first part that equals this one."""
-        return self._held.setdefault(part, part)  # type: ignore[return-value]
-
-    def _same(self, key: Hashable, part: T) -> T:
-        """The first part with this key, which names the part's own parts by their identity."""
-        return self._held.setdefault(key, part)  # type: ignore[return-value]
+    def _shared(self, part: T, key: Hashable = None) -> T:
+        """The first equal part, or the first with this key (of the identities of the part's own parts)."""
+        return self._parts.setdefault(part if key is None else key, part)  # type: ignore[return-value]
 
     def _volumes(self, volumes: tuple[Volume, ...] | None) -> tuple[Volume, ...] | None:
-        """The volumes of which more is known than the name: tokens and claims are nothing to a prediction."""
-        return volumes and self._one(tuple([one for one in volumes if one != Volume(name=one.name)]))
+        """The volumes that have more than a name; no prediction needs the others, such as claims."""
+        return volumes and self._shared(tuple([one for one in volumes if one != Volume(name=one.name)]))
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
-        one = self._one
+        shared = self._shared
         parts = (
-            one(status.phase),
-            one(status.qos_class),
-            one(status.conditions),
+            shared(status.phase),
+            shared(status.qos_class),
+            shared(status.conditions),
             self._statuses(status.container_statuses),
             self._statuses(status.init_container_statuses),
         )
         phase, qos_class, conditions, containers, init_containers = parts
-        found = msgspec.structs.replace(
+        interned = msgspec.structs.replace(
             status,
             phase=phase,
             qos_class=qos_class,
@@ -106,22 +102,22 @@ class Interner:
         )
         others = status.ephemeral_container_statuses, status.resources, status.allocated_resources
         if self._ids or any(others):
-            return found
-        return self._same((status.reason, status.message, status.resize, *map(id, parts)), found)
+            return interned
+        return shared(interned, (status.reason, status.message, status.resize, *map(id, parts)))
 
     def _statuses(self, statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
         if not statuses:
             return statuses
-        shared = tuple(map(self._status, statuses))
-        return shared if self._ids else self._same((ContainerStatus, *map(id, shared)), shared)
+        interned = tuple(map(self._status, statuses))
+        return interned if self._ids else self._shared(interned, (ContainerStatus, *map(id, interned)))
 
     def _status(self, status: ContainerStatus) -> ContainerStatus:
-        one = self._one
+        shared = self._shared
         resources = self._resources(status.resources)
         states = self._state(status.state), self._state(status.last_state)
-        parts = one(status.name), *map(one, states), status.allocated_resources
+        parts = shared(status.name), *map(shared, states), status.allocated_resources
         name, state, last_state, _ = parts
-        found = msgspec.structs.replace(
+        interned = msgspec.structs.replace(
             status,
             name=name,
             container_id=status.container_id if self._ids else "",
@@ -130,8 +126,8 @@ class Interner:
             resources=resources,
         )
         if self._ids:
-            return found
-        return self._same((status.restart_count, *map(id, parts), id(resources)), found)
+            return interned
+        return shared(interned, (status.restart_count, *map(id, parts), id(resources)))
 
     def _state(self, state: ContainerState | None) -> ContainerState | None:
         ended = state.terminated if state is not None else None
@@ -140,10 +136,10 @@ class Interner:
         return ContainerState(terminated=msgspec.structs.replace(ended, container_id=""))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
-        """Compared by the identity of their lists: equal quantities may be spelled differently."""
+        """Compared by the identity of their lists: equal quantities may have different texts."""
         if resources is None or resources is NO_RESOURCES:
             return resources
-        return self._same((id(resources.requests), id(resources.limits)), resources)
+        return self._shared(resources, (id(resources.requests), id(resources.limits)))
 
     def _containers(self, containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
         if containers is None:
@@ -158,4 +154,4 @@ class Interner:
             )
             for container in containers
         )
-        return self._same(key, containers)
+        return self._shared(containers, key)

@@ -1,71 +1,56 @@
-"""Kinds that make pods: kubectl's names for them, their pod template and API path, and a pod's owner."""
+"""Kinds of objects: kubectl's names for them, API path and pod template; and what a pod belongs to."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from kubectl_qos.k8s.defaulting import with_system_priority
-from kubectl_qos.k8s.objects import ObjectMeta, OwnerReference, Pod, PodTemplate, convert
+from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodTemplate, convert, nested_list
 
 T = TypeVar("T")
 
 
 class Kind(NamedTuple):
-    """Where below spec the pod template is, and the API group's path."""
+    """The names of a kind, its API group, and where below spec its pod template is.
 
-    template: tuple[str, ...]
-    group: str
-
-
-WORKLOADS: Final = {
-    "Deployment": Kind(("template",), "/apis/apps/v1"),
-    "StatefulSet": Kind(("template",), "/apis/apps/v1"),
-    "DaemonSet": Kind(("template",), "/apis/apps/v1"),
-    "ReplicaSet": Kind(("template",), "/apis/apps/v1"),
-    "ReplicationController": Kind(("template",), "/api/v1"),
-    "Job": Kind(("template",), "/apis/batch/v1"),
-    "CronJob": Kind(("jobTemplate", "spec", "template"), "/apis/batch/v1"),
-}
-
-
-def pod_from_workload(kind: str, raw: Mapping[str, Any]) -> Pod:
-    """The pod that a workload would make, under the workload's name and kind.
-
-    Raises msgspec.ValidationError with the field's path in the workload.
+    `names` are what kubectl takes, the singular first. `group` is a path such as `/apis/apps/v1`.
     """
-    template = _at(raw, template_path(kind), PodTemplate)
-    metadata = _at(raw, ("metadata",), ObjectMeta)
-    named = msgspec.structs.replace(
-        template.metadata, name=metadata.name, namespace=metadata.namespace, uid=""
-    )
-    return with_system_priority(Pod(kind=kind, metadata=named, spec=template.spec))
+
+    names: tuple[str, ...]
+    group: str = "/api/v1"
+    template: tuple[str, ...] = ()
 
 
-def template_path(kind: str) -> tuple[str, ...]:
-    """Where in a workload its pod template is; nowhere but in itself for a pod."""
-    return ("spec", *WORKLOADS[kind].template) if kind in WORKLOADS else ()
+_APPS: Final = "/apis/apps/v1"
+_BATCH: Final = "/apis/batch/v1"
+_TEMPLATE: Final = ("template",)
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "Pod": Kind(("pod", "pods", "po")),
+    "Deployment": Kind(("deployment", "deployments", "deploy"), _APPS, _TEMPLATE),
+    "StatefulSet": Kind(("statefulset", "statefulsets", "sts"), _APPS, _TEMPLATE),
+    "DaemonSet": Kind(("daemonset", "daemonsets", "ds"), _APPS, _TEMPLATE),
+    "ReplicaSet": Kind(("replicaset", "replicasets", "rs"), _APPS, _TEMPLATE),
+    "ReplicationController": Kind(
+        ("replicationcontroller", "replicationcontrollers", "rc"), template=_TEMPLATE
+    ),
+    "Job": Kind(("job", "jobs"), _BATCH, _TEMPLATE),
+    "CronJob": Kind(("cronjob", "cronjobs", "cj"), _BATCH, ("jobTemplate", "spec", "template")),
+    "Node": Kind(("node", "nodes", "no")),
+}
+WORKLOADS: Final = {name: kind for name, kind in KINDS.items() if kind.template}
+_KIND_OF_NAME: Final = {name: kind for kind, known in KINDS.items() for name in known.names}
 
 
-def _at(raw: Mapping[str, Any], path: tuple[str, ...], wanted: type[T]) -> T:
-    """What is at a path, as `wanted`; anything absent on the way there is empty."""
-    inner: Any = raw
-    for depth, key in enumerate(path, start=1):
-        inner = inner.get(key)
-        if inner is None:
-            inner = {}
-        elif not isinstance(inner, Mapping):
-            path = path[:depth]
-            break
-    try:
-        return convert(inner, wanted)
-    except msgspec.ValidationError as error:
-        message, _, below = str(error).partition(" - at `$")
-        raise msgspec.ValidationError(f"{message} - at `$.{'.'.join(path)}{below or '`'}") from None
+def parse_kind(name: str) -> str | None:
+    """The kind that kubectl has under this name, in upper or lower case; None for an unknown one."""
+    return _KIND_OF_NAME.get(name.lower())
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:
@@ -75,39 +60,53 @@ def api_path(kind: str, namespace: str, name: str) -> str:
 
 
 def path_segment(name: str) -> str:
-    """A name as one segment of a path, whatever is in it."""
+    """A name as one segment of a URL path."""
     return quote(name, safe="")
 
 
-KIND_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "Pod": ("pod", "pods", "po"),
-    "Deployment": ("deployment", "deployments", "deploy"),
-    "StatefulSet": ("statefulset", "statefulsets", "sts"),
-    "DaemonSet": ("daemonset", "daemonsets", "ds"),
-    "ReplicaSet": ("replicaset", "replicasets", "rs"),
-    "ReplicationController": ("replicationcontroller", "replicationcontrollers", "rc"),
-    "Job": ("job", "jobs"),
-    "CronJob": ("cronjob", "cronjobs", "cj"),
-    "Node": ("node", "nodes", "no"),
-}
-"""Each kind with its words, the singular first."""
+def pod_from_workload(kind: str, raw: Json) -> Pod:
+    """The pod that a workload creates, under the workload's name and kind.
 
-_KINDS: Final = {word: kind for kind, words in KIND_NAMES.items() for word in words}
+    Raises msgspec.ValidationError with the field's path in the workload.
+    """
+    template = _convert_at(raw, template_path(kind), PodTemplate)
+    metadata = _convert_at(raw, ("metadata",), ObjectMeta)
+    pod_metadata = msgspec.structs.replace(
+        template.metadata, name=metadata.name, namespace=metadata.namespace, uid=""
+    )
+    return with_system_priority(Pod(kind=kind, metadata=pod_metadata, spec=template.spec))
 
 
-def parse_kind(word: str) -> str | None:
-    """The kind that a word means, in upper or lower case; None for any other word."""
-    return _KINDS.get(word.lower())
+def template_path(kind: str) -> tuple[str, ...]:
+    """The path of the pod template in an object of this kind; empty for a pod, which has none."""
+    return ("spec", *WORKLOADS[kind].template) if kind in WORKLOADS else ()
+
+
+def _convert_at(raw: Json, path: tuple[str, ...], type_: type[T]) -> T:
+    """What is at a path, as `type_`; anything absent on the way there is empty."""
+    inner: Any = raw
+    for depth, key in enumerate(path, start=1):
+        inner = inner.get(key)
+        if inner is None:
+            inner = {}
+        elif not isinstance(inner, Mapping):
+            path = path[:depth]
+            break
+    try:
+        return convert(inner, type_)
+    except msgspec.ValidationError as error:
+        message, _, below = str(error).partition(" - at `$")
+        raise msgspec.ValidationError(f"{message} - at `$.{'.'.join(path)}{below or '`'}") from None
 
 
 STATIC: Final = "Static"
-"""The kind of pods that a kubelet made from files: their owner is the node."""
+"""The kind of the workload of static pods: their owner is the node."""
 _HASH_LABEL: Final = "pod-template-hash"
 _SCHEDULED: Final = re.compile(r"(.+)-\d{8}")
 
 
 class Workload(NamedTuple):
-    """What makes pods. A pod that nothing made stands for itself, with kind `Pod`."""
+    """What pods belong to; a pod without an owner is its own workload, with kind `Pod`."""
 
     kind: str
     namespace: str
@@ -115,25 +114,23 @@ class Workload(NamedTuple):
 
 
 def find_workload(pod: Pod) -> Workload:
-    """The workload of a pod: its controller, or the Deployment or CronJob behind that one.
+    """The workload of a pod: its controller, or the Deployment or CronJob that owns the controller.
 
-    Those behind are not named by the pod. A Deployment calls its ReplicaSets by its own name and the
-    pod-template-hash that their pods carry as a label; a CronJob its Jobs by its own name and the scheduled
-    time in minutes, which has eight digits. Source: pkg/controller/deployment/sync.go (getNewReplicaSet),
-    pkg/controller/cronjob/utils.go (getJobName).
+    A pod does not name those, so it is worked out: a Deployment appends to its own name the pod-template-hash
+    that its pods have as a label, a CronJob the scheduled time in minutes, which has eight digits. Source:
+    pkg/controller/deployment/sync.go (getNewReplicaSet), pkg/controller/cronjob/utils.go (getJobName).
     """
     metadata = pod.metadata
-    owner = _controller(metadata.owner_references or ())
+    owner = _controller(metadata.owner_references or (), attrgetter("controller"))
     if owner is None:
         return Workload(pod.kind, metadata.namespace, metadata.name)
     kind, name = owner.kind, owner.name
     if kind == "Node":
         return Workload(STATIC, metadata.namespace, metadata.name.removesuffix(f"-{name}"))
     if kind == "ReplicaSet":
-        labels = metadata.labels
-        template = labels.get(_HASH_LABEL) if labels is not None else None
-        if template and name.endswith(f"-{template}"):
-            kind, name = "Deployment", name.removesuffix(f"-{template}")
+        template_hash = metadata.labels.get(_HASH_LABEL) if metadata.labels is not None else None
+        if template_hash and name.endswith(f"-{template_hash}"):
+            kind, name = "Deployment", name.removesuffix(f"-{template_hash}")
     elif kind == "Job":
         scheduled = _SCHEDULED.fullmatch(name)
         if scheduled is not None:
@@ -141,7 +138,19 @@ def find_workload(pod: Pod) -> Workload:
     return Workload(kind, metadata.namespace, name)
 
 
-def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
-    """The owner that is the controller, else the only one."""
-    found = next((owner for owner in owners if owner.controller), None)
-    return found if found is not None or len(owners) != 1 else owners[0]
+def belongs_to(pod: Pod, kind: str, name: str) -> bool:
+    """Whether a pod is the object of this kind and name, or one of its owners or its workload is."""
+    workload = find_workload(pod)
+    objects = {(owner.kind, owner.name) for owner in pod.metadata.owner_references or ()}
+    return (kind, name) in objects | {(pod.kind, pod.name), (workload.kind, workload.name)}
+
+
+def find_controller(raw: Json) -> Json | None:
+    """The reference to the controller of an object, or to its only owner; both are plain JSON."""
+    owners = nested_list(raw, "metadata", "ownerReferences")
+    return _controller(owners, lambda owner: owner.get("controller") is True)
+
+
+def _controller(owners: Sequence[T], is_controller: Callable[[T], object]) -> T | None:
+    controller = next(filter(is_controller, owners), None)
+    return owners[0] if controller is None and len(owners) == 1 else controller

@@ -1,20 +1,19 @@
-"""A kubelet's configuration and a node's facts, each value with where it came from.
+"""A kubelet's configuration and a node's facts, each value with its origin.
 
-`Kubelet` holds the fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that change a
-prediction; `Node` what the kubelet, the runtime and the kernel read from the machine. Both are built from
-what is known and completed with the defaults of the node's release, and remember which was which.
+`Kubelet` has the fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that change a prediction;
+`Node` has what the kubelet, the runtime and the kernel read from the machine. What is not known gets the
+default of the node's release.
 
-Not here: asking a cluster for these (cluster/), and what follows from them (qos/).
+Not here: reading these from a cluster (cluster/), and what follows from them (qos/).
 """
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -24,16 +23,17 @@ from kubectl_qos.k8s.objects import (
     EMPTY_RESOURCES,
     HUGEPAGES_PREFIX,
     MEMORY,
+    ApiStruct,
     NodeObject,
     ResourceList,
     resource_list,
 )
-from kubectl_qos.k8s.quantity import Format, Quantity, from_float
+from kubectl_qos.k8s.quantity import Format, Quantity, from_float, parse_duration
 from kubectl_qos.k8s.releases import CURRENT_RUNC, Change, OciRuntime, Release
 
 
 class Origin(StrEnum):
-    """Where a value came from, from the most to the least direct."""
+    """Where a value came from, the most direct source first."""
 
     MEASURED = "measured"
     API = "from the API"
@@ -43,7 +43,7 @@ class Origin(StrEnum):
 
 
 class CgroupDriver(StrEnum):
-    """Who creates the directories: systemd (slices) or the kubelet itself."""
+    """Who creates cgroups: systemd (as slices) or the kubelet itself."""
 
     SYSTEMD = "systemd"
     CGROUPFS = "cgroupfs"
@@ -53,12 +53,14 @@ class MemoryReservationPolicy(StrEnum):
     """What MemoryQoS reserves (1.36 and later)."""
 
     UNSET = ""
-    """Before defaulting, which makes it None; a kubelet refuses it as a value."""
+    """Absent: defaulting makes it None. A kubelet refuses it as a value."""
     NONE = "None"
     TIERED = "TieredReservation"
 
 
+MIN_CFS_PERIOD_US: Final = 1_000
 DEFAULT_CFS_PERIOD_US: Final = 100_000
+MAX_CFS_PERIOD_US: Final = 1_000_000
 DEFAULT_PAGE_SIZE: Final = 4096
 DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "memory.available": "100Mi",
@@ -70,11 +72,22 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kubelet:
+class _WithOrigins:
+    """Fields of which each has an origin."""
+
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+
+    def origin(self, field_name: str) -> Origin:
+        """Where the value of a field came from; assumed if nothing else is known."""
+        return self.origins.get(field_name, Origin.ASSUMED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubelet(_WithOrigins):
     """The configuration of one kubelet. The defaults are those of a kubeadm node on release 1.36.
 
     `single_process_oom_kill` None is the kubelet's own default (false on cgroup v2, true on v1).
-    `exclusive_cpu_containers` None means: as the CPU manager policy would decide.
+    `exclusive_cpu_containers` None means: as the CPU manager policy decides.
     Durations are microseconds, percentages whole numbers.
     """
 
@@ -100,11 +113,10 @@ class Kubelet:
     eviction_hard: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION_HARD)
     eviction_soft: Mapping[str, str] = field(default_factory=dict)
     eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, Origin] = field(default_factory=dict)
 
     @staticmethod
     def defaults(release: Release) -> Kubelet:
-        """What a kubelet of that release runs with when nothing is configured but the systemd driver."""
+        """The configuration of a kubelet of that release where only the systemd driver is configured."""
         if release.has(Change.MEMORY_HIGH_NEEDS_FACTOR):
             factor = None
         elif release.has(Change.MEMORY_HIGH_ABOVE_REQUEST):
@@ -113,18 +125,14 @@ class Kubelet:
             factor = 0.8
         return Kubelet(memory_throttling_factor=factor)
 
-    def origin(self, field_name: str) -> Origin:
-        """Where the value of a field came from; assumed unless somebody said otherwise."""
-        return self.origins.get(field_name, Origin.ASSUMED)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(_WithOrigins):
     """The facts of one machine. Bytes are bytes, CPU is millicores.
 
-    `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; it is
-    not status.allocatable, which has the eviction threshold taken off as well. None is unknown.
-    `declared_features` is status.declaredFeatures, what the kubelet says it supports (1.36 and later).
+    `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; in
+    status.allocatable the eviction threshold is subtracted too. None is unknown.
+    `declared_features` is status.declaredFeatures, which lists what the kubelet supports (1.36 and later).
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
     """
 
@@ -145,16 +153,11 @@ class Node:
     runtime_oom_score_adj: int | None = None
     oci_runtime: OciRuntime = CURRENT_RUNC
     kernel: str = ""
-    origins: Mapping[str, Origin] = field(default_factory=dict)
-
-    def origin(self, field_name: str) -> Origin:
-        """Where the value of a field came from; assumed unless somebody said otherwise."""
-        return self.origins.get(field_name, Origin.ASSUMED)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSetup:
-    """What a prediction depends on besides the pod: the machine, its kubelet's configuration and release."""
+    """What a prediction depends on besides the pod: the node, its kubelet's configuration and release."""
 
     node: Node
     kubelet: Kubelet
@@ -162,23 +165,25 @@ class NodeSetup:
 
     @staticmethod
     def of(node: Node, kubelet: Kubelet | None = None, release: str | Release | None = None) -> NodeSetup:
-        """The setup with what is not given completed: the node's own release, and its defaults."""
+        """The setup; by default with the node's own release, and the configuration of that release."""
         if not isinstance(release, Release):
             gates = kubelet.feature_gates if kubelet is not None else {}
             release = Release.of(release or node.kubelet_version, gates)
         return NodeSetup(node, kubelet or Kubelet.defaults(release), release)
 
 
-def node_from_object(found: NodeObject, kubelet: Kubelet) -> Node:
-    """The facts that a Node object gives, completed with the kubelet's configuration.
+def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
+    """The facts of a Node object and its kubelet's configuration.
 
-    What the API does not say is assumed: cgroup v2, 4 KiB pages, and no swap unless nodeInfo reports it.
-    Capacity minus reserved is status.allocatable with the hard eviction threshold and the hugepages put
-    back (pkg/kubelet/nodestatus/setters.go takes them off).
+    Assumed are cgroup v2, 4 KiB pages, and no swap unless nodeInfo reports it. Capacity minus reserved is
+    status.allocatable plus the hard eviction threshold and the hugepages, which
+    pkg/kubelet/nodestatus/setters.go subtracts.
     """
-    capacity = found.status.capacity or EMPTY_RESOURCES
-    allocatable = found.status.allocatable or EMPTY_RESOURCES
-    info = found.status.node_info
+    capacity = raw.status.capacity or EMPTY_RESOURCES
+    hugepages = {name: size.value() for name, size in capacity.items() if name.startswith(HUGEPAGES_PREFIX)}
+    page_sizes = sorted(Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX)).value() for name in hugepages)
+    allocatable = raw.status.allocatable or EMPTY_RESOURCES
+    info = raw.status.node_info
     memory = capacity[MEMORY].value() if MEMORY in capacity else None
     origins = dict.fromkeys(("name", "kubelet_version", "runtime", "kernel", "hugepage_sizes"), Origin.API)
     if memory is not None:
@@ -189,21 +194,19 @@ def node_from_object(found: NodeObject, kubelet: Kubelet) -> Node:
     allocatable_memory = None
     if MEMORY in allocatable and memory is not None:
         hard = kubelet.eviction_hard.get("memory.available")
-        kept_free = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
-        hugepages = sum(
-            quantity.value() for name, quantity in capacity.items() if name.startswith(HUGEPAGES_PREFIX)
-        )
-        allocatable_memory = min(memory, allocatable[MEMORY].value() + kept_free + hugepages)
+        threshold = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
+        allocatable_memory = allocatable[MEMORY].value() + threshold + sum(hugepages.values())
+        allocatable_memory = min(memory, allocatable_memory)
     return Node(
-        name=found.name,
+        name=raw.name,
         memory_capacity_bytes=memory,
         swap_capacity_bytes=swap or 0,
         allocatable_memory_bytes=allocatable_memory,
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,
         capacity=capacity,
-        declared_features=found.status.declared_features or (),
-        hugepage_sizes=tuple(_hugepage_sizes(capacity)),
+        declared_features=raw.status.declared_features or (),
+        hugepage_sizes=tuple(map(hugepage_size_name, page_sizes)),
         kubelet_version=info.kubelet_version or "1.36",
         runtime=info.container_runtime_version or "containerd",
         kernel=info.kernel_version,
@@ -211,20 +214,8 @@ def node_from_object(found: NodeObject, kubelet: Kubelet) -> Node:
     )
 
 
-def _hugepage_sizes(capacity: ResourceList) -> list[str]:
-    sizes = sorted(
-        Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX)).value()
-        for name in capacity
-        if name.startswith(HUGEPAGES_PREFIX)
-    )
-    return [hugepage_size_name(size) for size in sizes]
-
-
 def hugepage_size_name(size_bytes: int) -> str:
-    """`2097152` as `2MB`, the way cgroup files are named (`HugePageUnitSizeFromByteSize`).
-
-    Raises InputError for a size that is no whole number of its largest unit.
-    """
+    """`2097152` as `2MB`, as in names of cgroup files (`HugePageUnitSizeFromByteSize`). Raises InputError."""
     units = ("B", "KB", "MB", "GB", "TB", "PB")
     index = 0
     while size_bytes % 1024 == 0 and index < len(units) - 1:
@@ -237,34 +228,17 @@ def hugepage_size_name(size_bytes: int) -> str:
     return f"{size_bytes}{units[index]}"
 
 
-_DURATION_PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ns|us|µs|ms|s|m|h)")
-_MICROSECONDS = {"ns": 0.001, "us": 1, "µs": 1, "ms": 1000, "s": 1e6, "m": 6e7, "h": 3.6e9}
+_Facts = TypeVar("_Facts", Kubelet, Node)
 
 
-def parse_duration_us(text: str) -> int:
-    """A Go duration such as `100ms` in whole microseconds. Raises InputError for anything else."""
-    position, total = 0, 0.0
-    for part in _DURATION_PART.finditer(text):
-        if part.start() != position:
-            break
-        total += float(part["number"]) * _MICROSECONDS[part["unit"]]
-        position = part.end()
-    if not text or position != len(text):
-        raise InputError(f"{text!r} is not a duration such as 100ms")
-    return int(total)
+def with_origin(facts: _Facts, origin: Origin, **changes: Any) -> _Facts:
+    """The facts with fields set, each with this origin."""
+    if not changes:
+        return facts
+    return replace(facts, **changes, origins={**facts.origins, **dict.fromkeys(changes, origin)})
 
 
-def with_origin(kubelet: Kubelet, origin: Origin, **changes: object) -> Kubelet:
-    """The configuration with fields set, each remembering where it came from."""
-    origins = {**kubelet.origins, **dict.fromkeys(changes, origin)}
-    return replace(kubelet, origins=origins, **changes)  # type: ignore[arg-type]
-
-
-class _MemorySwap(msgspec.Struct, rename="camel", frozen=True):
-    swap_behavior: str = ""
-
-
-class _Configuration(msgspec.Struct, rename="camel", frozen=True):
+class _Configuration(ApiStruct, frozen=True):
     cgroup_driver: CgroupDriver = CgroupDriver.CGROUPFS
     cgroup_root: str = ""
     cgroups_per_qos: bool = msgspec.field(name="cgroupsPerQOS", default=True)
@@ -274,7 +248,7 @@ class _Configuration(msgspec.Struct, rename="camel", frozen=True):
     pod_pids_limit: int = -1
     memory_throttling_factor: float | None = None
     memory_reservation_policy: str = ""
-    memory_swap: _MemorySwap = _MemorySwap()
+    memory_swap: dict[str, Any] = msgspec.field(default_factory=dict)
     single_process_oom_kill: bool | None = msgspec.field(name="singleProcessOOMKill", default=None)
     qos_reserved: dict[str, str] = msgspec.field(default_factory=dict)
     feature_gates: dict[str, bool] = msgspec.field(default_factory=dict)
@@ -289,41 +263,24 @@ class _Configuration(msgspec.Struct, rename="camel", frozen=True):
 
 
 def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
-    """The configuration of a `/configz` answer, with or without its outer `kubeletconfig`.
-
-    Every value is marked as coming from there. Raises msgspec.ValidationError for another shape.
-    """
-    found = msgspec.convert(configz.get("kubeletconfig", configz), _Configuration)
-    policy = found.memory_reservation_policy or MemoryReservationPolicy.NONE.value
-    return with_origin(
-        Kubelet.defaults(release),
-        Origin.CONFIGZ,
-        cgroup_driver=found.cgroup_driver,
-        cgroup_root=found.cgroup_root or "/",
-        cgroups_per_qos=found.cgroups_per_qos,
-        cpu_cfs_quota=found.cpu_cfs_quota,
-        cpu_cfs_quota_period_us=parse_duration_us(found.cpu_cfs_quota_period),
-        cpu_manager_policy=found.cpu_manager_policy,
-        pod_pids_limit=found.pod_pids_limit,
-        memory_throttling_factor=found.memory_throttling_factor,
-        memory_reservation_policy=MemoryReservationPolicy(policy),
-        memory_swap_behavior=found.memory_swap.swap_behavior,
-        single_process_oom_kill=found.single_process_oom_kill,
-        qos_reserved_percent={name: int(percent.rstrip("%")) for name, percent in found.qos_reserved.items()},
-        feature_gates=found.feature_gates,
-        kube_reserved=resource_list(found.kube_reserved),
-        system_reserved=resource_list(found.system_reserved),
-        kube_reserved_cgroup=found.kube_reserved_cgroup,
-        system_reserved_cgroup=found.system_reserved_cgroup,
-        enforce_node_allocatable=found.enforce_node_allocatable,
-        eviction_hard=found.eviction_hard,
-        eviction_soft=found.eviction_soft,
-        eviction_minimum_reclaim=found.eviction_minimum_reclaim,
-    )
+    """The configuration in `/configz`, with or without `kubeletconfig`. Raises msgspec.ValidationError."""
+    raw = msgspec.convert(configz.get("kubeletconfig", configz), _Configuration)
+    fields = msgspec.structs.asdict(raw) | {
+        "cgroup_root": raw.cgroup_root or "/",
+        "cpu_cfs_quota_period_us": parse_duration(raw.cpu_cfs_quota_period) // 1000,
+        "memory_reservation_policy": MemoryReservationPolicy(raw.memory_reservation_policy or "None"),
+        "memory_swap_behavior": str(raw.memory_swap.get("swapBehavior", "")),
+        "qos_reserved_percent": {name: int(text.rstrip("%")) for name, text in raw.qos_reserved.items()},
+        "kube_reserved": resource_list(raw.kube_reserved),
+        "system_reserved": resource_list(raw.system_reserved),
+    }
+    for name in ("cpu_cfs_quota_period", "memory_swap", "qos_reserved"):
+        del fields[name]
+    return with_origin(Kubelet.defaults(release), Origin.CONFIGZ, **fields)
 
 
 def parse_threshold(text: str, capacity: Quantity) -> Quantity:
-    """`100Mi` or `5%` of a capacity; a percentage is float32 upstream, and so here."""
+    """`100Mi` or `5%` of a capacity; a percentage is a float32, as in the kubelet."""
     if not text.endswith("%"):
         return Quantity.parse(text)
     percentage = _float32(_float32(float(text.rstrip("%"))) / 100)

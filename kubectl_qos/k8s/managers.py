@@ -1,6 +1,7 @@
-"""VerticalPodAutoscalers as far as they bear on requests: whose pods, and whether they are changed.
+"""Managers: what would put an edited object back, as far as the object itself and VerticalPodAutoscalers say.
 
-Source: autoscaling.k8s.io/v1 (kubernetes/autoscaler, vertical-pod-autoscaler/pkg/apis).
+Sources: metav1.ManagedFieldsEntry (fieldsV1), autoscaling.k8s.io/v1 (kubernetes/autoscaler,
+vertical-pod-autoscaler/pkg/apis), and the labels and annotations that Argo CD, Flux and Helm document.
 """
 
 from __future__ import annotations
@@ -10,42 +11,31 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from kubectl_qos.k8s.kinds import template_path
-from kubectl_qos.k8s.objects import ObjectMeta
+from kubectl_qos.k8s.kinds import find_controller, template_path
+from kubectl_qos.k8s.objects import ApiStruct, Json, ObjectMeta, nested, nested_list
 
 
-class _VpaObject(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
-    """Frozen, unknown fields skipped."""
-
-
-class TargetRef(_VpaObject, frozen=True):
-    """The workload whose pods are meant."""
-
-    api_version: str = ""
+class _TargetRef(ApiStruct, frozen=True):
     kind: str = ""
     name: str = ""
 
 
-class UpdatePolicy(_VpaObject, frozen=True):
+class _UpdatePolicy(ApiStruct, frozen=True):
     """`update_mode`: Off, Initial, Recreate, InPlaceOrRecreate, or Auto, which is the default."""
 
     update_mode: str | None = None
 
 
-class VerticalAutoscalerSpec(_VpaObject, frozen=True):
-    """What a VerticalPodAutoscaler is told."""
-
-    target_ref: TargetRef = TargetRef()
-    update_policy: UpdatePolicy | None = None
+class _VerticalAutoscalerSpec(ApiStruct, frozen=True):
+    target_ref: _TargetRef = _TargetRef()
+    update_policy: _UpdatePolicy | None = None
 
 
-class VerticalAutoscaler(_VpaObject, frozen=True):
-    """One VerticalPodAutoscaler."""
+class VerticalAutoscaler(ApiStruct, frozen=True):
+    """A VerticalPodAutoscaler."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: VerticalAutoscalerSpec = VerticalAutoscalerSpec()
+    spec: _VerticalAutoscalerSpec = _VerticalAutoscalerSpec()
 
     @property
     def mode(self) -> str:
@@ -54,11 +44,8 @@ class VerticalAutoscaler(_VpaObject, frozen=True):
         return (policy.update_mode if policy is not None else None) or "Auto"
 
 
-Json = Mapping[str, Any]
-
-
 class ManagerKind(StrEnum):
-    """What kind of thing keeps the object."""
+    """What an object is managed by."""
 
     ARGO_CD = "Argo CD application"
     FLUX_KUSTOMIZATION = "Flux Kustomization"
@@ -71,11 +58,11 @@ class ManagerKind(StrEnum):
 
 
 class Manager(NamedTuple):
-    """One of them.
+    """A manager of an object.
 
     `name` is its own (`shop`, `flux-system/apps`), for an operator that of its resource (`Prometheus k8s`),
-    for an applier that of its field manager; empty where nothing says it. `evidence` is the label, annotation
-    or field that tells, `mode` the update mode of a VerticalPodAutoscaler.
+    for an applier that of its field manager; empty where it is not known. `evidence` is the label, annotation
+    or field that names it, `mode` the update mode of a VerticalPodAutoscaler.
     """
 
     kind: ManagerKind
@@ -85,35 +72,30 @@ class Manager(NamedTuple):
 
 
 class ManagedValue(NamedTuple):
-    """A value of requests or limits that changes; `container` is empty for the pod's own."""
+    """A value of requests or limits (`side`); `container` is empty for the pod's own."""
 
     container: str
     side: str
     resource: str
 
+    def __str__(self) -> str:
+        return ".".join(filter(None, self))
 
-def managers(raw: Json, fields: Collection[ManagedValue], ours: str = "") -> tuple[Manager, ...]:
-    """Who would put these fields of an object back, as far as the object itself says so.
 
-    Args:
-        raw: the object as the server has it.
-        fields: what changes.
-        ours: our own field manager, which keeps nothing.
-    """
-    found = [*_argo_cd(raw), *_flux(raw)]
-    if not found:
-        found += _helm(raw)
-    found += _operator(raw)
-    by_hand = not found
-    for manager in _appliers(raw, fields, ours):
-        known = _CONTROLLERS.get(manager.name)
-        if known is None:
-            found.append(manager)
-        elif not any(one.kind in known for one in found):
-            found.append(Manager(known[0], "", manager.evidence))
-    if by_hand and not any(one.kind is ManagerKind.APPLIER for one in found):
-        found += _client_applier(raw, fields)
-    return tuple(found)
+def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -> tuple[Manager, ...]:
+    """The managers that would set these values again, as far as the object names them, without `ours`."""
+    managers = [*_argo_cd(raw), *_flux(raw)] or [*_helm(raw)]
+    managers += _operator(raw)
+    is_by_hand = not managers
+    for applier in _appliers(raw, values, ours):
+        kinds = _CONTROLLERS.get(applier.name)
+        if kinds is None:
+            managers.append(applier)
+        elif not any(manager.kind in kinds for manager in managers):
+            managers.append(Manager(kinds[0], "", applier.evidence))
+    if is_by_hand and not any(manager.kind is ManagerKind.APPLIER for manager in managers):
+        managers += _client_applier(raw, values)
+    return tuple(managers)
 
 
 def matching_autoscalers(
@@ -123,24 +105,37 @@ def matching_autoscalers(
 
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
-    named = {(str(raw.get("kind", "")), _name(raw)) for raw in chain}
-    named |= {
-        (str(owner.get("kind", "")), str(owner.get("name", "")))
-        for raw in chain
-        for owner in _controllers(raw)
-    }
+    targets = {(str(raw.get("kind", "")), _name(raw)) for raw in chain}
+    targets |= {(owner.get("kind", ""), owner.get("name", "")) for raw in chain for owner in _owner(raw)}
     return tuple(
         Manager(
             ManagerKind.VERTICAL_AUTOSCALER,
-            found.metadata.name,
-            f"spec.targetRef {found.spec.target_ref.kind} {found.spec.target_ref.name}",
-            found.mode,
+            autoscaler.metadata.name,
+            f"spec.targetRef {target.kind} {target.name}",
+            autoscaler.mode,
         )
-        for found in autoscalers
-        if (found.spec.target_ref.kind, found.spec.target_ref.name) in named and found.mode != "Off"
+        for autoscaler in autoscalers
+        if ((target := autoscaler.spec.target_ref).kind, target.name) in targets and autoscaler.mode != "Off"
     )
 
 
+def managed_fields(raw: Json) -> list[Json]:
+    """The entries of metadata.managedFields."""
+    return nested_list(raw, "metadata", "managedFields")
+
+
+def owns_value(entry: Json, kind: str, value: ManagedValue) -> bool:
+    """Whether an entry of managedFields has this value of an object of this kind."""
+    spec = nested(entry, "fieldsV1", *(f"f:{key}" for key in (*template_path(kind), "spec")))
+    owners = [spec]
+    if value.container:
+        key = f'k:{{"name":{json.dumps(value.container)}}}'
+        owners = [nested(spec, f"f:{name}", key) for name in _CONTAINERS]
+    name = f"f:{value.resource}"
+    return any(name in nested(owner, "f:resources", f"f:{value.side}") for owner in owners)
+
+
+_CONTAINERS: Final = ("containers", "initContainers")
 _ARGO_TRACKING: Final = "argocd.argoproj.io/tracking-id"
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _ARGO_MANAGER: Final = "argocd-controller"
@@ -150,8 +145,6 @@ _FLUX: Final = (
 )
 _FLUX_OFF: Final = "kustomize.toolkit.fluxcd.io/reconcile"
 _HELM_RELEASE: Final = "meta.helm.sh/release-name"
-_HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
-_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _CONTROLLERS: Final[Mapping[str, tuple[ManagerKind, ...]]] = {
     _ARGO_MANAGER: (ManagerKind.ARGO_CD,),
@@ -159,33 +152,32 @@ _CONTROLLERS: Final[Mapping[str, tuple[ManagerKind, ...]]] = {
     "helm-controller": (ManagerKind.FLUX_HELM_RELEASE, ManagerKind.HELM),
     "helm": (ManagerKind.HELM, ManagerKind.FLUX_HELM_RELEASE),
 }
-"""The field managers of those that also leave labels."""
-
+"""The field managers of controllers that also set labels."""
 _BUILT_IN: Final = ("apps", "batch", "autoscaling")
-"""API groups whose controllers make pods from templates; the core group has no name."""
+"""API groups whose controllers create pods from templates; the core group has no name."""
 
 
 def _argo_cd(raw: Json) -> Iterator[Manager]:
     """The tracking annotation where it names this very object, or the instance label and Argo's manager.
 
-    The annotation says whose it is (`app:group/kind:namespace/name`): operators copy annotations to what they
-    make, and Argo CD ignores such copies. The label is a common one and proves nothing by itself.
+    The annotation is `app:group/kind:namespace/name`. Operators copy annotations to what they create, and
+    Argo CD ignores such copies. The label is a common one and proves nothing by itself.
     """
-    tracked = str(_metadata(raw, "annotations").get(_ARGO_TRACKING, ""))
-    application, _, what = tracked.partition(":")
-    kind, _, where = what.partition(":")
-    if application and kind.rpartition("/")[2] == raw.get("kind") and where.rpartition("/")[2] == _name(raw):
+    tracking = str(nested(raw, "metadata", "annotations").get(_ARGO_TRACKING, ""))
+    application, _, target = tracking.partition(":")
+    kind, _, path = target.partition(":")
+    if application and kind.rpartition("/")[2] == raw.get("kind") and path.rpartition("/")[2] == _name(raw):
         yield Manager(ManagerKind.ARGO_CD, application, _ARGO_TRACKING)
         return
-    instance = str(_metadata(raw, "labels").get(_INSTANCE, ""))
-    if instance and any(entry.get("manager") == _ARGO_MANAGER for entry in _managed(raw)):
+    instance = str(nested(raw, "metadata", "labels").get(_INSTANCE, ""))
+    if instance and any(entry.get("manager") == _ARGO_MANAGER for entry in managed_fields(raw)):
         yield Manager(ManagerKind.ARGO_CD, instance, _INSTANCE)
 
 
 def _flux(raw: Json) -> Iterator[Manager]:
-    """Both of Flux's labels, unless the object opts out."""
-    labels = _metadata(raw, "labels")
-    if _metadata(raw, "annotations").get(_FLUX_OFF) == "disabled" or labels.get(_FLUX_OFF) == "disabled":
+    """Flux's labels, unless the object opts out."""
+    labels = nested(raw, "metadata", "labels")
+    if "disabled" in (labels.get(_FLUX_OFF), nested(raw, "metadata", "annotations").get(_FLUX_OFF)):
         return
     for group, kind in _FLUX:
         name, namespace = labels.get(f"{group}/name"), labels.get(f"{group}/namespace")
@@ -194,104 +186,59 @@ def _flux(raw: Json) -> Iterator[Manager]:
 
 
 def _helm(raw: Json) -> Iterator[Manager]:
-    """Helm's own annotation; `managed-by: Helm` is in what charts write, also without any release."""
-    annotations = _metadata(raw, "annotations")
+    """Helm's own annotation; charts also set `managed-by: Helm` where there is no release."""
+    annotations = nested(raw, "metadata", "annotations")
     name = annotations.get(_HELM_RELEASE)
-    if name and _metadata(raw, "labels").get(_MANAGED_BY, "Helm") == "Helm":
-        namespace = annotations.get(_HELM_NAMESPACE)
+    if name and nested(raw, "metadata", "labels").get("app.kubernetes.io/managed-by", "Helm") == "Helm":
+        namespace = annotations.get("meta.helm.sh/release-namespace")
         yield Manager(ManagerKind.HELM, f"{namespace}/{name}" if namespace else str(name), _HELM_RELEASE)
 
 
 def _operator(raw: Json) -> Iterator[Manager]:
-    """A controller owner of a kind that is not Kubernetes' own."""
-    for owner in _controllers(raw):
+    """A controller of a kind that is not Kubernetes' own."""
+    for owner in _owner(raw):
         version = str(owner.get("apiVersion", ""))
         group = version.rpartition("/")[0]
         if group and group not in _BUILT_IN:
             yield Manager(ManagerKind.OPERATOR, f"{owner.get('kind', '')} {owner.get('name', '')}", version)
 
 
-def _appliers(raw: Json, fields: Collection[ManagedValue], ours: str) -> Iterator[Manager]:
-    """Managers that own one of the fields by server-side apply: their next one sets it or conflicts."""
-    for entry in _managed(raw):
-        manager = str(entry.get("manager", ""))
-        if entry.get("operation") != "Apply" or manager == ours:
-            continue
-        owned = [field for field in fields if _owns(raw, entry.get("fieldsV1") or {}, field)]
-        if owned:
-            yield Manager(ManagerKind.APPLIER, manager, _dotted(owned[0]))
+def _appliers(raw: Json, values: Collection[ManagedValue], ours: str) -> Iterator[Manager]:
+    """Managers that own a value by server-side apply: their next apply sets it again or conflicts."""
+    for entry in managed_fields(raw):
+        name = str(entry.get("manager", ""))
+        if entry.get("operation") == "Apply" and name != ours:
+            owned = [value for value in values if owns_value(entry, str(raw.get("kind", "")), value)]
+            if owned:
+                yield Manager(ManagerKind.APPLIER, name, str(owned[0]))
 
 
-def _owns(raw: Json, owned: Json, field: ManagedValue) -> bool:
-    """Whether a set of fields (FieldsV1) has this one, or the whole map that it is in."""
-    place: Any = owned
-    for key in (*template_path(str(raw.get("kind", ""))), "spec"):
-        place = _inner(place, f"f:{key}")
-    if not field.container:
-        places = [_inner(place, "f:resources")]
-    else:
-        key = f'k:{{"name":{json.dumps(field.container)}}}'
-        lists = ("f:containers", "f:initContainers")
-        places = [_inner(_inner(_inner(place, one), key), "f:resources") for one in lists]
-    for resources in places:
-        side = _inner(resources, f"f:{field.side}")
-        if f"f:{field.resource}" in side:
-            return True
-    return False
-
-
-def _client_applier(raw: Json, fields: Collection[ManagedValue]) -> Iterator[Manager]:
-    """`kubectl apply` of old, which notes what it applied: the next one sets each of these values."""
-    text = _metadata(raw, "annotations").get(_LAST_APPLIED)
+def _client_applier(raw: Json, values: Collection[ManagedValue]) -> Iterator[Manager]:
+    """Client-side `kubectl apply`, which stores what it applied: its next apply sets these values again."""
+    text = nested(raw, "metadata", "annotations").get(_LAST_APPLIED)
     try:
         applied = json.loads(text) if isinstance(text, str) else {}
     except ValueError:
         return
-    place: Any = applied
-    for key in (*template_path(str(raw.get("kind", ""))), "spec"):
-        place = _inner(place, key)
-    if any(_is_applied(place, field) for field in fields):
+    spec = nested(applied, *template_path(str(raw.get("kind", ""))), "spec")
+    if any(_is_applied(spec, value) for value in values):
         yield Manager(ManagerKind.CLIENT_APPLIER, "", _LAST_APPLIED)
 
 
-def _is_applied(spec: Json, field: ManagedValue) -> bool:
+def _is_applied(spec: Json, value: ManagedValue) -> bool:
     owners: list[Any] = [spec]
-    if field.container:
-        owners = [
-            one
-            for kind in ("containers", "initContainers")
-            for one in spec.get(kind) or ()
-            if isinstance(one, Mapping) and one.get("name") == field.container
-        ]
-    return any(field.resource in _inner(_inner(owner, "resources"), field.side) for owner in owners)
-
-
-def _inner(place: Any, key: str) -> Json:
-    found = place.get(key) if isinstance(place, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _dotted(field: ManagedValue) -> str:
-    owner = f"{field.container}." if field.container else ""
-    return f"{owner}{field.side}.{field.resource}"
+    if value.container:
+        containers = (container for name in _CONTAINERS for container in spec.get(name) or ())
+        owners = [one for one in containers if nested(one).get("name") == value.container]
+    return any(value.resource in nested(owner, "resources", value.side) for owner in owners)
 
 
 def _name(raw: Json) -> str:
-    return str(_inner(raw, "metadata").get("name", ""))
+    return str(nested(raw, "metadata").get("name", ""))
 
 
-def _metadata(raw: Json, name: str) -> Json:
-    return _inner(_inner(raw, "metadata"), name)
-
-
-def _entries(raw: Json, name: str) -> list[Json]:
-    found = _inner(raw, "metadata").get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _managed(raw: Json) -> list[Json]:
-    return _entries(raw, "managedFields")
-
-
-def _controllers(raw: Json) -> list[Json]:
-    return [owner for owner in _entries(raw, "ownerReferences") if owner.get("controller")]
+def _owner(raw: Json) -> Iterator[Json]:
+    """The reference to the owner that is the controller."""
+    owner = find_controller(raw)
+    if owner is not None and owner.get("controller"):
+        yield owner

@@ -1,8 +1,7 @@
-"""The Kubernetes objects as far as we read them, decoded straight from JSON.
+"""Kubernetes objects, decoded straight from JSON. Source: k8s.io/api/core/v1/types.go.
 
-Only fields that some prediction, column or edit uses are named here; everything else is skipped while
-decoding, so that a pod of 6 KB of JSON is held in about 1 KB. Resource lists and label sets repeat across
-pods of one workload and are shared. Source: k8s.io/api/core/v1/types.go.
+Only fields that a prediction, column or edit uses are named here. The decoder skips everything else, so that
+a pod of 6 KB of JSON takes about 1 KB. Equal resource lists and label sets are one shared object.
 
 Not here: what an absent field means (defaulting.py) and arithmetic over resources (resources.py).
 """
@@ -30,7 +29,7 @@ class ResourceList(dict[str, Quantity]):
 
     @property
     def is_whole_milli(self) -> bool:
-        """Whether no quantity is finer than milli, which is as fine as an API server keeps them."""
+        """Whether no quantity is finer than milli; API servers round up to that."""
         try:
             return self._whole_milli
         except AttributeError:
@@ -67,13 +66,29 @@ class Labels(dict[str, str]):
 EMPTY_RESOURCES: Final = ResourceList()
 
 T = TypeVar("T")
+Json = Mapping[str, Any]
+"""An object as plain JSON."""
 
 
-class _Object(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
-    """Frozen, unknown fields skipped, Kubernetes' camelCase on the wire."""
+def nested(raw: Any, *keys: str) -> Json:
+    """The object at a path of plain JSON, empty where there is none (`unstructured.NestedMap`)."""
+    for key in keys:
+        raw = raw.get(key) if isinstance(raw, Mapping) else None
+    return raw if isinstance(raw, Mapping) else {}
 
 
-class Annotations(_Object, frozen=True):
+def nested_list(raw: Any, *keys: str) -> list[Json]:
+    """The objects in the list at a path of plain JSON, none where there is no list."""
+    *path, last = keys
+    items = nested(raw, *path).get(last)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+class ApiStruct(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
+    """Anything that is decoded from an API: frozen, camelCase in JSON, unknown fields skipped."""
+
+
+class Annotations(ApiStruct, frozen=True):
     """The annotations that change where a pod's cgroup is and who made the pod."""
 
     config_source: str | None = msgspec.field(name="kubernetes.io/config.source", default=None)
@@ -84,8 +99,8 @@ class Annotations(_Object, frozen=True):
 NO_ANNOTATIONS: Final = Annotations()
 
 
-class OwnerReference(_Object, frozen=True):
-    """Who made an object; the controller among them decides what an edit has to change."""
+class OwnerReference(ApiStruct, frozen=True):
+    """An owner of an object; the values of a pod come from the one that is its controller."""
 
     kind: str
     name: str
@@ -93,11 +108,8 @@ class OwnerReference(_Object, frozen=True):
     controller: bool | None = None
 
 
-class ObjectMeta(_Object, frozen=True):
-    """Names and identity; `creation_timestamp` is RFC 3339 text as the server sends it.
-
-    `resource_version` says how far a watch has come; of what is held it is dropped (see sharing.py).
-    """
+class ObjectMeta(ApiStruct, frozen=True):
+    """Names and identity; timestamps are RFC 3339 texts, as the server sends them."""
 
     name: str = ""
     namespace: str = ""
@@ -111,8 +123,8 @@ class ObjectMeta(_Object, frozen=True):
     owner_references: tuple[OwnerReference, ...] | None = None
 
 
-class ResourceRequirements(_Object, frozen=True):
-    """Requests and limits; None is an absent map, which defaulting tells from an empty one."""
+class ResourceRequirements(ApiStruct, frozen=True):
+    """Requests and limits; None is an absent map, which defaulting treats differently from an empty one."""
 
     requests: ResourceList | None = None
     limits: ResourceList | None = None
@@ -121,14 +133,14 @@ class ResourceRequirements(_Object, frozen=True):
 NO_RESOURCES: Final = ResourceRequirements()
 
 
-class ResizePolicy(_Object, frozen=True):
+class ResizePolicy(ApiStruct, frozen=True):
     """Whether a container restarts when this resource changes in place."""
 
     resource_name: str
     restart_policy: str
 
 
-class Container(_Object, frozen=True):
+class Container(ApiStruct, frozen=True):
     """An app, init, sidecar or ephemeral container."""
 
     name: str = ""
@@ -147,28 +159,28 @@ class Container(_Object, frozen=True):
         return self.resources.limits or EMPTY_RESOURCES
 
 
-class EmptyDir(_Object, frozen=True):
+class EmptyDir(ApiStruct, frozen=True):
     """A scratch volume; `medium` Memory is tmpfs and counts as the pod's memory."""
 
     medium: str = ""
 
 
-class Present(_Object, frozen=True):
-    """A sub-object of which only the presence matters."""
+class _Present(ApiStruct, frozen=True):
+    """An object of which only the presence matters."""
 
 
-class Volume(_Object, frozen=True):
+class Volume(ApiStruct, frozen=True):
     """A volume, as far as node-pressure eviction and memory accounting look at it."""
 
     name: str = ""
     empty_dir: EmptyDir | None = None
-    host_path: Present | None = None
-    config_map: Present | None = None
-    git_repo: Present | None = None
+    host_path: _Present | None = None
+    config_map: _Present | None = None
+    git_repo: _Present | None = None
 
 
-class PodSpec(_Object, frozen=True):
-    """What was asked for."""
+class PodSpec(ApiStruct, frozen=True):
+    """The desired state."""
 
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
@@ -183,8 +195,8 @@ class PodSpec(_Object, frozen=True):
     volumes: tuple[Volume, ...] | None = None
 
 
-class ContainerStateTerminated(_Object, frozen=True):
-    """How a container ended; `container_id` is that of the one that ended, whatever runs in its place now."""
+class ContainerStateTerminated(ApiStruct, frozen=True):
+    """How a container ended; `container_id` is that of the container that ended, not of its successor."""
 
     exit_code: int = 0
     reason: str = ""
@@ -194,21 +206,19 @@ class ContainerStateTerminated(_Object, frozen=True):
     container_id: str = msgspec.field(name="containerID", default="")
 
 
-class ContainerStateWaiting(_Object, frozen=True):
-    """Why a container does not run yet."""
-
+class _ContainerStateWaiting(ApiStruct, frozen=True):
     reason: str = ""
 
 
-class ContainerState(_Object, frozen=True):
+class ContainerState(ApiStruct, frozen=True):
     """Running is the absence of the two others."""
 
     terminated: ContainerStateTerminated | None = None
-    waiting: ContainerStateWaiting | None = None
+    waiting: _ContainerStateWaiting | None = None
 
 
-class ContainerStatus(_Object, frozen=True):
-    """What became of a container; `container_id` is `runtime://hex`."""
+class ContainerStatus(ApiStruct, frozen=True):
+    """The observed state of a container; `container_id` is `runtime://hex`."""
 
     name: str = ""
     restart_count: int = 0
@@ -219,7 +229,7 @@ class ContainerStatus(_Object, frozen=True):
     resources: ResourceRequirements | None = None
 
 
-class Condition(_Object, frozen=True):
+class Condition(ApiStruct, frozen=True):
     """A condition of a pod or node."""
 
     type: str = ""
@@ -228,14 +238,13 @@ class Condition(_Object, frozen=True):
     message: str = ""
 
 
-class PodStatus(_Object, frozen=True):
-    """What was observed."""
+class PodStatus(ApiStruct, frozen=True):
+    """The observed state."""
 
     phase: str = ""
     reason: str = ""
     message: str = ""
     qos_class: str = ""
-    observed_generation: int = 0
     resize: str = ""
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
@@ -254,8 +263,8 @@ class PodStatus(_Object, frozen=True):
         )
 
 
-class Pod(_Object, frozen=True):
-    """A pod, from a server, a dump or a manifest."""
+class Pod(ApiStruct, frozen=True):
+    """A pod from a server, a dump or a manifest."""
 
     kind: str = "Pod"
     metadata: ObjectMeta = ObjectMeta()
@@ -294,72 +303,41 @@ class Pod(_Object, frozen=True):
 
     @property
     def annotations(self) -> Annotations:
-        """The annotations that we read."""
+        """The annotations, empty where absent."""
         return self.metadata.annotations or NO_ANNOTATIONS
 
     @property
     def is_terminal(self) -> bool:
-        """Whether every process has ended for good, so that the pod holds nothing on its node."""
+        """Whether every process has ended for good: the pod uses nothing on its node any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
 
-class LimitRangeItem(_Object, frozen=True):
-    """Defaults and bounds for one kind of thing (`type`: Container or Pod)."""
-
-    type: str = ""
-    default: ResourceList = EMPTY_RESOURCES
-    default_request: ResourceList = EMPTY_RESOURCES
-    min: ResourceList = EMPTY_RESOURCES
-    max: ResourceList = EMPTY_RESOURCES
-    max_limit_request_ratio: ResourceList = EMPTY_RESOURCES
-
-
-class LimitRangeSpec(_Object, frozen=True):
-    """The items of a LimitRange."""
-
-    limits: tuple[LimitRangeItem, ...] = ()
-
-
-class LimitRange(_Object, frozen=True):
-    """A namespace's defaults and bounds."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: LimitRangeSpec = LimitRangeSpec()
-
-
-class NodeSwap(_Object, frozen=True):
-    """The node's swap, in bytes (1.34 and later)."""
-
+class _NodeSwap(ApiStruct, frozen=True):
     capacity: int | None = None
 
 
-class NodeSystemInfo(_Object, frozen=True):
-    """Versions of what runs on a node."""
-
+class _NodeSystemInfo(ApiStruct, frozen=True):
     kubelet_version: str = ""
     container_runtime_version: str = ""
     kernel_version: str = ""
     os_image: str = ""
     operating_system: str = ""
-    architecture: str = ""
-    swap: NodeSwap | None = None
+    swap: _NodeSwap | None = None
 
 
-class NodeStatus(_Object, frozen=True):
-    """Capacity, what pods may have of it, and pressure."""
-
+class _NodeStatus(ApiStruct, frozen=True):
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
     conditions: tuple[Condition, ...] | None = None
-    node_info: NodeSystemInfo = NodeSystemInfo()
+    node_info: _NodeSystemInfo = _NodeSystemInfo()
     declared_features: tuple[str, ...] | None = None
 
 
-class NodeObject(_Object, frozen=True):
-    """The API object Node; the facts that predictions use are k8s.node.Node."""
+class NodeObject(ApiStruct, frozen=True):
+    """The API object Node; predictions use `kubelet.Node`, which is built from it."""
 
     metadata: ObjectMeta = ObjectMeta()
-    status: NodeStatus = NodeStatus()
+    status: _NodeStatus = _NodeStatus()
 
     @property
     def name(self) -> str:
@@ -367,7 +345,7 @@ class NodeObject(_Object, frozen=True):
         return self.metadata.name
 
 
-class PodTemplate(_Object, frozen=True):
+class PodTemplate(ApiStruct, frozen=True):
     """The pod inside a workload."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -379,25 +357,20 @@ _shared_resources: dict[tuple[tuple[str, object], ...], ResourceList] = {}
 _shared_labels: dict[tuple[tuple[str, str], ...], Labels] = {}
 
 
-def _decode_hook(wanted: Any, raw: object) -> Any:
-    """Types that are no plain JSON know themselves how they are written."""
-    return wanted.from_json(raw)
-
-
-def _shared(held: dict[Any, T], raw: object, make: Callable[[Mapping[str, Any]], T]) -> T:
-    """What a map of texts makes: parsed once, then the same object for every equal spelling."""
+def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]], T]) -> T:
+    """`parse(raw)`, cached by the texts of the map."""
     if not isinstance(raw, dict):
         raise TypeError(f"Expected `object`, got `{_json_type(raw)}`")
     key = tuple(raw.items())
-    found = held.get(key)
-    if found is None:
-        found = make(raw)
-        if len(held) >= _SHARED_MOST:
-            held.clear()
-        # A number is not kept: True and 1.0 would be taken for the 1 that they equal.
+    parsed = cache.get(key)
+    if parsed is None:
+        parsed = parse(raw)
+        if len(cache) >= _SHARED_MOST:
+            cache.clear()
+        # Numbers are not cached: True and 1.0 would be taken for the 1 that they equal.
         if all(type(value) is str for value in raw.values()):
-            held[key] = found
-    return found
+            cache[key] = parsed
+    return parsed
 
 
 def _labels(raw: Mapping[str, Any]) -> Labels:
@@ -413,10 +386,7 @@ def _json_type(raw: object) -> str:
 
 
 def resource_list(raw: Mapping[str, object]) -> ResourceList:
-    """A ResourceList of texts or numbers.
-
-    Raises QuantityError naming the resource and Kubernetes' own reason.
-    """
+    """A ResourceList of texts or numbers. Raises QuantityError with the resource and Kubernetes' message."""
     parsed = {}
     for name, value in raw.items():
         try:
@@ -426,14 +396,18 @@ def resource_list(raw: Mapping[str, object]) -> ResourceList:
     return ResourceList(parsed)
 
 
-def json_decoder(wanted: type[T]) -> msgspec.json.Decoder[T]:
-    """A decoder of JSON bytes into `wanted`; numbers with a point or exponent keep their spelling."""
-    return msgspec.json.Decoder(wanted, dec_hook=_decode_hook, float_hook=str)
+def _decode_hook(type_: Any, raw: object) -> Any:
+    return type_.from_json(raw)
 
 
-def convert(raw: object, wanted: type[T]) -> T:
-    """`wanted` from plain dicts and lists, as YAML gives them. Raises msgspec.ValidationError."""
-    return msgspec.convert(raw, wanted, dec_hook=_decode_hook, str_keys=True)
+def json_decoder(type_: type[T]) -> msgspec.json.Decoder[T]:
+    """A decoder of JSON bytes into `type_`; numbers with a point or exponent stay texts."""
+    return msgspec.json.Decoder(type_, dec_hook=_decode_hook, float_hook=str)
+
+
+def convert(raw: object, type_: type[T]) -> T:
+    """`type_` from plain dicts and lists, as YAML gives them. Raises msgspec.ValidationError."""
+    return msgspec.convert(raw, type_, dec_hook=_decode_hook, str_keys=True)
 
 
 def all_containers(pod: Pod) -> Iterable[Container]:

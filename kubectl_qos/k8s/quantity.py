@@ -1,4 +1,7 @@
-"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), sums; Go's int64 arithmetic."""
+"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), sums; Go's int64 and durations.
+
+Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go), Go's time.ParseDuration.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,20 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from kubectl_qos.errors import QuantityError
+from kubectl_qos.errors import InputError, QuantityError
 
 MAX_INT64 = (1 << 63) - 1
 MIN_INT64 = -(1 << 63)
-_MASK64 = (1 << 64) - 1
 
 
 def fits(value: int) -> bool:
-    """Whether `value` can be held in an int64."""
+    """Whether `value` fits into an int64."""
     return MIN_INT64 <= value <= MAX_INT64
 
 
 def wrap(value: int) -> int:
     """`value` as an int64 that overflowed silently."""
-    return ((value + (1 << 63)) & _MASK64) - (1 << 63)
+    return (value - MIN_INT64) % (1 << 64) + MIN_INT64
 
 
 def truncating_div(dividend: int, divisor: int) -> int:
@@ -37,8 +39,27 @@ def from_float(value: float) -> int:
     return int(value) if float(MIN_INT64) <= value < -float(MIN_INT64) else MIN_INT64
 
 
+_NANOSECONDS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000} | {
+    unit: seconds * 10**9 for unit, seconds in (("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400))
+}
+_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,99})(?:\.([0-9]{0,99}))?(ns|us|µs|μs|ms|s|m|h|d)")
+
+
+def parse_duration(text: str, *, days: bool = False) -> int:
+    """A Go duration (`1h30m`, `-1.5s`) in nanoseconds, with `days` also `1d12h`. Raises InputError."""
+    unsigned = text[1:] if text.startswith(("+", "-")) else text
+    total = position = 0
+    while (part := _DURATION_PART.match(unsigned, position)) is not None and (days or part[3] != "d"):
+        whole, fraction, unit = part[1] or "0", part[2] or "", _NANOSECONDS[part[3]]
+        total += int(whole) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        position = part.end()
+    if unsigned != "0" and (not unsigned or position != len(unsigned) or total > MAX_INT64):
+        raise InputError(f"{text!r} is not a duration such as {'1d12h' if days else '100ms'}")
+    return -total if text.startswith("-") else total
+
+
 class Format(StrEnum):
-    """How a quantity was written, and so how it is written again."""
+    """How a quantity was written, which is also how it is printed."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -48,7 +69,7 @@ class Format(StrEnum):
 NANO: Final = -9
 MILLI: Final = -3
 
-# The regular expression is part of Kubernetes' own message, so it is quoted, not used.
+# The regular expression is part of the message of Kubernetes; it is quoted, not used.
 FORMAT_WRONG: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -66,12 +87,12 @@ _DECIMAL_SUFFIX_OF = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIX.i
 _BINARY_SUFFIX_OF = {exponent: suffix for suffix, exponent in _BINARY_SUFFIX.items()}
 _EXPONENT_SUFFIX = re.compile(r"[eE][+-]?[0-9]+", re.ASCII)
 
-# Digits that Go's parser trusts to an int64 before it takes the arbitrary-precision road.
+# Digits up to which Go's parser uses an int64 instead of arbitrary precision.
 _INT64_DIGITS: Final = 18
 _BINARY_DIGITS: Final = 15
-# Multipliers that Go applies in one step: there an overflow wraps, elsewhere it answers 0.
+# Multipliers that Go applies in one step: their overflow wraps, that of all others gives 0.
 _ONE_STEP_SHIFTS: Final = frozenset((1, 2, 3, 6, 9))
-# 1e5000 is no resource: beyond it exact arithmetic stops at this power instead of burning CPU.
+# Larger powers are cut to this one: exact arithmetic with them would only burn CPU.
 _LARGEST_POWER: Final = 5000
 
 # What Go's strings.TrimSpace removes from a JSON token: tabs and newlines are still escaped there.
@@ -84,16 +105,11 @@ _GO_SPACE: Final = (
 class Quantity:
     """An immutable resource quantity: `unscaled * 10 ** exponent`, exact.
 
-    Equality, order and hash are numeric (`1Gi == 1024Mi`); `str()` is what Kubernetes prints, which is
-    the text as written where Go would keep it.
+    Equality, order and hash are numeric (`1Gi == 1024Mi`); `str()` is what Kubernetes prints: the original
+    text where Go keeps it.
     """
 
     __slots__ = ("_milli", "_nano", "_text", "_value", "exponent", "format", "is_decimal", "unscaled")
-
-    unscaled: int
-    exponent: int
-    format: Format
-    is_decimal: bool
 
     def __init__(
         self,
@@ -114,31 +130,57 @@ class Quantity:
         self._nano: int | None = None
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def parse(text: str) -> Quantity:
-        """The quantity that `text` spells. Raises QuantityError with ParseQuantity's own text.
+        """`resource.ParseQuantity`. Raises QuantityError with the message of Kubernetes."""
+        if text == "0":
+            return Quantity(0, text="0")
+        match = _SCAN.fullmatch(text) if text else None
+        if match is None:
+            raise QuantityError(FORMAT_WRONG)
+        integer = match["integer"] or "0"
+        fraction = match["fraction"] or ""
+        if match["integer"] == "" and match["fraction"] is None and match["suffix"] == "":
+            return Quantity(0)
+        exponent, format_ = _interpret_suffix(match["suffix"])
+        negative = match["sign"] == "-"
+        digits = integer + fraction
 
-        Each spelling is parsed once: a cluster has thousands of pods and a few dozen spellings.
-        """
-        return _parse(text)
+        if format_ is Format.BINARY_SI:
+            precision = _BINARY_DIGITS - len(integer) - exponent * 3 // 10 - 1 if not fraction else -1
+            scale, multiplier = 0, 1 << exponent
+        else:
+            precision = _INT64_DIGITS - len(digits)
+            scale, multiplier = exponent - len(fraction), 1
+        if precision >= 0 and scale >= NANO:
+            number = int(digits) * multiplier
+            if fits(number):
+                if format_ is Format.BINARY_SI:
+                    kept = int(digits) & 7 != 0
+                else:
+                    kept = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+                number = -number if negative else number
+                return Quantity(number, scale, format_, text=text if kept else None)
+
+        if not any(character.isdigit() for character in match["value"]):
+            raise QuantityError(NUMERIC_WRONG)
+        return _decimal(int(digits), len(fraction), exponent, format_, negative=negative)
 
     @staticmethod
     def from_json(value: object) -> Quantity:
-        """The quantity of a decoded JSON or YAML scalar, as `Quantity.UnmarshalJSON` reads it.
+        """The quantity of a decoded JSON or YAML scalar (`Quantity.UnmarshalJSON`).
 
-        Space around the text is allowed there (and only there); a bare number is read by its digits. Raises
-        QuantityError.
+        Space around the text is allowed only here. Raises QuantityError.
         """
         if isinstance(value, str):
-            return _parse(value.strip(_GO_SPACE))
+            return Quantity.parse(value.strip(_GO_SPACE))
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise QuantityError(FORMAT_WRONG)
-        return _parse(repr(value))
-
-    # -- what the value is ------------------------------------------------------------------------
+        return Quantity.parse(repr(value))
 
     @property
     def nano(self) -> int:
-        """The exact value in units of 1e-9, the finest that Kubernetes keeps."""
+        """The exact value in units of 1e-9, the finest that Kubernetes stores."""
         if self._nano is None:
             self._nano = self.unscaled * _power(self.exponent - NANO)
         return self._nano
@@ -183,7 +225,7 @@ class Quantity:
             power = 10**-down
             return wrap(_low64(self.unscaled) * (power if fits(power) else MIN_INT64))
         divisor = 10**down
-        # Go's short road wraps a very negative number and then rounds any remainder upward.
+        # Go's fast path wraps a very negative number and then rounds any remainder up.
         if self.unscaled < MAX_INT64 and down < _INT64_DIGITS + 1:
             low = _low64(self.unscaled)
             quotient = truncating_div(low, divisor)
@@ -191,10 +233,8 @@ class Quantity:
         quotient, remainder = divmod(self.unscaled, divisor)
         return wrap(_low64(quotient) + (1 if remainder else 0))
 
-    # -- how it is written ------------------------------------------------------------------------
-
     def canonical(self) -> str:
-        """`Quantity.CanonicalizeBytes`: the largest suffix that loses nothing."""
+        """`Quantity.CanonicalizeBytes`: with the largest suffix that loses nothing."""
         if self.is_zero:
             return "0"
         format_ = self.format
@@ -221,23 +261,19 @@ class Quantity:
     def __repr__(self) -> str:
         return f"Quantity({str(self)!r})"
 
-    # -- arithmetic -------------------------------------------------------------------------------
-
     def __add__(self, other: Quantity) -> Quantity:
         """`Quantity.Add`: a zero takes the other's format; int64 overflow moves to the decimal form."""
         format_ = other.format if self.is_zero else self.format
-        if not self.is_decimal and not other.is_decimal:
-            if other.is_zero:
-                return Quantity(self.unscaled, self.exponent, format_)
-            if self.is_zero:
-                return Quantity(other.unscaled, other.exponent, format_)
-            added = _add_int64(self, other)
-            if added is not None:
-                return Quantity(*added, format_)
+        is_decimal = self.is_decimal or other.is_decimal
+        if not is_decimal and other.is_zero:
+            return Quantity(self.unscaled, self.exponent, format_)
+        if not is_decimal and self.is_zero:
+            return Quantity(other.unscaled, other.exponent, format_)
         exponent = min(self.exponent, other.exponent)
-        total = self.unscaled * _power(self.exponent - exponent)
-        total += other.unscaled * _power(other.exponent - exponent)
-        return Quantity(total, exponent, format_, is_decimal=True)
+        left = self.unscaled * _power(self.exponent - exponent)
+        right = other.unscaled * _power(other.exponent - exponent)
+        is_decimal = is_decimal or not (fits(left) and fits(right) and fits(left + right))
+        return Quantity(left + right, exponent, format_, is_decimal=is_decimal)
 
     def __sub__(self, other: Quantity) -> Quantity:
         """`Quantity.Sub`."""
@@ -284,43 +320,6 @@ class Quantity:
 ZERO: Final = Quantity(0)
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> Quantity:
-    """`resource.ParseQuantity`."""
-    if text == "0":
-        return Quantity(0, text="0")
-    match = _SCAN.fullmatch(text) if text else None
-    if match is None:
-        raise QuantityError(FORMAT_WRONG)
-    integer = match["integer"] or "0"
-    fraction = match["fraction"] or ""
-    if match["integer"] == "" and match["fraction"] is None and match["suffix"] == "":
-        return Quantity(0)
-    exponent, format_ = _interpret_suffix(match["suffix"])
-    negative = match["sign"] == "-"
-    digits = integer + fraction
-
-    if format_ is Format.BINARY_SI:
-        precision = _BINARY_DIGITS - len(integer) - exponent * 3 // 10 - 1 if not fraction else -1
-        scale, multiplier = 0, 1 << exponent
-    else:
-        precision = _INT64_DIGITS - len(digits)
-        scale, multiplier = exponent - len(fraction), 1
-    if precision >= 0 and scale >= NANO:
-        number = int(digits) * multiplier
-        if fits(number):
-            if format_ is Format.BINARY_SI:
-                kept = int(digits) & 7 != 0
-            else:
-                kept = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-            number = -number if negative else number
-            return Quantity(number, scale, format_, text=text if kept else None)
-
-    if not any(character.isdigit() for character in match["value"]):
-        raise QuantityError(NUMERIC_WRONG)
-    return _decimal(int(digits), len(fraction), exponent, format_, negative=negative)
-
-
 def _decimal(digits: int, places: int, exponent: int, format_: Format, *, negative: bool) -> Quantity:
     """The arbitrary-precision form: at most nine places, rounded up; binary capped at 2^63-1."""
     if format_ is Format.BINARY_SI:
@@ -353,17 +352,6 @@ def _interpret_suffix(suffix: str) -> tuple[int, Format]:
         raise QuantityError(SUFFIX_WRONG)
     exponent = (int(suffix[1:]) + (1 << 31)) % (1 << 32) - (1 << 31)
     return exponent, Format.DECIMAL_EXPONENT
-
-
-def _add_int64(left: Quantity, right: Quantity) -> tuple[int, int] | None:
-    """int64Amount.Add: the sum at the finer exponent, or None where an int64 overflows."""
-    exponent = min(left.exponent, right.exponent)
-    scaled_left = left.unscaled * _power(left.exponent - exponent)
-    scaled_right = right.unscaled * _power(right.exponent - exponent)
-    total = scaled_left + scaled_right
-    if fits(scaled_left) and fits(scaled_right) and fits(total):
-        return total, exponent
-    return None
 
 
 def _power(exponent: int) -> int:

@@ -1,19 +1,16 @@
-"""ResourceQuotas: what a namespace may use in all, and what they refuse.
+"""ResourceQuotas: what a namespace may use in total, and which pods they refuse.
 
-Sources: plugin resourcequota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
-CheckRequest), pkg/quota/v1/evaluator/core/pods.go (Constraints, podMatchesScopeFunc, PodUsageFunc) and
-staging/src/k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go (Matches). Admission looks at status alone: a
-quota whose status has no `hard` yet limits nothing, and an edited spec.hard counts once the quota
-controller has copied it. The sentences are the server's. Not here: AdmissionConfiguration with
-limitedResources, which no API shows.
+Sources: k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
+k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go (Matches) and pkg/quota/v1/evaluator/core/pods.go
+(Constraints, podMatchesScopeFunc, PodUsageFunc). Admission only reads status: a quota whose status has no
+`hard` yet limits nothing, and an edited spec.hard counts once the quota controller has copied it. The
+sentences are the server's. Not here: AdmissionConfiguration with limitedResources, which no API shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.objects import (
     CPU,
@@ -21,55 +18,57 @@ from kubectl_qos.k8s.objects import (
     EPHEMERAL_STORAGE,
     HUGEPAGES_PREFIX,
     MEMORY,
+    ApiStruct,
+    Json,
     ObjectMeta,
     Pod,
     ResourceList,
+    nested,
+    nested_list,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
-from kubectl_qos.k8s.resources import Count, has_pod_level_resources, pod_limits, pod_requests
+from kubectl_qos.k8s.resources import (
+    Count,
+    has_pod_level_resources,
+    is_extended,
+    pod_limits,
+    pod_requests,
+)
 
 _Amounts = Mapping[str, Quantity]
 
 
-class _QuotaObject(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=True):
-    """Frozen, unknown fields skipped."""
-
-
-class ScopeExpression(_QuotaObject, frozen=True):
-    """One scope that a quota is restricted to: `operator` is In, NotIn, Exists or DoesNotExist."""
+class _ScopeExpression(ApiStruct, frozen=True):
+    """A scope of a quota; `operator` is In, NotIn, Exists or DoesNotExist."""
 
     scope_name: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
 
 
-class ScopeSelector(_QuotaObject, frozen=True):
-    """All of these must hold."""
-
-    match_expressions: tuple[ScopeExpression, ...] = ()
+class _ScopeSelector(ApiStruct, frozen=True):
+    match_expressions: tuple[_ScopeExpression, ...] = ()
 
 
-class ResourceQuotaSpec(_QuotaObject, frozen=True):
-    """What is limited, and for which pods."""
-
+class _ResourceQuotaSpec(ApiStruct, frozen=True):
     hard: ResourceList = EMPTY_RESOURCES
     scopes: tuple[str, ...] = ()
-    scope_selector: ScopeSelector | None = None
+    scope_selector: _ScopeSelector | None = None
 
 
-class ResourceQuotaStatus(_QuotaObject, frozen=True):
-    """What holds and what is used, as the quota controller last counted."""
+class ResourceQuotaStatus(ApiStruct, frozen=True):
+    """The limits in force and what is used, by the quota controller's last count."""
 
     hard: ResourceList = EMPTY_RESOURCES
     used: ResourceList = EMPTY_RESOURCES
 
 
-class ResourceQuota(_QuotaObject, frozen=True):
-    """One quota of a namespace."""
+class ResourceQuota(ApiStruct, frozen=True):
+    """A quota of a namespace."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    spec: _ResourceQuotaSpec = _ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
     @property
@@ -79,11 +78,7 @@ class ResourceQuota(_QuotaObject, frozen=True):
 
 
 class QuotaPod(NamedTuple):
-    """A pod as quotas look at it: with what their scopes need and `Pod` does not hold.
-
-    `pod` is defaulted, by LimitRanges too. `is_best_effort` is its class (`GetPodQOS`), which is worked out
-    above this room.
-    """
+    """A defaulted pod (by LimitRanges too) with what the scopes of quotas need; `qos/` computes its class."""
 
     pod: Pod
     is_best_effort: bool
@@ -92,10 +87,7 @@ class QuotaPod(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """A quota that refuses a pod, and the server's sentence.
-
-    `exceeded` tells one that is used up from one that refuses such a pod always.
-    """
+    """A quota that refuses a pod, and the server's sentence; if not `exceeded` it never takes such pods."""
 
     quota: str
     message: str
@@ -103,7 +95,7 @@ class QuotaRefusal(NamedTuple):
 
 
 class QuotaCharge(NamedTuple):
-    """What a quota that matches would count for a resource: used now, added, and the most there may be."""
+    """What a quota counts for a resource: used now, added by a pod, and the limit."""
 
     quota: str
     resource: str
@@ -113,84 +105,76 @@ class QuotaCharge(NamedTuple):
 
     @property
     def exceeds(self) -> bool:
-        """Whether it is too much."""
+        """Whether the limit is exceeded."""
         return self.used + self.added > self.hard
 
 
-def is_terminating(spec: Mapping[str, Any]) -> bool:
+def is_terminating(spec: Json) -> bool:
     """Scope Terminating of a raw pod spec: activeDeadlineSeconds is set (`isTerminating`)."""
     seconds = spec.get("activeDeadlineSeconds")
     return isinstance(seconds, int) and seconds >= 0
 
 
-def crosses_namespaces(spec: Mapping[str, Any]) -> bool:
+def crosses_namespaces(spec: Json) -> bool:
     """Scope CrossNamespacePodAffinity of a raw pod spec (`usesCrossNamespacePodAffinity`)."""
-    affinity = spec.get("affinity") or {}
     for side in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(side) or {}
-        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
-        terms += [
-            weighted.get("podAffinityTerm") or {}
-            for weighted in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        ]
+        rules = nested(spec, "affinity", side)
+        terms = nested_list(rules, "requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = nested_list(rules, "preferredDuringSchedulingIgnoredDuringExecution")
+        terms += [nested(weighted, "podAffinityTerm") for weighted in preferred]
         if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
             return True
     return False
 
 
 def quota_refusals(
-    claim: QuotaPod, quotas: Sequence[ResourceQuota], release: Release, before: QuotaPod | None = None
+    quota_pod: QuotaPod, quotas: Sequence[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaRefusal]:
-    """Why quotas refuse a pod, in the order of admission; a server says the first of them alone.
+    """Why the quotas of a namespace refuse a pod, in the order of admission; a server only reports the first.
 
-    Args:
-        claim: the pod as it would be stored.
-        quotas: of its namespace.
-        release: the server's.
-        before: the stored pod that is resized, None for a new one.
+    `quota_pod` is the pod as it would be stored, `before` the stored one that is resized, None for a new pod.
     """
-    matching = [quota for quota in quotas if matches(quota, claim)]
+    matching = [quota for quota in quotas if matches(quota, quota_pod)]
     for quota in matching:
-        missing = _unspecified(claim.pod, _restricted(quota), release)
+        limited = _limited_resources(quota)
+        missing = _unspecified(quota_pod.pod, limited, release)
         if missing:
             yield QuotaRefusal(quota.name, f"failed quota: {quota.name}: must specify {missing}")
-        if any(name not in quota.status.used for name in _restricted(quota)):
-            names = ",".join(sorted(_restricted(quota)))
+        if any(name not in quota.status.used for name in limited):
+            names = ",".join(sorted(limited))
             yield QuotaRefusal(quota.name, f"status unknown for quota: {quota.name}, resources: {names}")
     for quota in matching:
-        exceeded = [charge for charge in charges(claim, [quota], release, before) if charge.exceeds]
+        exceeded = [charge for charge in charges(quota_pod, [quota], release, before) if charge.exceeds]
         if exceeded:
-            requested = _listed({charge.resource: charge.added for charge in exceeded})
-            used = _listed({charge.resource: charge.used for charge in exceeded})
-            limited = _listed({charge.resource: charge.hard for charge in exceeded})
-            sentence = f"requested: {requested}, used: {used}, limited: {limited}"
-            message = f"exceeded quota: {quota.name}, {sentence}"
-            yield QuotaRefusal(quota.name, message, exceeded=True)
+            requested = ",".join(f"{charge.resource}={charge.added}" for charge in exceeded)
+            used = ",".join(f"{charge.resource}={charge.used}" for charge in exceeded)
+            hard = ",".join(f"{charge.resource}={charge.hard}" for charge in exceeded)
+            amounts = f"requested: {requested}, used: {used}, limited: {hard}"
+            yield QuotaRefusal(quota.name, f"exceeded quota: {quota.name}, {amounts}", exceeded=True)
 
 
 def charges(
-    claim: QuotaPod, quotas: Iterable[ResourceQuota], release: Release, before: QuotaPod | None = None
+    quota_pod: QuotaPod, quotas: Iterable[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaCharge]:
-    """What the quotas that match would count more than now; of a resize the growth alone.
+    """What the matching quotas would count in addition, by resource; of a resize only the growth.
 
-    A pod that a quota did not match before is charged in full; what shrinks is not credited until the quota
-    controller counts anew (`SubtractWithNonNegativeResult`).
+    A pod that a quota did not match before is charged in full. What shrinks is not credited until the quota
+    controller counts again (`SubtractWithNonNegativeResult`).
     """
-    usage = quota_usage(claim.pod, release)
+    usage = quota_usage(quota_pod.pod, release)
     for quota in quotas:
-        if not matches(quota, claim):
+        if not matches(quota, quota_pod):
             continue
-        held = quota_usage(before.pod, release) if before is not None and matches(quota, before) else {}
+        old = quota_usage(before.pod, release) if before is not None and matches(quota, before) else {}
         for name, hard in sorted(quota.status.hard.items()):
-            if name not in usage:
-                continue
-            added = usage[name] - held[name] if name in held else usage[name]
-            if added.sign > 0:
-                yield QuotaCharge(quota.name, name, quota.status.used.get(name, ZERO), added, hard)
+            if name in usage:
+                added = usage[name] - old[name] if name in old else usage[name]
+                if added.sign > 0:
+                    yield QuotaCharge(quota.name, name, quota.status.used.get(name, ZERO), added, hard)
 
 
 def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
-    """What a pod counts for (`PodUsageFunc`): of one that has ended only that it is there."""
+    """What quotas count for a pod (`PodUsageFunc`); of one that has ended only the object itself."""
     usage = {"count/pods": _ONE}
     if pod.is_terminal:
         return usage
@@ -201,26 +185,26 @@ def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
     return usage | _counted(pod_requests(pod, release, count=count), pod_limits(pod, release, count=count))
 
 
-def matches(quota: ResourceQuota, claim: QuotaPod) -> bool:
-    """Whether a quota is about such pods: it limits something of them, and every scope holds."""
-    expressions = [ScopeExpression(scope_name=name, operator="Exists") for name in quota.spec.scopes]
+def matches(quota: ResourceQuota, quota_pod: QuotaPod) -> bool:
+    """Whether a quota is about such pods: it limits a resource of pods, and every scope holds."""
+    scopes = [_ScopeExpression(scope_name=name, operator="Exists") for name in quota.spec.scopes]
     if quota.spec.scope_selector is not None:
-        expressions += quota.spec.scope_selector.match_expressions
-    return bool(_restricted(quota)) and all(_in_scope(one, claim) for one in expressions)
+        scopes += quota.spec.scope_selector.match_expressions
+    return bool(_limited_resources(quota)) and all(_in_scope(scope, quota_pod) for scope in scopes)
 
 
-def _in_scope(expression: ScopeExpression, claim: QuotaPod) -> bool:
-    """`podMatchesScopeFunc`: only PriorityClass looks at operator and values."""
-    plain = {
-        "Terminating": claim.is_terminating,
-        "NotTerminating": not claim.is_terminating,
-        "BestEffort": claim.is_best_effort,
-        "NotBestEffort": not claim.is_best_effort,
-        "CrossNamespacePodAffinity": claim.crosses_namespaces,
+def _in_scope(expression: _ScopeExpression, quota_pod: QuotaPod) -> bool:
+    """`podMatchesScopeFunc`: operator and values only matter for PriorityClass."""
+    values = {
+        "Terminating": quota_pod.is_terminating,
+        "NotTerminating": not quota_pod.is_terminating,
+        "BestEffort": quota_pod.is_best_effort,
+        "NotBestEffort": not quota_pod.is_best_effort,
+        "CrossNamespacePodAffinity": quota_pod.crosses_namespaces,
     }
     if expression.scope_name != "PriorityClass":
-        return plain.get(expression.scope_name, False)
-    name = claim.pod.spec.priority_class_name
+        return values.get(expression.scope_name, False)
+    name = quota_pod.pod.spec.priority_class_name
     if expression.operator == "In":
         return bool(name) and name in expression.values
     if expression.operator == "NotIn":
@@ -231,62 +215,47 @@ def _in_scope(expression: ScopeExpression, claim: QuotaPod) -> bool:
 _ONE: Final = Quantity.parse("1")
 _REQUESTS: Final = "requests."
 _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_NAMED: Final = frozenset(
-    (
-        "count/pods",
-        "pods",
-        *_COMPUTE,
-        *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE),
-    )
+_POD_RESOURCES: Final = frozenset(
+    ("count/pods", "pods", *(side + name for side in ("", _REQUESTS, "limits.") for name in _COMPUTE))
 )
-_DEMANDED: Final = frozenset(
-    (CPU, MEMORY, *(f"{side}.{name}" for side in ("requests", "limits") for name in (CPU, MEMORY)))
-)
-"""`validationSet`: a quota on one of these makes every container set it."""
+_REQUIRED: Final = frozenset(side + name for side in ("", _REQUESTS, "limits.") for name in (CPU, MEMORY))
+"""`validationSet`: a quota on one of these requires it of every container."""
 
 
-def _restricted(quota: ResourceQuota) -> list[str]:
-    """What of the quota is about pods (`MatchingResources`)."""
+def _limited_resources(quota: ResourceQuota) -> list[str]:
+    """The resources of pods that a quota limits (`MatchingResources`)."""
     return [
         name
         for name in quota.status.hard
-        if name in _NAMED
+        if name in _POD_RESOURCES
         or name.removeprefix(_REQUESTS).startswith(HUGEPAGES_PREFIX)
-        or (name.startswith(_REQUESTS) and _is_extended(name))
+        or (name.startswith(_REQUESTS) and is_extended(name))
     ]
 
 
-def _is_extended(name: str) -> bool:
-    return "/" in name and "kubernetes.io/" not in name
-
-
-def _unspecified(pod: Pod, restricted: Collection[str], release: Release) -> str:
-    """What containers would have to set, as the server lists it; pods with pod-level values need not."""
+def _unspecified(pod: Pod, limited: Collection[str], release: Release) -> str:
+    """What containers do not set but have to, as the server lists it; pod-level values are enough."""
     if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_resources(pod, release):
         return ""
     missing: dict[str, set[str]] = {}
     for container in (*pod.containers, *pod.init_containers):
-        held = _counted(container.requests, container.limits)
-        for name in _DEMANDED.intersection(restricted):
-            if name not in held:
+        counted = _counted(container.requests, container.limits)
+        for name in _REQUIRED.intersection(limited):
+            if name not in counted:
                 missing.setdefault(name, set()).add(container.name)
     return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
 
 
 def _counted(requests: _Amounts, limits: _Amounts) -> dict[str, Quantity]:
-    """Requests and limits under the names of quotas (`podComputeUsageHelper`)."""
-    found = {"pods": _ONE}
+    """Requests and limits by the names that quotas have for them (`podComputeUsageHelper`)."""
+    counted = {"pods": _ONE}
     for name, quantity in requests.items():
-        if name in _COMPUTE or name.startswith(HUGEPAGES_PREFIX):
-            found[name] = quantity
-            found[f"{_REQUESTS}{name}"] = quantity
-        elif _is_extended(name):
-            found[f"{_REQUESTS}{name}"] = quantity
+        is_compute = name in _COMPUTE or name.startswith(HUGEPAGES_PREFIX)
+        if is_compute:
+            counted[name] = quantity
+        if is_compute or is_extended(name):
+            counted[_REQUESTS + name] = quantity
     for name, quantity in limits.items():
         if name in _COMPUTE:
-            found[f"limits.{name}"] = quantity
-    return found
-
-
-def _listed(amounts: _Amounts) -> str:
-    return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))
+            counted[f"limits.{name}"] = quantity
+    return counted

@@ -1,7 +1,7 @@
-"""The rights that the program can use, tier by tier: one table, from which everything about them follows.
+"""The permissions that the program can use, tier by tier.
 
-`kubectl qos can-i` asks for them, docs/rbac grants them, docs/rights.md lists them. Not here: asking a
-server (cluster/rights.py), the words and tables (present/rights.py).
+`kubectl qos can-i` checks them, docs/rbac grants them, docs/rights.md lists them. Not here: access reviews
+(cluster/access_review.py), tables and sentences (present/rbac.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class PermissionScope(Enum):
-    """Where a right holds."""
+    """Where a permission is needed."""
 
     NAMESPACE = "one namespace"
     EVERYWHERE = "all namespaces"
@@ -22,13 +22,13 @@ class PermissionScope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One verb on one resource; without an optional one its tier still works, slower or with less to say."""
+    """A verb on a resource; without an optional one its tier still works, slower or with less to show."""
 
     verb: str
     resource: str
     group: str = ""
     subresource: str = ""
-    where: PermissionScope = PermissionScope.NAMESPACE
+    scope: PermissionScope = PermissionScope.NAMESPACE
     optional: bool = False
 
     @property
@@ -37,21 +37,21 @@ class Permission:
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{name}/{self.subresource}" if self.subresource else name
 
-    def namespace(self, asked: str | None) -> str | None:
-        """The namespace that it is about where a person asks about this one; None for all and for none."""
-        return asked if self.where is PermissionScope.NAMESPACE else None
+    def namespace(self, requested: str | None) -> str | None:
+        """The namespace of its access review; None for all of them and for resources without one."""
+        return requested if self.scope is PermissionScope.NAMESPACE else None
 
 
 @dataclass(frozen=True, slots=True)
 class AccessReview:
-    """What a server says of a right, and why if it says that; `allowed` is None where it did not say."""
+    """A server's answer about a permission, and its reason; `allowed` is None where there was no answer."""
 
     allowed: bool | None
     reason: str = ""
 
 
 class AccessLevel(Enum):
-    """How much of a tier a person has."""
+    """How much of a tier is allowed."""
 
     YES = "yes"
     PARTLY = "partly"
@@ -61,26 +61,21 @@ class AccessLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rights that give something together; `caution` warns of granting them without a second thought."""
+    """Permissions that enable something together; `caution` warns of granting them carelessly."""
 
     name: str
     gives: str
-    rights: tuple[Permission, ...]
+    permissions: tuple[Permission, ...]
     caution: str = ""
 
     @property
-    def role(self) -> str:
-        """The ClusterRole that grants it."""
-        return f"kubectl-qos-{self.name}"
-
-    @property
     def file(self) -> str:
-        """The manifest of that role."""
+        """The manifest of its ClusterRole, `kubectl-qos-NAME`."""
         return f"docs/rbac/{self.name}.yaml"
 
-    def granted(self, reviews: Mapping[Permission, AccessReview]) -> AccessLevel:
-        """How much of it these verdicts grant."""
-        allowed = {reviews[right].allowed for right in self.rights}
+    def level(self, reviews: Mapping[Permission, AccessReview]) -> AccessLevel:
+        """How much of it these reviews allow."""
+        allowed = {reviews[permission].allowed for permission in self.permissions}
         if allowed == {True}:
             return AccessLevel.YES
         if True in allowed:
@@ -88,24 +83,38 @@ class Tier:
         return AccessLevel.UNKNOWN if None in allowed else AccessLevel.NO
 
     def works(self, reviews: Mapping[Permission, AccessReview]) -> bool:
-        """Whether these verdicts grant all of it that is not optional."""
-        return all(right.optional or reviews[right].allowed for right in self.rights)
+        """Whether these reviews allow all of it that is not optional."""
+        return all(permission.optional or reviews[permission].allowed for permission in self.permissions)
 
     def denied(self, reviews: Mapping[Permission, AccessReview]) -> tuple[Permission, ...]:
-        """The rights that these verdicts deny."""
-        return tuple(right for right in self.rights if reviews[right].allowed is False)
+        """The permissions that these reviews deny."""
+        return tuple(one for one in self.permissions if reviews[one].allowed is False)
 
 
-def _read(resource: str, where: PermissionScope) -> tuple[Permission, ...]:
-    """Get and list, and a watch in whose place lists can be asked for again."""
-    return (
-        Permission("get", resource, where=where),
-        Permission("list", resource, where=where),
-        Permission("watch", resource, where=where, optional=True),
-    )
+_APPS: Final = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
 
 
-_APPS: Final = ("daemonsets", "deployments", "replicasets", "statefulsets")
+def _permit(
+    verbs: str,
+    *targets: str,
+    scope: PermissionScope = PermissionScope.NAMESPACE,
+    optional: bool = False,
+) -> tuple[Permission, ...]:
+    """Each of `get,list` on each of `pods`, `deployments.apps`, `pods/exec`."""
+    permissions = []
+    for target in targets:
+        name, _, subresource = target.partition("/")
+        resource, _, group = name.partition(".")
+        permissions += [
+            Permission(verb, resource, group, subresource, scope, optional) for verb in verbs.split(",")
+        ]
+    return tuple(permissions)
+
+
+def _read(resource: str, scope: PermissionScope) -> tuple[Permission, ...]:
+    """Get, list and watch; polled lists can replace the watch."""
+    return _permit("get,list", resource, scope=scope) + _permit("watch", resource, scope=scope, optional=True)
+
 
 TIERS: Final = (
     Tier("namespace", "pods of one namespace", _read("pods", PermissionScope.NAMESPACE)),
@@ -114,64 +123,40 @@ TIERS: Final = (
     Tier(
         "metrics",
         "ranks by memory usage",
-        (
-            Permission("list", "pods", "metrics.k8s.io"),
-            Permission("list", "pods", "metrics.k8s.io", where=PermissionScope.EVERYWHERE),
-        ),
+        _permit("list", "pods.metrics.k8s.io")
+        + _permit("list", "pods.metrics.k8s.io", scope=PermissionScope.EVERYWHERE),
     ),
     Tier(
         "workloads",
         "deployments, jobs and so on",
-        (
-            *(Permission("get", name, "batch") for name in ("jobs", "cronjobs")),
-            *(Permission("get", name, "apps") for name in _APPS),
-            Permission("get", "replicationcontrollers"),
-        ),
+        _permit("get", "jobs.batch", "cronjobs.batch", *_APPS, "replicationcontrollers"),
     ),
     Tier(
         "events",
         "what happened to a pod",
-        (
-            Permission("list", "events"),
-            # Those of nodes are in the namespace default.
-            Permission("list", "events", where=PermissionScope.EVERYWHERE, optional=True),
-        ),
+        # Events of nodes are in the namespace default.
+        _permit("list", "events")
+        + _permit("list", "events", scope=PermissionScope.EVERYWHERE, optional=True),
     ),
     Tier(
         "policy",
         "limits and quotas for edits",
-        (
-            Permission("list", "limitranges"),
-            Permission("list", "resourcequotas"),
-            Permission("list", "verticalpodautoscalers", "autoscaling.k8s.io", optional=True),
-        ),
+        _permit("list", "limitranges", "resourcequotas")
+        + _permit("list", "verticalpodautoscalers.autoscaling.k8s.io", optional=True),
     ),
     Tier(
         "kubelet",
         "kubelet settings, RSS",
-        (Permission("get", "nodes", subresource="proxy", where=PermissionScope.CLUSTER),),
+        _permit("get", "nodes/proxy", scope=PermissionScope.CLUSTER),
         caution="DANGER",
     ),
-    Tier(
-        "exec",
-        "verify",
-        (
-            # Websockets begin with a GET; from 1.35 on the server asks for both.
-            Permission("get", "pods", subresource="exec"),
-            Permission("create", "pods", subresource="exec"),
-        ),
-        caution="DANGER",
-    ),
+    # Websockets begin with a GET; from 1.35 on the server checks both.
+    Tier("exec", "verify", _permit("get,create", "pods/exec"), caution="DANGER"),
     Tier(
         "write",
-        "landing edits",
-        (
-            Permission("patch", "pods", subresource="resize"),
-            Permission("patch", "cronjobs", "batch"),
-            *(Permission("patch", name, "apps") for name in _APPS),
-            Permission("patch", "replicationcontrollers"),
-        ),
+        "applying edits",
+        _permit("patch", "pods/resize", "cronjobs.batch", *_APPS, "replicationcontrollers"),
         caution="WRITES",
     ),
 )
-"""Each tier gives more; the first alone is enough to begin with. The template of a Job cannot be changed."""
+"""The first tier is enough to begin with; the others enable more. The template of a Job cannot be changed."""

@@ -1,4 +1,4 @@
-"""Kubernetes minor releases and OCI runtime versions: what changed when, and which feature gates were on."""
+"""Kubernetes releases and OCI runtimes: which behaviour changed when, and which feature gates are on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kubectl_qos.errors import InputError
 
@@ -17,164 +17,125 @@ SUPPORTED_MINORS: Final = range(25, NEWEST_MINOR + 1)
 
 
 class Change(StrEnum):
-    """A named difference between releases that alters a prediction."""
-
-    ONLY_NODE_CRITICAL_IS_SPARED = "only system-node-critical pods get the lowest oom_score_adj"
-    INIT_CONTAINERS_DECLARE_LIMITS = "init containers count when a pod's limits are declared"
-    CONTAINER_SHARES_CLAMPED = "a container's cpu.shares are clamped to 262144"
-    MISSING_CPU_REQUEST_TAKES_LIMIT = "only a missing, not a zero, CPU request takes the limit"
-    HUGEPAGES_FROM_POD_REQUESTS = "pod hugepage limits come from the pod's total requests"
-    MEMORY_HIGH_ABOVE_REQUEST = "memory.high lies between request and limit"
-    SIDECARS = "restartable init containers are added to the pod's totals"
-    CUMULATIVE_DECLARED_LIMITS = "init containers declare limits with their preceding sidecars"
-    MEMORY_OOM_GROUP = "memory.oom.group is set on containers"
-    SWAP_BY_UNIFIED = "swap is limited through memory.swap.max"
-    STORED_QOS_CLASS = "status.qosClass is trusted when set"
-    NO_UNLIMITED_SWAP = "UnlimitedSwap is gone; NoSwap is the default"
-    CRITICAL_PODS_DO_NOT_SWAP = "critical pods get no swap"
-    SINGLE_PROCESS_OOM_KILL = "singleProcessOOMKill can turn memory.oom.group off"
-    STATUS_RESOURCES = "pod totals may use actual resources instead of allocated ones"
-    SIDECAR_OOM_SCORE = "a sidecar is no easier to kill than the least protected container"
-    POD_LEVEL_LIMIT_FALLBACK = "a container without a limit runs under the pod-level limit"
-    POD_LEVEL_HUGEPAGES = "hugepages may be set at pod level"
-    ALLOCATED_STATUS = "pod totals take the largest of spec, actual and allocated"
-    POD_LEVEL_HUGEPAGE_LIMITS = "containers inherit the pod-level hugepage limit"
-    EVICTION_COUNTS_POD_REQUESTS = "eviction compares usage with the pod's total requests"
-    MEMORY_RESERVATION_POLICY = "memory.min and memory.low follow memoryReservationPolicy"
-    MEMORY_HIGH_NEEDS_FACTOR = "memory.high is set only with a configured throttling factor"
-    POD_LEVEL_NEEDS_A_KEY = "an empty spec.resources no longer decides the class"
-    POD_LEVEL_DEFAULTS_IN_STRATEGY = "pod-level limits default from the containers' limits"
-    RESERVED_COMPRESSIBLE = "reserved cgroups can be enforced for CPU only"
-    KUBEPODS_CPUSET = "kubepods gets every CPU under CPU manager policy none"
-    RSVD_HUGEPAGES = "hugetlb reservations are limited too"
-    PIDS_LIMIT_OPTIONAL = "an unset pids limit and zero are told apart"
-    QUADRATIC_CPU_WEIGHT = "the kubelet's cgroup library converts shares by the quadratic curve"
-    RESIZE_SUBRESOURCE = "resources change in place through the resize subresource"
-    POD_LEVEL_NEEDS_SUPPORT = "a kubelet with pod-level resources off refuses pods that have them"
-    REFUSAL_NAMES_LIMIT = "a request above its limit is refused with the limit's value"
-    REFUSAL_QUOTES_NAMES = "an unsupported value is quoted in its refusal"
-    POD_REQUEST_MAY_BE_MISSING = "a missing pod-level request is no request of zero"
-    ENFORCEMENT_WITHOUT_CGROUPS = "without cgroups per QoS each enforcement is refused by itself"
-    RESIZE_OF_POD_LEVEL = "pods with pod-level resources may be resized, if the gate is on"
-    INIT_RESIZE_NAMES_PATH = "a refused resize of an init container names its place"
-    RESIZE_CHECKED_AGAINST_NODE = "a server refuses a resize beyond the node's allocatable"
-    RESIZE_NEEDS_DECLARED_FEATURES = "a server refuses a resize that the node does not say it supports"
-    RESIZE_BEYOND_NODE_IS_INFEASIBLE = "a resize beyond the whole node is Infeasible, not Deferred"
-    MEMORY_LIMIT_ONLY_GROWS = "a memory limit does not shrink or appear without a restart"
-    CGROUP_V1_IS_REFUSED = "a kubelet starts on cgroup v1 only with failCgroupV1 false"
-    SYSTEMD_QUOTA_IS_WRITTEN = "the systemd driver writes a quota rounded to whole percents"
-
-
-class _ChangeSpan(NamedTuple):
-    """Since which minor, and up to which; `patches` names older minors that have it from a patch on."""
+    """What alters a prediction `since` a minor release, under the upstream file that shows it."""
 
     since: int
-    source: str
-    patches: Mapping[int, int] = {}
-    last: int = NEWEST_MINOR
 
-    def holds(self, minor: int, patch: int | None) -> bool:
-        if minor in self.patches:
-            return patch is None or patch >= self.patches[minor]
-        return self.since <= minor <= self.last
+    def __new__(cls, since: int, text: str) -> Self:
+        """A change with its text as value."""
+        change = str.__new__(cls, text)
+        change._value_ = text
+        change.since = since
+        return change
+
+    # pkg/kubelet/qos/policy.go (PR 99729)
+    ONLY_NODE_CRITICAL_IS_SPARED = 22, "only system-node-critical pods get the lowest oom_score_adj"
+    SIDECAR_OOM_SCORE = 32, "a sidecar is no easier to kill than the least protected container"
+    # pkg/kubelet/cm/helpers_linux.go
+    INIT_CONTAINERS_DECLARE_LIMITS = 23, "init containers count when a pod's limits are declared"
+    HUGEPAGES_FROM_POD_REQUESTS = 27, "pod hugepage limits come from the pod's total requests"
+    # pkg/kubelet/kuberuntime/helpers_linux.go
+    CONTAINER_SHARES_CLAMPED = 24, "a container's cpu.shares are clamped to 262144"
+    # pkg/kubelet/kuberuntime/kuberuntime_container_linux.go
+    MISSING_CPU_REQUEST_TAKES_LIMIT = 26, "only a missing, not a zero, CPU request takes the limit"
+    MEMORY_HIGH_ABOVE_REQUEST = 27, "memory.high lies between request and limit"
+    MEMORY_OOM_GROUP = 28, "memory.oom.group is set on containers"
+    SWAP_BY_UNIFIED = 28, "swap is limited through memory.swap.max"
+    NO_UNLIMITED_SWAP = 30, "UnlimitedSwap is gone; NoSwap is the default"
+    CRITICAL_PODS_DO_NOT_SWAP = 31, "critical pods get no swap"
+    SINGLE_PROCESS_OOM_KILL = 32, "singleProcessOOMKill can turn memory.oom.group off"
+    POD_LEVEL_LIMIT_FALLBACK = 32, "a container without a limit runs under the pod-level limit"
+    POD_LEVEL_HUGEPAGE_LIMITS = 34, "containers inherit the pod-level hugepage limit"
+    MEMORY_RESERVATION_POLICY = 36, "memory.min and memory.low follow memoryReservationPolicy"
+    # pkg/api/v1/resource/helpers.go
+    SIDECARS = 28, "restartable init containers are added to the pod's totals"
+    CUMULATIVE_DECLARED_LIMITS = 28, "init containers declare limits with their preceding sidecars"
+    EVICTION_COUNTS_POD_REQUESTS = 34, "eviction compares usage with the pod's total requests"
+    # pkg/apis/core/v1/helper/qos/qos.go (PR 137150)
+    STORED_QOS_CLASS = 29, "status.qosClass is trusted when set"
+    POD_LEVEL_NEEDS_A_KEY = 37, "an empty spec.resources no longer decides the class"
+    # k8s.io/component-helpers/resource/helpers.go
+    STATUS_RESOURCES = 32, "pod totals may use actual resources instead of allocated ones"
+    POD_LEVEL_HUGEPAGES = 33, "hugepages may be set at pod level"
+    ALLOCATED_STATUS = 33, "pod totals take the largest of spec, actual and allocated"
+    # pkg/kubelet/apis/config/v1beta1/defaults.go
+    CGROUP_V1_IS_REFUSED = 35, "a kubelet starts on cgroup v1 only with failCgroupV1 false"
+    MEMORY_HIGH_NEEDS_FACTOR = 37, "memory.high is set only with a configured throttling factor"
+    # pkg/registry/core/pod (PR 140514)
+    POD_LEVEL_DEFAULTS_IN_STRATEGY = 37, "pod-level limits default from the containers' limits"
+    # pkg/kubelet/cm/node_container_manager_linux.go
+    KUBEPODS_CPUSET = 28, "kubepods gets every CPU under CPU manager policy none"
+    RESERVED_COMPRESSIBLE = 32, "reserved cgroups can be enforced for CPU only"
+    # runc/libcontainer/cgroups/fs2/hugetlb.go
+    RSVD_HUGEPAGES = 29, "hugetlb reservations are limited too"
+    # opencontainers/cgroups/fs2/pids.go
+    PIDS_LIMIT_OPTIONAL = 36, "an unset pids limit differs from zero"
+    # opencontainers/cgroups/utils.go
+    QUADRATIC_CPU_WEIGHT = 33, "the kubelet's cgroup library converts shares by the quadratic formula"
+    # pkg/registry/core/pod/storage/storage.go
+    RESIZE_SUBRESOURCE = 32, "resources change in place through the resize subresource"
+    # pkg/kubelet/lifecycle/features_linux.go
+    POD_LEVEL_NEEDS_SUPPORT = 34, "a kubelet with pod-level resources off refuses pods that have them"
+    # pkg/apis/core/validation/validation.go
+    REFUSAL_NAMES_LIMIT = 27, "a request above its limit is refused with the limit's value"
+    MEMORY_LIMIT_ONLY_GROWS = 33, "a memory limit does not shrink or appear without a restart"
+    POD_REQUEST_MAY_BE_MISSING = 34, "a missing pod-level request is not a request of zero"
+    RESIZE_OF_POD_LEVEL = 35, "pods with pod-level resources may be resized, if the gate is on"
+    INIT_RESIZE_NAMES_PATH = 36, "a refused resize of an init container names its path"
+    # k8s.io/apimachinery/pkg/util/validation/field/errors.go
+    REFUSAL_QUOTES_NAMES = 34, "an unsupported value is quoted in its refusal"
+    # pkg/kubelet/apis/config/validation/validation.go
+    ENFORCEMENT_WITHOUT_CGROUPS = 31, "without cgroups per QoS each enforcement is refused by itself"
+    # plugin/pkg/admission/podresize/admission.go
+    RESIZE_CHECKED_AGAINST_NODE = 36, "a server refuses a resize beyond the node's allocatable"
+    # plugin/pkg/admission/nodedeclaredfeatures/admission.go
+    RESIZE_NEEDS_DECLARED_FEATURES = 36, "a server refuses a resize that the node does not declare"
+    # pkg/kubelet/allocation
+    RESIZE_BEYOND_NODE_IS_INFEASIBLE = 33, "a resize beyond the whole node is Infeasible, not Deferred"
+    # opencontainers/cgroups systemd/common.go, v0.0.2 and later
+    SYSTEMD_QUOTA_IS_WRITTEN = 35, "the systemd driver writes a quota rounded to whole percents"
 
 
-_CHANGES: Final[Mapping[Change, _ChangeSpan]] = {
-    Change.ONLY_NODE_CRITICAL_IS_SPARED: _ChangeSpan(22, "pkg/kubelet/qos/policy.go (PR 99729)"),
-    Change.INIT_CONTAINERS_DECLARE_LIMITS: _ChangeSpan(23, "pkg/kubelet/cm/helpers_linux.go"),
-    Change.CONTAINER_SHARES_CLAMPED: _ChangeSpan(24, "pkg/kubelet/kuberuntime/helpers_linux.go"),
-    Change.MISSING_CPU_REQUEST_TAKES_LIMIT: _ChangeSpan(26, "kuberuntime_container_linux.go"),
-    Change.HUGEPAGES_FROM_POD_REQUESTS: _ChangeSpan(27, "pkg/kubelet/cm/helpers_linux.go"),
-    Change.MEMORY_HIGH_ABOVE_REQUEST: _ChangeSpan(27, "kuberuntime_container_linux.go"),
-    Change.SIDECARS: _ChangeSpan(28, "pkg/api/v1/resource/helpers.go"),
-    Change.CUMULATIVE_DECLARED_LIMITS: _ChangeSpan(28, "pkg/api/v1/resource/helpers.go"),
-    Change.MEMORY_OOM_GROUP: _ChangeSpan(28, "kuberuntime_container_linux.go"),
-    Change.SWAP_BY_UNIFIED: _ChangeSpan(28, "kuberuntime_container_linux.go"),
-    Change.STORED_QOS_CLASS: _ChangeSpan(29, "pkg/apis/core/v1/helper/qos/qos.go"),
-    Change.NO_UNLIMITED_SWAP: _ChangeSpan(30, "kuberuntime_container_linux.go"),
-    Change.CRITICAL_PODS_DO_NOT_SWAP: _ChangeSpan(31, "kuberuntime_container_linux.go"),
-    Change.SINGLE_PROCESS_OOM_KILL: _ChangeSpan(32, "kuberuntime_container_linux.go"),
-    Change.STATUS_RESOURCES: _ChangeSpan(32, "component-helpers/resource/helpers.go"),
-    Change.SIDECAR_OOM_SCORE: _ChangeSpan(32, "pkg/kubelet/qos/policy.go"),
-    Change.POD_LEVEL_LIMIT_FALLBACK: _ChangeSpan(32, "kuberuntime_container_linux.go"),
-    Change.POD_LEVEL_HUGEPAGES: _ChangeSpan(33, "component-helpers/resource/helpers.go"),
-    Change.ALLOCATED_STATUS: _ChangeSpan(33, "component-helpers/resource/helpers.go"),
-    Change.POD_LEVEL_HUGEPAGE_LIMITS: _ChangeSpan(34, "kuberuntime_container_linux.go"),
-    Change.EVICTION_COUNTS_POD_REQUESTS: _ChangeSpan(34, "pkg/api/v1/resource/helpers.go"),
-    Change.MEMORY_RESERVATION_POLICY: _ChangeSpan(36, "kuberuntime_container_linux.go"),
-    Change.MEMORY_HIGH_NEEDS_FACTOR: _ChangeSpan(37, "pkg/kubelet/apis/config/v1beta1/defaults.go"),
-    Change.POD_LEVEL_NEEDS_A_KEY: _ChangeSpan(37, "pkg/apis/core/v1/helper/qos/qos.go (PR 137150)"),
-    Change.POD_LEVEL_DEFAULTS_IN_STRATEGY: _ChangeSpan(37, "pkg/registry/core/pod (PR 140514)"),
-    Change.RESERVED_COMPRESSIBLE: _ChangeSpan(32, "node_container_manager_linux.go"),
-    Change.KUBEPODS_CPUSET: _ChangeSpan(28, "node_container_manager_linux.go"),
-    Change.RSVD_HUGEPAGES: _ChangeSpan(29, "runc/libcontainer/cgroups/fs2/hugetlb.go"),
-    Change.PIDS_LIMIT_OPTIONAL: _ChangeSpan(36, "opencontainers/cgroups/fs2/pids.go"),
-    Change.QUADRATIC_CPU_WEIGHT: _ChangeSpan(33, "opencontainers/cgroups/utils.go"),
-    Change.RESIZE_SUBRESOURCE: _ChangeSpan(32, "pkg/registry/core/pod/storage/storage.go"),
-    Change.POD_LEVEL_NEEDS_SUPPORT: _ChangeSpan(34, "pkg/kubelet/lifecycle/features_linux.go"),
-    Change.REFUSAL_NAMES_LIMIT: _ChangeSpan(27, "pkg/apis/core/validation/validation.go"),
-    Change.REFUSAL_QUOTES_NAMES: _ChangeSpan(34, "apimachinery/pkg/util/validation/field/errors.go"),
-    Change.POD_REQUEST_MAY_BE_MISSING: _ChangeSpan(34, "pkg/apis/core/validation/validation.go"),
-    Change.ENFORCEMENT_WITHOUT_CGROUPS: _ChangeSpan(31, "pkg/kubelet/apis/config/validation/validation.go"),
-    Change.RESIZE_OF_POD_LEVEL: _ChangeSpan(35, "pkg/apis/core/validation/validation.go"),
-    Change.INIT_RESIZE_NAMES_PATH: _ChangeSpan(36, "pkg/apis/core/validation/validation.go"),
-    Change.RESIZE_CHECKED_AGAINST_NODE: _ChangeSpan(36, "plugin/pkg/admission/podresize/admission.go"),
-    Change.RESIZE_NEEDS_DECLARED_FEATURES: _ChangeSpan(
-        36, "plugin/pkg/admission/nodedeclaredfeatures/admission.go"
-    ),
-    Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: _ChangeSpan(33, "pkg/kubelet/allocation", last=35),
-    Change.MEMORY_LIMIT_ONLY_GROWS: _ChangeSpan(33, "pkg/apis/core/validation/validation.go", last=33),
-    Change.CGROUP_V1_IS_REFUSED: _ChangeSpan(
-        35, "pkg/kubelet/apis/config/v1beta1/defaults.go (failCgroupV1)"
-    ),
-    Change.SYSTEMD_QUOTA_IS_WRITTEN: _ChangeSpan(
-        35, "opencontainers/cgroups systemd/common.go, v0.0.2 and later", {33: 11, 34: 7}
-    ),
-}
+_NEVER: Final = NEWEST_MINOR + 1
 
 
 class Gate(StrEnum):
-    """The feature gates that change a prediction."""
+    """A feature gate: the first minor release that has it, has it on by default, and has it locked on."""
 
-    POD_LEVEL_RESOURCES = "PodLevelResources"
-    IN_PLACE_RESIZE = "InPlacePodVerticalScaling"
-    IN_PLACE_RESIZE_ALLOCATED_STATUS = "InPlacePodVerticalScalingAllocatedStatus"
-    IN_PLACE_RESIZE_EXCLUSIVE_CPUS = "InPlacePodVerticalScalingExclusiveCPUs"
-    IN_PLACE_RESIZE_INIT_CONTAINERS = "InPlacePodVerticalScalingInitContainers"
-    IN_PLACE_RESIZE_POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
-    POD_LEVEL_RESOURCE_MANAGERS = "PodLevelResourceManagers"
-    SIDECAR_CONTAINERS = "SidecarContainers"
-    MEMORY_QOS = "MemoryQoS"
-    NODE_SWAP = "NodeSwap"
-    NO_QUOTA_WITH_EXCLUSIVE_CPUS = "DisableCPUQuotaWithExclusiveCPUs"
-    CUSTOM_CFS_QUOTA_PERIOD = "CustomCPUCFSQuotaPeriod"
-    QOS_RESERVED = "QOSReserved"
-    DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources"
-
-
-class _GateStage(NamedTuple):
     since: int
-    default: bool
-    locked: bool = False
+    on: int
+    locked: int
+
+    def __new__(cls, name: str, since: int, on: int = _NEVER, locked: int = _NEVER) -> Self:
+        """A gate with its name in Kubernetes as value."""
+        gate = str.__new__(cls, name)
+        gate._value_ = name
+        gate.since, gate.on, gate.locked = since, on, locked
+        return gate
+
+    POD_LEVEL_RESOURCES = "PodLevelResources", 32, 34
+    IN_PLACE_RESIZE = "InPlacePodVerticalScaling", 27, 33, 35
+    IN_PLACE_RESIZE_ALLOCATED_STATUS = "InPlacePodVerticalScalingAllocatedStatus", 32
+    IN_PLACE_RESIZE_EXCLUSIVE_CPUS = "InPlacePodVerticalScalingExclusiveCPUs", 32
+    IN_PLACE_RESIZE_INIT_CONTAINERS = "InPlacePodVerticalScalingInitContainers", 36, 36, 37
+    IN_PLACE_RESIZE_POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling", 35, 36
+    POD_LEVEL_RESOURCE_MANAGERS = "PodLevelResourceManagers", 36
+    SIDECAR_CONTAINERS = "SidecarContainers", 28, 29, 33
+    MEMORY_QOS = "MemoryQoS", 22, 37
+    NODE_SWAP = "NodeSwap", 22, 30, 34
+    NO_QUOTA_WITH_EXCLUSIVE_CPUS = "DisableCPUQuotaWithExclusiveCPUs", 33, 33
+    CUSTOM_CFS_QUOTA_PERIOD = "CustomCPUCFSQuotaPeriod", 12, 36
+    QOS_RESERVED = "QOSReserved", 11
+    DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources", 36
 
 
-_GATES: Final[Mapping[Gate, tuple[_GateStage, ...]]] = {
-    Gate.POD_LEVEL_RESOURCES: (_GateStage(32, False), _GateStage(34, True)),
-    Gate.IN_PLACE_RESIZE: (_GateStage(27, False), _GateStage(33, True), _GateStage(35, True, locked=True)),
-    Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: (_GateStage(32, False),),
-    Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS: (_GateStage(32, False),),
-    Gate.IN_PLACE_RESIZE_INIT_CONTAINERS: (_GateStage(36, True), _GateStage(37, True, locked=True)),
-    Gate.IN_PLACE_RESIZE_POD_LEVEL: (_GateStage(35, False), _GateStage(36, True)),
-    Gate.POD_LEVEL_RESOURCE_MANAGERS: (_GateStage(36, False),),
-    Gate.SIDECAR_CONTAINERS: (_GateStage(28, False), _GateStage(29, True), _GateStage(33, True, locked=True)),
-    Gate.MEMORY_QOS: (_GateStage(22, False), _GateStage(37, True)),
-    Gate.NODE_SWAP: (_GateStage(22, False), _GateStage(30, True), _GateStage(34, True, locked=True)),
-    Gate.NO_QUOTA_WITH_EXCLUSIVE_CPUS: (_GateStage(33, True),),
-    Gate.CUSTOM_CFS_QUOTA_PERIOD: (_GateStage(12, False), _GateStage(36, True)),
-    Gate.QOS_RESERVED: (_GateStage(11, False),),
-    Gate.DRA_NODE_ALLOCATABLE: (_GateStage(36, False),),
+_LAST_MINOR: Final[Mapping[Change | Gate, int]] = {
+    Change.MEMORY_LIMIT_ONLY_GROWS: 33,
+    Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: 35,
+    Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: 35,
 }
-_LAST_MINOR: Final[Mapping[Gate, int]] = {Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: 35}
+_PATCHES: Final[Mapping[Change, Mapping[int, int]]] = {Change.SYSTEMD_QUOTA_IS_WRITTEN: {33: 11, 34: 7}}
+"""Older minors that have a change from a patch on."""
 _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
 
 _VERSION = re.compile(r"v?1\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?:[-+.].*)?\+?", re.ASCII)
@@ -182,11 +143,7 @@ _VERSION = re.compile(r"v?1\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?:[-+.].*)?\+?"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One Kubernetes minor release together with the feature gates in force.
-
-    Build it with `Release.of("1.36")`, which also takes a node's `kubeletVersion`. `assumed` is true
-    where the version was not one we know and the nearest known one stands in for it.
-    """
+    """A Kubernetes minor release and its feature gates; `assumed` if it replaces an unknown version."""
 
     minor: int
     patch: int | None
@@ -196,19 +153,11 @@ class Release:
 
     @staticmethod
     def of(version: str, gates: Mapping[str, bool] | None = None) -> Release:
-        """The release of a version such as `1.36`, `v1.36.2` or `v1.31.4-eks-0123`.
-
-        Args:
-            version: a minor release, with or without patch and vendor suffix.
-            gates: feature gates by their Kubernetes names; see `ignored_gates` for what is not applied.
-
-        Raises:
-            InputError: the text is not a Kubernetes 1.x version.
-        """
+        """The release of `1.36`, `v1.36.2` or `v1.31.4-eks-0123`; see `ignored_gates`. Raises InputError."""
         return _release(version, tuple(sorted((gates or {}).items())))
 
     def has(self, change: Change) -> bool:
-        """Whether this release behaves so."""
+        """Whether this release has the change."""
         return change in self.changes
 
     def enabled(self, gate: Gate) -> bool:
@@ -224,19 +173,10 @@ class Release:
                 (enabled.add if on else enabled.discard)(gate)
         return Release(self.minor, self.patch, frozenset(enabled), self.changes, self.assumed)
 
-    def known_gates(self) -> dict[str, bool]:
-        """Every gate of this release that changes a prediction, with its value."""
-        return {gate.value: gate in self.gates for gate in Gate if _stage(gate, self.minor) is not None}
-
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:
-        """The gates that a kubelet of this release would refuse, each with `unknown` or `locked`."""
-        reasons = {}
-        for name, on in gates.items():
-            gate = _GATE_OF_NAME.get(name)
-            reason = "unknown" if gate is None else _refusal(gate, on, self.minor)
-            if reason is not None:
-                reasons[name] = reason
-        return reasons
+        """The gates that a kubelet of this release refuses, each with `unknown` or `locked`."""
+        reasons = {name: _refusal(_GATE_OF_NAME.get(name), on, self.minor) for name, on in gates.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def __str__(self) -> str:
         return f"1.{self.minor}"
@@ -250,43 +190,39 @@ def _release(version: str, gates: tuple[tuple[str, bool], ...]) -> Release:
             f"{version!r} is not a Kubernetes version",
             hint=f"write a minor release such as 1.36 (1.{OLDEST_MINOR} to 1.{NEWEST_MINOR} are known)",
         )
-    asked = int(match["minor"])
-    minor = min(max(asked, OLDEST_MINOR), NEWEST_MINOR)
-    patch = int(match["patch"]) if match["patch"] and minor == asked else None
-    enabled = frozenset(gate for gate in Gate if (stage := _stage(gate, minor)) is not None and stage.default)
-    changes = frozenset(change for change, span in _CHANGES.items() if span.holds(minor, patch))
-    release = Release(minor, patch, enabled, changes, assumed=minor != asked)
+    requested = int(match["minor"])
+    minor = min(max(requested, OLDEST_MINOR), NEWEST_MINOR)
+    patch = int(match["patch"]) if match["patch"] and minor == requested else None
+    enabled = frozenset(gate for gate in Gate if _has_gate(gate, minor) and minor >= gate.on)
+    changes = frozenset(change for change in Change if _has_change(change, minor, patch))
+    release = Release(minor, patch, enabled, changes, assumed=minor != requested)
     return release.with_gates(dict(gates)) if gates else release
 
 
-def change_source(change: Change) -> str:
-    """The upstream file that shows the change, and the first release that has it."""
-    span = _CHANGES[change]
-    return f"{span.source}, since 1.{span.since}"
+def _has_change(change: Change, minor: int, patch: int | None) -> bool:
+    """Whether a release has a change; an unknown patch counts as the newest."""
+    first_patch = _PATCHES.get(change, {}).get(minor)
+    if first_patch is not None:
+        return patch is None or patch >= first_patch
+    return change.since <= minor <= _LAST_MINOR.get(change, NEWEST_MINOR)
 
 
-def _stage(gate: Gate, minor: int) -> _GateStage | None:
-    if minor > _LAST_MINOR.get(gate, NEWEST_MINOR):
-        return None
-    stages = [stage for stage in _GATES[gate] if stage.since <= minor]
-    return stages[-1] if stages else None
+def _has_gate(gate: Gate, minor: int) -> bool:
+    return gate.since <= minor <= _LAST_MINOR.get(gate, NEWEST_MINOR)
 
 
-def _refusal(gate: Gate, on: bool, minor: int) -> str | None:
-    stage = _stage(gate, minor)
-    if stage is None:
+def _refusal(gate: Gate | None, on: bool, minor: int) -> str | None:
+    if gate is None or not _has_gate(gate, minor):
         return "unknown"
-    if stage.locked and on != stage.default:
-        return "locked"
-    return None
+    return "locked" if not on and minor >= gate.locked else None
 
 
-_TEXT = re.compile(r"(?P<name>runc|crun)(?:[ -]v?(?P<version>\d+(?:\.\d+)*))?")
+_RUNTIME = re.compile(r"(?P<name>runc|crun)(?:[ -]v?(?P<version>\d+(?:\.\d+)*))?")
 _QUADRATIC_SINCE = {"runc": (1, 3, 2), "crun": (1, 23)}
 
 
 class OciRuntime(NamedTuple):
-    """`runc` or `crun`, and its version; an empty one stands for a current version."""
+    """`runc` or `crun` and its version, which is empty for a current one."""
 
     name: str = "runc"
     version: tuple[int, ...] = ()
@@ -294,32 +230,30 @@ class OciRuntime(NamedTuple):
     @staticmethod
     def parse(text: str) -> OciRuntime:
         """`runc`, `runc 1.2.5` or `crun-1.22`. Raises InputError for anything else."""
-        found = _TEXT.fullmatch(text.strip())
-        if found is None:
-            raise InputError(
-                f"{text!r} is no OCI runtime", hint="write runc or crun, and its version: crun-1.22"
-            )
-        version = found["version"]
-        return OciRuntime(found["name"], tuple(map(int, version.split("."))) if version else ())
+        match = _RUNTIME.fullmatch(text.strip())
+        if match is None:
+            raise InputError(f"unknown OCI runtime {text!r}", hint="write runc or crun, as in crun-1.22")
+        version = match["version"]
+        return OciRuntime(match["name"], tuple(map(int, version.split("."))) if version else ())
 
     def __str__(self) -> str:
         return " ".join([self.name, ".".join(map(str, self.version))]).strip()
 
     @property
     def has_quadratic_weight(self) -> bool:
-        """Whether CPU shares become cpu.weight on the curve of 2025: since runc 1.3.2 and crun 1.23."""
+        """Whether CPU shares become cpu.weight by the quadratic formula: since runc 1.3.2 and crun 1.23."""
         return not self.version or self.version >= _QUADRATIC_SINCE[self.name]
 
     @property
     def rounds_quota(self) -> bool:
-        """Whether cpu.max has whole percents of a CPU under systemd: runc before 1.3.2 overwrites them."""
+        """Whether cpu.max has whole percents of a CPU under systemd; runc before 1.3.2 overwrites them."""
         return self.name == "crun" or self.has_quadratic_weight
 
     @property
     def has_process_cgroup(self) -> bool:
-        """Whether processes are in a cgroup `container` below the scope (crun, systemd, cgroup v2)."""
+        """Whether processes are in the cgroup `container` below the scope (crun, systemd, cgroup v2)."""
         return self.name == "crun"
 
 
 CURRENT_RUNC: Final = OciRuntime()
-"""What nearly every node has, and so what is assumed."""
+"""What nearly every node has; assumed where nothing is known."""

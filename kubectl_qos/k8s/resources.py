@@ -1,17 +1,16 @@
 """Totals over a pod's containers: PodRequests, PodLimits and what counts as declared.
 
 Source: k8s.io/component-helpers/resource/helpers.go (1.32 and later) and
-pkg/api/v1/resource/helpers.go (1.25 to 1.31). A total is a plain dict of resource name to Quantity; a key
-is present if any contributor has it.
+pkg/api/v1/resource/helpers.go (1.25 to 1.31). A total has a resource if any container has it.
 
-Not here: filling in requests that were left out (defaulting.py).
+Not here: filling in absent requests (defaulting.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.objects import (
     CPU,
@@ -31,14 +30,13 @@ _Resources = Mapping[str, Quantity]
 
 
 class Count(Enum):
-    """Which resources of a pod are counted."""
+    """Which resources of a pod are counted: its spec's alone, or during a resize its status's too."""
 
     SPEC = "spec"
-    """What was asked for."""
     STATUS = "status"
-    """What is allocated or actual where larger: the scheduler and admission, during a resize."""
+    """Allocated or actual resources where larger, as the scheduler and admission count."""
     STATUS_WITH_POD_LEVEL = "status with pod level"
-    """As STATUS, for pod-level resources too (1.35 and later)."""
+    """The same for pod-level resources too (1.35 and later)."""
 
 
 class Declared(NamedTuple):
@@ -60,8 +58,13 @@ def is_supported_at_pod_level(name: str, release: Release) -> bool:
     return name in {CPU, MEMORY}
 
 
+def is_extended(name: str) -> bool:
+    """Whether a resource is a device or another one outside of kubernetes.io: never shared or fractional."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
 def has_pod_level_requests(pod: Pod, release: Release) -> bool:
-    """`IsPodLevelRequestsSet`: spec.resources requests something that may be set there."""
+    """`IsPodLevelRequestsSet`: spec.resources requests something supported."""
     resources = pod.spec.resources
     return resources is not None and any(
         is_supported_at_pod_level(name, release) for name in resources.requests or ()
@@ -86,25 +89,16 @@ def pod_requests(
     containers: bool = True,
     overhead: bool = True,
 ) -> Totals:
-    """What the pod requests in all (`PodRequests`).
+    """The total requests of a defaulted pod (`PodRequests`).
 
-    Args:
-        pod: a defaulted pod.
-        release: rules of that minor release, with its gates.
-        count: spec alone, or status where it is larger.
-        pod_level: whether spec.resources replaces the containers' sum; by default as the gate says.
-        containers: whether containers are counted at all.
-        overhead: whether the RuntimeClass overhead is added.
+    `pod_level` is whether spec.resources replaces the containers' sum (None: if the feature gate is on),
+    `containers` whether these are counted at all, `overhead` whether the RuntimeClass overhead is added.
     """
     totals: Totals = {}
     if containers:
         totals = aggregate_requests(pod, release, count=count)
     if _uses_pod_level(pod_level, release) and has_pod_level_requests(pod, release):
-        asked = _pod_level(pod, "requests")
-        effective = _effective_pod_level(pod, release, "requests", count)
-        for name, quantity in asked.items():
-            if is_supported_at_pod_level(name, release):
-                totals[name] = quantity if effective is None else effective.get(name, ZERO)
+        _set_pod_level(totals, pod, release, "requests", count)
     if overhead and pod.spec.overhead:
         _add(totals, pod.spec.overhead)
     return totals
@@ -118,17 +112,13 @@ def pod_limits(
     pod_level: bool | None = None,
     overhead: bool = True,
 ) -> Totals:
-    """What the pod is limited to in all (`PodLimits`); overhead is added only to non-zero limits.
+    """The total limits of a pod (`PodLimits`); overhead is added only to non-zero limits.
 
-    The sum leaves out containers without a limit: see `declared_limits` before believing it.
+    Containers without a limit are left out: `declared_limits` says whether there are any.
     """
     totals = aggregate_limits(pod, release, count=count)
     if _uses_pod_level(pod_level, release) and has_pod_level_resources(pod, release):
-        asked = _pod_level(pod, "limits")
-        effective = _effective_pod_level(pod, release, "limits", count)
-        for name, quantity in asked.items():
-            if is_supported_at_pod_level(name, release):
-                totals[name] = quantity if effective is None else effective.get(name, ZERO)
+        _set_pod_level(totals, pod, release, "limits", count)
     if overhead and pod.spec.overhead:
         for name, quantity in pod.spec.overhead.items():
             if name in totals and not totals[name].is_zero:
@@ -137,19 +127,19 @@ def pod_limits(
 
 
 def kubelet_count(release: Release) -> Count:
-    """What the kubelet sizes a pod's cgroup by: from 1.27 to 1.31 allocated resources if resizable."""
+    """What the kubelet counts for a pod's cgroup: from 1.27 to 1.31 allocated resources if resizable."""
     allocated = release.enabled(Gate.IN_PLACE_RESIZE) and not release.has(Change.STATUS_RESOURCES)
     return Count.STATUS if allocated else Count.SPEC
 
 
 def aggregate_requests(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
     """The containers' requests as scheduled (`AggregateContainerRequests`): init containers by maximum."""
-    return _aggregate(pod, release, _effective_requests(pod, release, count))[0]
+    return _aggregate(pod, release, _effective(pod, release, "requests", count))[0]
 
 
 def aggregate_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
     """The containers' limits by the same arithmetic (`AggregateContainerLimits`)."""
-    return _aggregate(pod, release, _effective_limits(pod, release, count))[0]
+    return _aggregate(pod, release, _effective(pod, release, "limits", count))[0]
 
 
 def declared_limits(pod: Pod, release: Release) -> Declared:
@@ -170,7 +160,7 @@ def declared_limits(pod: Pod, release: Release) -> Declared:
 
 
 def pod_level_limits(pod: Pod, release: Release) -> ResourceList:
-    """The limits that the pod's containers share (spec.resources), where the release honours them."""
+    """The limits that the pod's containers share (spec.resources), empty where the gate is off."""
     return _pod_level(pod, "limits") if release.enabled(Gate.POD_LEVEL_RESOURCES) else EMPTY_RESOURCES
 
 
@@ -200,36 +190,11 @@ def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
     return total
 
 
-def is_resize_infeasible(pod: Pod, release: Release) -> bool:
-    """Whether the node has refused a pending resize: its new spec is then not counted."""
-    if not release.has(Change.ALLOCATED_STATUS):
-        return pod.status.resize == "Infeasible"
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
-
-
-def largest(first: _Resources, *others: _Resources, ties_to_first: bool = True) -> Totals:
-    """The larger quantity of each resource; of equals, the first as it was written."""
-    result = dict(first)
-    for other in others:
-        for name, quantity in other.items():
-            held = result.get(name)
-            if held is None:
-                result[name] = quantity
-            elif quantity > held or (not ties_to_first and quantity == held):
-                result[name] = _compared(quantity, held)
-            elif not ties_to_first:
-                result[name] = _compared(held, quantity)
-    return result
-
-
 _Effective = Callable[[Container, bool], _Resources]
 
 
-def _uses_pod_level(asked: bool | None, release: Release) -> bool:
-    return release.enabled(Gate.POD_LEVEL_RESOURCES) if asked is None else asked
+def _uses_pod_level(pod_level: bool | None, release: Release) -> bool:
+    return release.enabled(Gate.POD_LEVEL_RESOURCES) if pod_level is None else pod_level
 
 
 def _pod_level(pod: Pod, side: str) -> ResourceList:
@@ -246,7 +211,7 @@ def _aggregate(pod: Pod, release: Release, effective: _Effective) -> tuple[Total
         uses.append(use)
         _add(totals, use)
     sidecars: Totals = {}
-    initial: Totals = {}
+    highest: Totals = {}
     for container in pod.init_containers:
         use = effective(container, True)
         if is_sidecar(container, release):
@@ -258,8 +223,8 @@ def _aggregate(pod: Pod, release: Release, effective: _Effective) -> tuple[Total
             _add(combined, sidecars)
             use = combined
         uses.append(use)
-        _raise_to(initial, use)
-    _raise_to(totals, initial)
+        _raise_to(highest, use)
+    _raise_to(totals, highest)
     return totals, uses
 
 
@@ -270,101 +235,94 @@ def _add(totals: Totals, more: _Resources) -> None:
 
 def _raise_to(totals: Totals, floor: _Resources) -> None:
     for name, quantity in floor.items():
-        held = totals.get(name)
-        if held is None:
+        current = totals.get(name)
+        if current is None:
             totals[name] = quantity
-        elif quantity > held:
-            totals[name] = _compared(quantity, held)
+        elif quantity > current:
+            totals[name] = _compared(quantity, current)
 
 
 def _compared(quantity: Quantity, other: Quantity) -> Quantity:
-    """The quantity after Go's Cmp: comparing with a decimal makes it one, and so changes its overflow."""
+    """The quantity after Go's Cmp: a comparison with a decimal makes it one, which overflows differently."""
     return quantity.as_decimal() if other.is_decimal else quantity
 
 
 def _statuses(pod: Pod, release: Release) -> dict[str, ContainerStatus]:
-    found: Iterable[ContainerStatus] = pod.status.container_statuses or ()
+    statuses = pod.status.container_statuses or ()
     if release.has(Change.ALLOCATED_STATUS):
-        found = (*found, *(pod.status.init_container_statuses or ()))
-    return {status.name: status for status in found}
+        statuses = (*statuses, *(pod.status.init_container_statuses or ()))
+    return {status.name: status for status in statuses}
 
 
-def _effective_requests(pod: Pod, release: Release, count: Count) -> _Effective:
-    """Which requests a container counts with."""
-    if count is Count.SPEC:
-        return lambda container, _: container.requests
-    if not release.has(Change.STATUS_RESOURCES):
-        return _allocated_requests(pod, release)
+def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
+    """Whether the node has refused a pending resize: its new spec is then not counted."""
+    if not release.has(Change.ALLOCATED_STATUS):
+        return pod.status.resize == "Infeasible"
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _largest(first: _Resources, *others: _Resources, ties_to_first: bool = True) -> Totals:
+    """The larger quantity of each resource; of equal ones the first."""
+    result = dict(first)
+    for other in others:
+        for name, quantity in other.items():
+            current = result.get(name)
+            if current is None:
+                result[name] = quantity
+            elif quantity > current or (not ties_to_first and quantity == current):
+                result[name] = _compared(quantity, current)
+            elif not ties_to_first:
+                result[name] = _compared(current, quantity)
+    return result
+
+
+_SPEC: Final[Mapping[str, _Effective]] = {
+    "requests": lambda container, _: container.requests,
+    "limits": lambda container, _: container.limits,
+}
+
+
+def _effective(pod: Pod, release: Release, side: str, count: Count) -> _Effective:
+    """Which requests or limits (`side`) a container counts with."""
+    has_resources = release.has(Change.STATUS_RESOURCES)
+    if count is Count.SPEC or (side == "limits" and not has_resources):
+        return _SPEC[side]
     statuses = _statuses(pod, release)
-    infeasible = is_resize_infeasible(pod, release)
-    newer = release.has(Change.ALLOCATED_STATUS)
+    is_infeasible = _is_resize_infeasible(pod, release)
+    has_allocated = release.has(Change.ALLOCATED_STATUS)
 
-    def effective(container: Container, init: bool) -> _Resources:
+    def effective(container: Container, is_init: bool) -> _Resources:
+        spec: ResourceList = getattr(container, side)
         status = statuses.get(container.name)
-        if status is None or status.resources is None:
-            return container.requests
-        if init and not (newer and is_sidecar(container, release)):
-            return container.requests
-        actual = status.resources.requests or EMPTY_RESOURCES
-        if not newer:
-            if infeasible:
-                return actual
-            return largest(container.requests, actual, ties_to_first=False)
+        if status is None or (is_init and not (has_allocated and is_sidecar(container, release))):
+            return spec
         allocated = status.allocated_resources or EMPTY_RESOURCES
-        if infeasible:
-            return largest(actual, allocated)
-        return largest(container.requests, actual, allocated)
+        if not has_resources:
+            return allocated if is_infeasible else _largest(spec, allocated, ties_to_first=False)
+        if status.resources is None:
+            return spec
+        actual: ResourceList = getattr(status.resources, side) or EMPTY_RESOURCES
+        if side == "limits" or not has_allocated:
+            return actual if is_infeasible else _largest(spec, actual, ties_to_first=has_allocated)
+        return _largest(actual, allocated) if is_infeasible else _largest(spec, actual, allocated)
 
     return effective
 
 
-def _allocated_requests(pod: Pod, release: Release) -> _Effective:
-    """1.27 to 1.31: app containers count with allocatedResources where larger."""
-    statuses = _statuses(pod, release)
-    infeasible = is_resize_infeasible(pod, release)
-
-    def effective(container: Container, init: bool) -> _Resources:
-        status = statuses.get(container.name)
-        if init or status is None:
-            return container.requests
-        allocated = status.allocated_resources or EMPTY_RESOURCES
-        if infeasible:
-            return allocated
-        return largest(container.requests, allocated, ties_to_first=False)
-
-    return effective
-
-
-def _effective_limits(pod: Pod, release: Release, count: Count) -> _Effective:
-    """Which limits a container counts with."""
-    if count is Count.SPEC or not release.has(Change.STATUS_RESOURCES):
-        return lambda container, _: container.limits
-    statuses = _statuses(pod, release)
-    infeasible = is_resize_infeasible(pod, release)
-    newer = release.has(Change.ALLOCATED_STATUS)
-
-    def effective(container: Container, init: bool) -> _Resources:
-        status = statuses.get(container.name)
-        if status is None or status.resources is None:
-            return container.limits
-        if init and not (newer and is_sidecar(container, release)):
-            return container.limits
-        actual = status.resources.limits or EMPTY_RESOURCES
-        return actual if infeasible else largest(container.limits, actual, ties_to_first=newer)
-
-    return effective
-
-
-def _effective_pod_level(pod: Pod, release: Release, side: str, count: Count) -> _Resources | None:
-    """The pod-level values that count in place of the spec's, or None where the spec counts."""
-    if count is not Count.STATUS_WITH_POD_LEVEL or pod.status.resources is None:
-        return None
-    asked = _pod_level(pod, side)
-    actual = getattr(pod.status.resources, side)
-    infeasible = is_resize_infeasible(pod, release)
-    if side == "limits":
-        return actual if infeasible else largest(asked, actual or EMPTY_RESOURCES)
-    allocated = pod.status.allocated_resources or EMPTY_RESOURCES
-    if infeasible:
-        return largest(actual or EMPTY_RESOURCES, allocated)
-    return largest(asked, actual or EMPTY_RESOURCES, allocated)
+def _set_pod_level(totals: Totals, pod: Pod, release: Release, side: str, count: Count) -> None:
+    """Replace the totals of what spec.resources sets."""
+    spec = _pod_level(pod, side)
+    effective: _Resources = spec
+    if count is Count.STATUS_WITH_POD_LEVEL and pod.status.resources is not None:
+        actual: ResourceList | None = getattr(pod.status.resources, side)
+        allocated = (pod.status.allocated_resources if side == "requests" else None) or EMPTY_RESOURCES
+        if not _is_resize_infeasible(pod, release):
+            effective = _largest(spec, actual or EMPTY_RESOURCES, allocated)
+        elif side == "requests" or actual is not None:
+            effective = _largest(actual or EMPTY_RESOURCES, allocated)
+    for name in spec:
+        if is_supported_at_pod_level(name, release):
+            totals[name] = effective.get(name, ZERO)

@@ -1,17 +1,22 @@
-"""Label selectors as kubectl's `-l` takes them: `app=web,tier in (a,b),!canary`.
+"""Label selectors, as `-l` spells them and as objects have them; PodDisruptionBudgets, which select pods.
 
-Source: k8s.io/apimachinery/pkg/labels/selector.go. Values are text; `gt` and `lt` compare whole numbers.
+Sources: k8s.io/apimachinery/pkg/labels/selector.go, pkg/apis/policy/types.go,
+k8s.io/apimachinery/pkg/apis/meta/v1/types.go (LabelSelector).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+import msgspec
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import ApiStruct, Json, Labels, ObjectMeta, Pod, convert
 
-_TERM = re.compile(
+_TERM: Final = re.compile(
     r"""\s*(?:
         (?P<absent>!)\s*(?P<absent_key>[^\s,=!<>()]+)
       | (?P<set_key>[^\s,=!<>()]+)\s+(?P<set_operator>in|notin)\s*\((?P<values>[^)]*)\)
@@ -23,14 +28,14 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term: a key, how it is compared, and with what."""
+    """A term of a selector; the operator is `exists`, `absent`, `in`, `notin`, `=`, `!=`, `<` or `>`."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet the term."""
+        """Whether the labels fulfil the term."""
         value = labels.get(self.key)
         if self.operator == "exists":
             return value is not None
@@ -54,8 +59,8 @@ class Selector:
 
     @staticmethod
     def parse(text: str) -> Selector:
-        """The selector that `text` spells. Raises InputError where a server would answer 400."""
-        found = []
+        """`app=web,tier in (a,b),!canary`. Raises InputError where a server answers 400."""
+        requirements = []
         position = 0
         while position < len(text.rstrip()):
             match = _TERM.match(text, position)
@@ -64,13 +69,13 @@ class Selector:
                     f"unable to parse label selector {text!r} at {text[position:]!r}",
                     hint="write app=web, tier!=db, env in (a,b), canary or !canary, joined by commas",
                 )
-            found.append(_requirement(match, text))
+            requirements.append(_requirement(match, text))
             position = match.end()
-        return Selector(tuple(found))
+        return Selector(tuple(requirements))
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether an object with these labels is selected."""
-        return all(one.matches(labels or {}) for one in self.requirements)
+        return all(requirement.matches(labels or {}) for requirement in self.requirements)
 
 
 def _requirement(match: re.Match[str], text: str) -> Requirement:
@@ -79,10 +84,70 @@ def _requirement(match: re.Match[str], text: str) -> Requirement:
     if match["set_key"]:
         values = tuple(value.strip() for value in match["values"].split(","))
         return Requirement(match["set_key"], match["set_operator"], values)
-    operator = match["operator"]
+    operator, value = match["operator"], match["value"]
     if operator is None:
         return Requirement(match["key"], "exists")
-    value = match["value"]
     if operator in {"<", ">"} and not value.lstrip("-").isdigit():
         raise InputError(f"unable to parse label selector {text!r}: {value!r} is not a whole number")
     return Requirement(match["key"], "=" if operator == "==" else operator, (value,))
+
+
+_OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
+
+
+class _Expression(ApiStruct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(ApiStruct, frozen=True):
+    """All terms must hold; an empty selector selects everything."""
+
+    match_labels: Labels | None = None
+    match_expressions: tuple[_Expression, ...] | None = None
+
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
+        """Whether an object with these labels is selected; never with an unknown operator."""
+        terms = [Requirement(key, "=", (value,)) for key, value in (self.match_labels or {}).items()]
+        for term in self.match_expressions or ():
+            if term.operator not in _OPERATORS:
+                return False
+            terms.append(Requirement(term.key, _OPERATORS[term.operator], term.values or ()))
+        return Selector(tuple(terms)).matches(labels)
+
+
+class _BudgetSpec(ApiStruct, frozen=True):
+    selector: LabelSelector | None = None
+
+
+class _BudgetStatus(ApiStruct, frozen=True):
+    disruptions_allowed: int | None = None
+
+
+class DisruptionBudget(ApiStruct, frozen=True):
+    """A PodDisruptionBudget: how many of its pods may be disrupted at once, by the controller's last count.
+
+    Without a selector it covers no pods; manifests have no status.
+    """
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _BudgetSpec = _BudgetSpec()
+    status: _BudgetStatus = _BudgetStatus()
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether a pod counts."""
+        selector = self.spec.selector
+        if selector is None or pod.namespace != self.metadata.namespace:
+            return False
+        return selector.matches(pod.metadata.labels)
+
+
+def find_budgets(objects: Iterable[Json]) -> Iterator[DisruptionBudget]:
+    """The PodDisruptionBudgets among objects, without those that cannot be decoded."""
+    for raw in objects:
+        if raw.get("kind") == "PodDisruptionBudget":
+            try:
+                yield convert(raw, DisruptionBudget)
+            except msgspec.ValidationError:
+                continue

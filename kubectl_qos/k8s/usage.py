@@ -9,18 +9,19 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from kubectl_qos.k8s.objects import ApiStruct
 from kubectl_qos.k8s.quantity import Quantity
 
 
 class UsageOrigin(StrEnum):
-    """Who measured; the value is how notes call it."""
+    """What measured it, in the words of notes."""
 
     METRICS_API = "the metrics API"
     KUBELET_SUMMARY = "the kubelets' summary"
 
 
 class ContainerUsage(NamedTuple):
-    """One container's memory in bytes; None is not known."""
+    """A container's memory in bytes; None is unknown."""
 
     working_set_bytes: int
     rss_bytes: int | None = None
@@ -28,17 +29,17 @@ class ContainerUsage(NamedTuple):
 
     @property
     def kernel_bytes(self) -> int:
-        """What stands for the kernel's count: RSS and swap, or the working set where that is all there is."""
+        """An estimate of what the kernel counts: RSS and swap, else the working set."""
         if self.rss_bytes is None:
             return self.working_set_bytes
         return self.rss_bytes + (self.swap_bytes or 0)
 
 
 class PodUsage(msgspec.Struct, frozen=True, gc=False):
-    """A pod's memory, who measured, and when (RFC 3339).
+    """A pod's memory, what measured it, and when (RFC 3339).
 
-    `amounts` are the containers' in the order of `names`; of 150,000 pods they are held at once, so one of
-    which only the working set is known is that number alone.
+    `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
+    number, which saves memory with 150,000 pods.
     """
 
     names: tuple[str, ...]
@@ -52,11 +53,11 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         origin: UsageOrigin = UsageOrigin.METRICS_API,
         timestamp: str = "",
     ) -> PodUsage:
-        """The same from a map of container names."""
+        """The usage of a pod by container name."""
         return PodUsage(tuple(containers), tuple(containers.values()), origin, timestamp)
 
     def of(self, container: str) -> ContainerUsage | None:
-        """One container's."""
+        """The usage of a container, None if unknown."""
         if container not in self.names:
             return None
         return _whole(self.amounts[self.names.index(container)])
@@ -68,18 +69,18 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def rss_bytes(self) -> int | None:
-        """The sum over the containers, None where it is not known of each."""
+        """The sum over the containers, None unless known for each."""
         return _sum([_whole(one).rss_bytes for one in self.amounts])
 
     @property
     def swap_bytes(self) -> int | None:
-        """The sum over the containers, None where it is not known of each."""
+        """The sum over the containers, None unless known for each."""
         return _sum([_whole(one).swap_bytes for one in self.amounts])
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Who measured usage, and when (RFC 3339): the oldest and the newest sample, empty where nobody says."""
+    """What measured usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown)."""
 
     of: Mapping[PodKey, PodUsage]
     origin: UsageOrigin
@@ -92,12 +93,12 @@ PodKey = tuple[str, str]
 
 
 def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> Sampled | None:
-    """When usage was measured, None without any; of the same usage it is not worked out again."""
+    """What measured this usage and when, None without any; `before` where the usage is the same."""
     if before is not None and before.of is usage:
         return before
     if not usage:
         return None
-    times = {found.timestamp for found in usage.values()} - {""}
+    times = {pod.timestamp for pod in usage.values()} - {""}
     origin = next(iter(usage.values())).origin
     return Sampled(usage, origin, min(times, default=""), max(times, default=""))
 
@@ -111,132 +112,105 @@ def _sum(amounts: list[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(amounts) else None
 
 
-T = TypeVar("T")
+class _PodName(ApiStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
 
 
 class MemoryBytes(int):
-    """A quantity of memory of which only the number of bytes matters."""
+    """A quantity of memory as whole bytes."""
 
     __slots__ = ()
 
     @staticmethod
     def from_json(raw: object) -> MemoryBytes:
-        """A decoded JSON quantity; Ki, as metrics-server writes them, without the detour of a Quantity."""
+        """A decoded JSON quantity; Ki, which metrics-server writes, are parsed without a Quantity."""
         if isinstance(raw, str) and raw.endswith("Ki") and raw.isascii() and raw[:-2].isdigit():
             return MemoryBytes(int(raw[:-2]) << 10)
         return MemoryBytes(Quantity.from_json(raw).value())
 
 
-class _Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Frozen, unknown fields skipped."""
-
-
-class Used(_Sample, frozen=True):
-    """What a container used; no ResourceList, because no two samples are alike and none need be shared."""
+class _MemoryUsage(ApiStruct, frozen=True):
+    """What a container used; not a ResourceList, because samples are all different and not shared."""
 
     memory: MemoryBytes | None = None
 
 
-class ContainerMetrics(_Sample, frozen=True):
-    """Usage of one container; memory is the working set."""
-
+class _ContainerMetrics(ApiStruct, frozen=True):
     name: str = ""
-    usage: Used = Used()
+    usage: _MemoryUsage = _MemoryUsage()
 
 
-class SampleMeta(_Sample, frozen=True):
-    """Whose sample it is."""
+class PodMetrics(ApiStruct, frozen=True):
+    """A pod's sample of the metrics API."""
 
-    name: str = ""
-    namespace: str = ""
-
-
-class PodMetrics(_Sample, frozen=True):
-    """A pod's sample; `timestamp` is when it was taken."""
-
-    metadata: SampleMeta = SampleMeta()
+    metadata: _PodName = _PodName()
     timestamp: str = ""
-    containers: tuple[ContainerMetrics, ...] = ()
+    containers: tuple[_ContainerMetrics, ...] = ()
+
+
+T = TypeVar("T")
 
 
 def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
-    """Usage by namespace and name; what many samples spell alike is held once."""
-    held: dict[object, object] = {}
+    """Usage by namespace and name; equal parts of samples are one shared object."""
+    parts: dict[object, object] = {}
 
-    def one(part: T) -> T:
-        return held.setdefault(part, part)  # type: ignore[return-value]
+    def shared(part: T) -> T:
+        return parts.setdefault(part, part)  # type: ignore[return-value]
 
-    found = {}
+    usage = {}
     for sample in samples:
-        known = [each for each in sample.containers if each.usage.memory is not None]
-        names = one(tuple([each.name for each in known]))
-        amounts = tuple([int(each.usage.memory or 0) for each in known])
-        found[one(sample.metadata.namespace), sample.metadata.name] = PodUsage(
-            names, amounts, timestamp=one(sample.timestamp)
-        )
-    return found
+        containers = [container for container in sample.containers if container.usage.memory is not None]
+        names = shared(tuple([container.name for container in containers]))
+        amounts = tuple([int(container.usage.memory or 0) for container in containers])
+        key = shared(sample.metadata.namespace), sample.metadata.name
+        usage[key] = PodUsage(names, amounts, timestamp=shared(sample.timestamp))
+    return usage
 
 
-class _Stats(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel"):
-    """Frozen, unknown fields skipped."""
-
-
-class MemoryStats(_Stats, frozen=True):
-    """A container's memory in bytes; `time` is when it was measured."""
-
+class _MemoryStats(ApiStruct, frozen=True):
     time: str = ""
     working_set_bytes: int | None = None
     rss_bytes: int | None = None
 
 
-class SwapStats(_Stats, frozen=True):
-    """A container's swap in bytes (1.28 and later)."""
-
+class _SwapStats(ApiStruct, frozen=True):
     swap_usage_bytes: int | None = None
 
 
-class ContainerStats(_Stats, frozen=True):
-    """One container."""
-
+class _ContainerStats(ApiStruct, frozen=True):
     name: str = ""
-    memory: MemoryStats | None = None
-    swap: SwapStats | None = None
+    memory: _MemoryStats | None = None
+    swap: _SwapStats | None = None
 
 
-class PodReference(_Stats, frozen=True):
-    """Whose numbers they are."""
-
-    name: str = ""
-    namespace: str = ""
+class _PodStats(ApiStruct, frozen=True):
+    pod_ref: _PodName = _PodName()
+    containers: tuple[_ContainerStats, ...] = ()
 
 
-class PodStats(_Stats, frozen=True):
-    """One pod."""
+class Summary(ApiStruct, frozen=True):
+    """The kubelet's summary of its node (`/stats/summary`)."""
 
-    pod_ref: PodReference = PodReference()
-    containers: tuple[ContainerStats, ...] = ()
-
-
-class Summary(_Stats, frozen=True):
-    """One node."""
-
-    pods: tuple[PodStats, ...] = ()
+    pods: tuple[_PodStats, ...] = ()
 
 
 def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
     """Usage by namespace and name; a pod's time is that of its oldest measurement."""
-    found = {}
+    usage = {}
     for pod in summary.pods:
         containers = {}
         times = []
         for container in pod.containers:
             memory, swap = container.memory, container.swap
-            if memory is None or memory.working_set_bytes is None:
-                continue
-            swapped = swap.swap_usage_bytes if swap is not None else None
-            containers[container.name] = ContainerUsage(memory.working_set_bytes, memory.rss_bytes, swapped)
-            times.append(memory.time)
-        found[pod.pod_ref.namespace, pod.pod_ref.name] = PodUsage.of_containers(
+            if memory is not None and memory.working_set_bytes is not None:
+                swap_bytes = swap.swap_usage_bytes if swap is not None else None
+                containers[container.name] = ContainerUsage(
+                    memory.working_set_bytes, memory.rss_bytes, swap_bytes
+                )
+                times.append(memory.time)
+        usage[pod.pod_ref.namespace, pod.pod_ref.name] = PodUsage.of_containers(
             containers, UsageOrigin.KUBELET_SUMMARY, min(times, default="")
         )
-    return found
+    return usage

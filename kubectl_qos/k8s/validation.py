@@ -1,16 +1,23 @@
-"""What an API server refuses about a pod and its resources, in its own words.
+"""What an API server refuses about a pod's resources, and a kubelet about its configuration, in their words.
 
-Source: pkg/apis/core/validation/validation.go (ValidatePodCreate, validateResourceRequirements,
-validatePodResourceConsistency). Only what concerns resources, and what makes a pod one that no prediction
-is about, is looked at; images, volumes and the like are not read at all.
+Sources: pkg/apis/core/validation/validation.go (ValidatePodCreate, validateResourceRequirements,
+validatePodResourceConsistency), pkg/kubelet/apis/config/validation (validation.go, validation_linux.go).
+Not here: fields that change no prediction, such as images.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QuantityError
+from kubectl_qos.k8s.kubelet import (
+    DEFAULT_CFS_PERIOD_US,
+    MAX_CFS_PERIOD_US,
+    MIN_CFS_PERIOD_US,
+    Kubelet,
+    MemoryReservationPolicy,
+)
 from kubectl_qos.k8s.objects import (
     CPU,
     EMPTY_RESOURCES,
@@ -21,11 +28,16 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import aggregate_limits, aggregate_requests, is_supported_at_pod_level
+from kubectl_qos.k8s.resources import (
+    aggregate_limits,
+    aggregate_requests,
+    is_extended,
+    is_supported_at_pod_level,
+)
 
 
 class Refusal(NamedTuple):
-    """One field error: its path, what is wrong with it, and whose it is (a container, "" for the pod)."""
+    """A field error: its path, the message, and the container it is about, empty for the pod."""
 
     path: str
     message: str
@@ -36,30 +48,27 @@ class Refusal(NamedTuple):
 
 
 def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
-    """Every reason for which a server would refuse a defaulted pod, in the order of its fields."""
-    found: list[Refusal] = []
+    """The field errors of a defaulted pod, in the order of its fields."""
+    refusals: list[Refusal] = []
     mirror = pod.annotations.config_mirror
     if mirror is not None and not pod.node_name:
-        found.append(
+        refusals.append(
             Refusal(
                 "metadata.annotations[kubernetes.io/config.mirror]",
                 f"{_invalid(mirror)}: must set spec.nodeName if mirror pod annotation is set",
             )
         )
     if not pod.containers:
-        found.append(Refusal("spec.containers", "Required value"))
-    for kind, containers in (
-        ("containers", pod.containers),
-        ("initContainers", pod.init_containers),
-    ):
+        refusals.append(Refusal("spec.containers", "Required value"))
+    for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
         for index, container in enumerate(containers):
             path = f"spec.{kind}[{index}].resources"
-            found += _requirements(path, container.resources, container.name, release)
+            refusals += _requirements(path, container.resources, container.name, release)
     if pod.spec.resources is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
-        found += _unsupported(pod.spec.resources, release)
-        found += _requirements("spec.resources", pod.spec.resources, "", release)
-        found += _pod_level(pod, pod.spec.resources, release)
-    return found
+        refusals += _unsupported(pod.spec.resources, release)
+        refusals += _requirements("spec.resources", pod.spec.resources, "", release)
+        refusals += _pod_level(pod, pod.spec.resources, release)
+    return refusals
 
 
 def _invalid(value: object) -> str:
@@ -96,10 +105,10 @@ def _requirements(
 
 
 def _bad_value(name: str, quantity: Quantity) -> Iterator[str]:
-    """What is wrong with one quantity by itself (`ValidateResourceQuantityValue`)."""
+    """What is wrong with a quantity by itself (`ValidateResourceQuantityValue`)."""
     if quantity.sign < 0:
         yield "must be greater than or equal to 0"
-    if _is_extended(name) and quantity.milli_value() % 1000:
+    if is_extended(name) and quantity.milli_value() % 1000:
         yield "must be an integer"
     if name.startswith(HUGEPAGES_PREFIX) and not _is_whole_number_of_pages(name, quantity):
         yield f"{quantity} is not positive integer multiple of {name}"
@@ -113,14 +122,9 @@ def _is_whole_number_of_pages(name: str, quantity: Quantity) -> bool:
     return page.sign > 0 and page.milli_value() % 1000 == 0 and quantity.value() % page.value() == 0
 
 
-def _is_extended(name: str) -> bool:
-    """A device or another resource outside of kubernetes.io: never shared, never fractional."""
-    return "/" in name and "kubernetes.io/" not in name
-
-
 def _may_be_overcommitted(name: str) -> bool:
-    """`IsOvercommitAllowed`: whether requests below limits mean anything for that resource."""
-    return not _is_extended(name) and not name.startswith(HUGEPAGES_PREFIX)
+    """`IsOvercommitAllowed`: whether a request may be below its limit."""
+    return not is_extended(name) and not name.startswith(HUGEPAGES_PREFIX)
 
 
 def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[Refusal]:
@@ -139,7 +143,7 @@ def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[
 
 
 def _pod_level(pod: Pod, resources: ResourceRequirements, release: Release) -> Iterator[Refusal]:
-    """Pod-level requests hold the sum, limits each container (`validatePodResourceConsistency`)."""
+    """Requests cover the containers' sum, limits every container (`validatePodResourceConsistency`)."""
     requests = resources.requests or EMPTY_RESOURCES
     limits = resources.limits or EMPTY_RESOURCES
     for name, total in aggregate_requests(pod, release).items():
@@ -162,8 +166,122 @@ def _pod_level(pod: Pod, resources: ResourceRequirements, release: Release) -> I
                 )
 
 
-def _too_small(side: str, name: str, held: Quantity, needed: Quantity) -> Refusal:
+def _too_small(side: str, name: str, quantity: Quantity, total: Quantity) -> Refusal:
     return Refusal(
         f"spec.resources.{side}[{name}]",
-        f"{_invalid(held)}: must be greater than or equal to aggregate container {side} of {needed}",
+        f"{_invalid(quantity)}: must be greater than or equal to aggregate container {side} of {total}",
     )
+
+
+_ENFORCE: Final = "enforceNodeAllocatable (--enforce-node-allocatable)"
+_RESERVED: Final = {
+    "system-reserved": "systemReservedCgroup (--system-reserved-cgroup)",
+    "kube-reserved": "kubeReservedCgroup (--kube-reserved-cgroup)",
+}
+_COMPRESSIBLE: Final = "-compressible"
+
+
+def kubelet_refusals(kubelet: Kubelet, release: Release, *, cgroup_version: int = 2) -> list[str]:
+    """Every reason for which a kubelet of that release would not start, in the order of its own report."""
+    sentences = [
+        *_without_cgroups(kubelet, release),
+        *_cfs_period(kubelet, release),
+        *_swap(kubelet, release),
+        *_enforcements(kubelet, release),
+        *_memory_settings(kubelet, release, cgroup_version),
+    ]
+    return [f"invalid configuration: {sentence}" for sentence in sentences]
+
+
+def _without_cgroups(kubelet: Kubelet, release: Release) -> Iterator[str]:
+    is_refused = kubelet.enforce_node_allocatable and not kubelet.cgroups_per_qos
+    if is_refused and not release.has(Change.ENFORCEMENT_WITHOUT_CGROUPS):
+        yield f"{_ENFORCE} is not supported unless cgroupsPerQOS (--cgroups-per-qos) is set to true"
+
+
+def _cfs_period(kubelet: Kubelet, release: Release) -> Iterator[str]:
+    period = kubelet.cpu_cfs_quota_period_us
+    subject = f"cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {{{_go_duration(period)}}}"
+    if not release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD):
+        if period != DEFAULT_CFS_PERIOD_US:
+            yield f"{subject} requires feature gate CustomCPUCFSQuotaPeriod"
+    elif not MIN_CFS_PERIOD_US <= period <= MAX_CFS_PERIOD_US:
+        yield f"{subject} must be between 1ms and 1sec, inclusive"
+
+
+def _swap(kubelet: Kubelet, release: Release) -> Iterator[str]:
+    behavior = kubelet.memory_swap_behavior
+    if release.has(Change.NO_UNLIMITED_SWAP):
+        behaviors, listed = {"", "NoSwap", "LimitedSwap"}, '"", "LimitedSwap" or "NoSwap"'
+    else:
+        behaviors, listed = {"", "LimitedSwap", "UnlimitedSwap"}, '"", "LimitedSwap", or "UnlimitedSwap"'
+    if not release.enabled(Gate.NODE_SWAP):
+        if behavior:
+            yield "memorySwap.swapBehavior cannot be set when NodeSwap feature flag is disabled"
+    elif behavior not in behaviors:
+        yield f'memorySwap.swapBehavior "{behavior}" must be one of: {listed}'
+
+
+def _enforcements(kubelet: Kubelet, release: Release) -> Iterator[str]:
+    values = kubelet.enforce_node_allocatable
+    has_compressible = release.has(Change.RESERVED_COMPRESSIBLE)
+    one_by_one = release.has(Change.ENFORCEMENT_WITHOUT_CGROUPS)
+    for key in _RESERVED if has_compressible else ():
+        if {key, key + _COMPRESSIBLE} <= set(values):
+            yield f'both "{key}" and "{key}{_COMPRESSIBLE}" cannot be specified together in {_ENFORCE}'
+    cgroups = {
+        "system-reserved": kubelet.system_reserved_cgroup,
+        "kube-reserved": kubelet.kube_reserved_cgroup,
+    }
+    for index, value in enumerate(values):
+        base = value.removesuffix(_COMPRESSIBLE)
+        key = base if has_compressible and base in _RESERVED else value
+        if one_by_one and value in values[:index]:
+            yield f'duplicated enforcements "{value}" in {_ENFORCE}'
+            continue
+        if key in cgroups and not cgroups[key]:
+            keys = f'"{key}" or "{key}{_COMPRESSIBLE}" included' if has_compressible else f'"{key}" contained'
+            yield f"{_RESERVED[key]} must be specified when {keys} in {_ENFORCE}"
+        elif value == "none" and len(values) > 1:
+            yield f'{_ENFORCE} may not contain additional enforcements when "none" is specified'
+        elif key not in {*_RESERVED, "none", "pods"}:
+            yield _unknown_enforcement(value, has_compressible=has_compressible)
+        if one_by_one and not kubelet.cgroups_per_qos and key in {*_RESERVED, "pods"}:
+            must = "cgroupsPerQOS (--cgroups-per-qos) must be set to true when"
+            yield f'{must} "{value}" contained in {_ENFORCE}'
+
+
+def _unknown_enforcement(value: str, *, has_compressible: bool) -> str:
+    options = ["pods"]
+    for key in _RESERVED:
+        options += [key, key + _COMPRESSIBLE] if has_compressible else [key]
+    separator = " or" if has_compressible else ", or"
+    listed = ", ".join(f'"{option}"' for option in options)
+    return f'option "{value}" specified for {_ENFORCE}. Valid options are {listed}{separator} "none"'
+
+
+def _memory_settings(kubelet: Kubelet, release: Release, cgroup_version: int) -> Iterator[str]:
+    is_split = kubelet.single_process_oom_kill is not False
+    if cgroup_version == 1 and not is_split and release.has(Change.SINGLE_PROCESS_OOM_KILL):
+        yield "singleProcessOOMKill must not be explicitly set to false when using cgroup v1"
+    factor, policy = kubelet.memory_throttling_factor, kubelet.memory_reservation_policy
+    has_gate = release.enabled(Gate.MEMORY_QOS)
+    if has_gate and factor is None and not release.has(Change.MEMORY_HIGH_NEEDS_FACTOR):
+        yield "memoryThrottlingFactor is required when MemoryQoS feature flag is enabled"
+    if factor is not None and not 0 < factor <= 1:
+        yield f"memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0"
+    if not release.has(Change.MEMORY_RESERVATION_POLICY):
+        return
+    if policy is MemoryReservationPolicy.TIERED and not has_gate:
+        yield f'memoryReservationPolicy "{policy}" requires MemoryQoS feature gate to be enabled'
+    if policy is MemoryReservationPolicy.UNSET:
+        options = '"None" or "TieredReservation"'
+        yield f'option "" specified for memoryReservationPolicy. Valid options are {options}'
+
+
+def _go_duration(duration_us: int) -> str:
+    """Microseconds as Go prints a Duration below a minute: `100ms`, `123.456ms`, `1.5s`, `50µs`."""
+    for unit, size in (("s", 1_000_000), ("ms", 1000)):
+        if duration_us >= size:
+            return f"{duration_us / size:.6f}".rstrip("0").removesuffix(".") + unit
+    return f"{duration_us}µs" if duration_us else "0s"

@@ -47,8 +47,8 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, OrderOfNode]) -> Itera
     ]
     if unknown:
         yield capacity_sentence(unknown)
-    elif snapshot.known.memory_bytes and any(name not in snapshot.nodes for name in nodes):
-        yield f"nodes that are not known are assumed to have {binary(snapshot.known.memory_bytes)}"
+    elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
+        yield f"nodes that are not known are assumed to have {binary(snapshot.overrides.memory_bytes)}"
     outside = {str(node.setup.release) for node in nodes.values() if node.setup.release.assumed}
     if outside:
         stand_in = ", ".join(sorted(outside))

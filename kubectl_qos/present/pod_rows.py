@@ -132,7 +132,7 @@ def build_rows(
         about = (
             snapshot.nodes.get(name),
             snapshot.kubelets.get(name),
-            snapshot.known,
+            snapshot.overrides,
             snapshot.server_version,
         )
         made_of = (*about, pods, snapshot.usage)

@@ -20,7 +20,7 @@ Reviews = Mapping[Permission, AccessReview]
 def tier_lines(reviews: Reviews) -> Iterator[str]:
     """One row a tier, narrow enough for 80 columns where everything could be asked."""
     cells = [
-        (tier.name, _granted(tier.granted(reviews)), gives(tier), _missing(tier, reviews)) for tier in TIERS
+        (tier.name, _granted(tier.level(reviews)), gives(tier), _missing(tier, reviews)) for tier in TIERS
     ]
     return lines(cells, [Align.LEFT] * len(_TIER_HEADERS), _TIER_HEADERS)
 
@@ -50,7 +50,7 @@ def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]
         "items": [
             {
                 "tier": tier.name,
-                "allowed": tier.granted(reviews).value,
+                "allowed": tier.level(reviews).value,
                 "gives": tier.gives,
                 "caution": tier.caution or None,
                 "grantedBy": tier.file,
@@ -92,11 +92,13 @@ def phrases(rights: Iterable[Permission]) -> list[str]:
 
 def _asked(tier: Tier, namespace: str | None) -> Iterable[Permission]:
     """Its rights; those of one namespace and of all are the same where all are asked about."""
-    return {(right.verb, right.target, right.namespace(namespace)): right for right in tier.rights}.values()
+    return {
+        (right.verb, right.target, right.namespace(namespace)): right for right in tier.permissions
+    }.values()
 
 
 def _missing(tier: Tier, reviews: Reviews) -> str:
-    nothing = NONE if tier.granted(reviews) is AccessLevel.YES else UNKNOWN
+    nothing = NONE if tier.level(reviews) is AccessLevel.YES else UNKNOWN
     first, *others = phrases(tier.denied(reviews)) or [nothing]
     return f"{first}, {len(others)} more" if others else first
 
@@ -111,7 +113,7 @@ def _where(right: Permission, namespace: str | None) -> str:
         return f"namespace {escape(place)}"
     return (
         PermissionScope.CLUSTER.value
-        if right.where is PermissionScope.CLUSTER
+        if right.scope is PermissionScope.CLUSTER
         else PermissionScope.EVERYWHERE.value
     )
 

@@ -28,7 +28,7 @@ from tests.cluster.replay import Replay
 from tests.cluster.reviewer import READER, Reviewer, asked_right, review
 from tests.cluster.serving import Serve
 
-RIGHTS = [right for tier in TIERS for right in tier.rights]
+RIGHTS = [right for tier in TIERS for right in tier.permissions]
 RESIZE = Permission("patch", "pods", subresource="resize")
 NAMESPACE = TIERS[0]
 NO_REVIEWS = "selfsubjectaccessreviews.authorization.k8s.io is forbidden"
@@ -49,14 +49,14 @@ def test_only_what_is_allowed_is(serve: Serve, connect_to: ConnectTo) -> None:
     reviews = review_access(connect_to(serve(reviewer)), RIGHTS, "shop")
     assert reviews.keys() == set(RIGHTS)
     assert all(review.allowed is not None for review in reviews.values())
-    assert {f"{right.verb} {right.target} {right.where.name}" for right in allowed(reviews)} == {
+    assert {f"{right.verb} {right.target} {right.scope.name}" for right in allowed(reviews)} == {
         "get pods NAMESPACE",
         "list pods NAMESPACE",
         "watch pods NAMESPACE",
         "list pods.metrics.k8s.io NAMESPACE",
         "get nodes/proxy CLUSTER",
     }
-    granted = {tier.name: tier.granted(reviews) for tier in TIERS}
+    granted = {tier.name: tier.level(reviews) for tier in TIERS}
     assert granted.pop("namespace") is granted.pop("kubelet") is AccessLevel.YES
     assert granted.pop("metrics") is AccessLevel.PARTLY
     assert set(granted.values()) == {AccessLevel.NO}
@@ -99,9 +99,9 @@ def test_a_few_are_asked_for_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
 
 def test_without_a_watch_the_first_tier_still_works(serve: Serve, connect_to: ConnectTo) -> None:
     for rights, works in ((READER, True), (READER[:2], True), (READER[:1], False), (READER[1:], False)):
-        reviews = review_access(connect_to(serve(Reviewer(rights))), NAMESPACE.rights, "shop")
+        reviews = review_access(connect_to(serve(Reviewer(rights))), NAMESPACE.permissions, "shop")
         assert NAMESPACE.works(reviews) is works
-        assert NAMESPACE.granted(reviews) is (AccessLevel.YES if rights == READER else AccessLevel.PARTLY)
+        assert NAMESPACE.level(reviews) is (AccessLevel.YES if rights == READER else AccessLevel.PARTLY)
 
 
 def test_the_reasons_of_the_server_are_kept(serve: Serve, connect_to: ConnectTo) -> None:
@@ -134,7 +134,7 @@ def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
     assert reviews.keys() == set(RIGHTS)
     assert {review.allowed for review in reviews.values()} == {None}
     assert all(review.reason.startswith(reason) for review in reviews.values())
-    assert {tier.granted(reviews) for tier in TIERS} == {AccessLevel.UNKNOWN}
+    assert {tier.level(reviews) for tier in TIERS} == {AccessLevel.UNKNOWN}
     assert not NAMESPACE.works(reviews)
 
 
@@ -148,7 +148,7 @@ def test_a_review_that_fails_later_is_unknown_alone(serve: Serve, connect_to: Co
         "nodes": AccessReview(None, "Error from server (InternalError): no authorizer"),
         "nodes/proxy": AccessReview(None, "Unable to connect to the server: unexpected EOF"),
     }
-    assert [tier.granted(reviews) for tier in TIERS if tier.name in {"nodes", "kubelet"}] == [
+    assert [tier.level(reviews) for tier in TIERS if tier.name in {"nodes", "kubelet"}] == [
         AccessLevel.UNKNOWN
     ] * 2
 
@@ -177,7 +177,7 @@ def test_every_kind_with_pods_is_in_the_tier_of_workloads() -> None:
     (workloads,) = (tier for tier in TIERS if tier.name == "workloads")
     groups = {"/api/v1": "", "/apis/apps/v1": "apps", "/apis/batch/v1": "batch"}
     wanted = {Permission("get", f"{kind.lower()}s", groups[found.group]) for kind, found in WORKLOADS.items()}
-    assert set(workloads.rights) == wanted
+    assert set(workloads.permissions) == wanted
 
 
 _PATH = re.compile(

@@ -15,14 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from kubectl_qos.k8s.releases import (
-    _CHANGES,
-    _GATES,
-    _LAST_MINOR,
-    NEWEST_MINOR,
-    SUPPORTED_MINORS,
-    _ChangeSpan,
-)
+from kubectl_qos.k8s.releases import _LAST_MINOR, _NEVER, _PATCHES, SUPPORTED_MINORS, Change, Gate
 from tests.distribution.shell_examples import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -77,20 +70,18 @@ def test_the_library_example_of_the_readme_runs(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith("Burstable 938 {'cpu.weight': '1'")
 
 
-def releases_of(span: _ChangeSpan) -> str:
+def releases_of(change: Change) -> str:
     """How a table of the rules names the releases that have a change."""
-    if span.last != NEWEST_MINOR:
-        if span.last == span.since:
-            return f"1.{span.since} only"
-        return f"1.{span.since} to 1.{span.last}"
-    return ", ".join([f"1.{span.since}", *(f"1.{minor}.{patch}" for minor, patch in span.patches.items())])
+    last = _LAST_MINOR.get(change)
+    if last is not None:
+        return f"1.{change.since} only" if last == change.since else f"1.{change.since} to 1.{last}"
+    patches = (f"1.{minor}.{patch}" for minor, patch in _PATCHES.get(change, {}).items())
+    return ", ".join([f"1.{change.since}", *patches])
 
 
 def test_every_change_of_the_supported_releases_is_in_one_table() -> None:
     wanted = [
-        (releases_of(span), change.value)
-        for change, span in _CHANGES.items()
-        if span.since > min(SUPPORTED_MINORS)
+        (releases_of(change), change.value) for change in Change if change.since > min(SUPPORTED_MINORS)
     ]
     tables = re.findall(r"^\| since \| change \|\n\|---\|---\|\n((?:\|.*\n)+)", RULES, re.MULTILINE)
     rows = [
@@ -101,11 +92,10 @@ def test_every_change_of_the_supported_releases_is_in_one_table() -> None:
 
 def test_the_table_of_gates_is_that_of_the_code() -> None:
     wanted = []
-    for gate, stages in _GATES.items():
+    for gate in Gate:
         last = _LAST_MINOR.get(gate)
-        exists = f"1.{stages[0].since}" + (f" to 1.{last}" if last is not None else "")
-        on = next((f"1.{stage.since}" for stage in stages if stage.default), "")
-        locked = next((f"1.{stage.since}" for stage in stages if stage.locked), "")
+        exists = f"1.{gate.since}" + (f" to 1.{last}" if last is not None else "")
+        on, locked = ("" if minor == _NEVER else f"1.{minor}" for minor in (gate.on, gate.locked))
         wanted.append((gate.value, exists, on, locked))
     (table,) = re.findall(r"^\| gate \|.*\n\|.*\n((?:\|.*\n)+)", RULES, re.MULTILINE)
     assert [tuple(map(str.strip, row[1:-1].split("|"))) for row in table.splitlines()] == wanted

@@ -32,14 +32,14 @@ def test_a_role_grants_its_tier_and_nothing_else(tier: Tier) -> None:
     role = role_of(tier)
     assert role.keys() == {"apiVersion", "kind", "metadata", "rules"}
     assert (role["apiVersion"], role["kind"]) == ("rbac.authorization.k8s.io/v1", "ClusterRole")
-    assert role["metadata"] == {"name": tier.role}
+    assert role["metadata"] == {"name": f"kubectl-qos-{tier.name}"}
     granted: list[tuple[str, str, str]] = []
     for rule in role["rules"]:
         assert rule.keys() == {"apiGroups", "resources", "verbs"}
         granted += product(rule["verbs"], rule["resources"], rule["apiGroups"])
     wanted = {
         (right.verb, "/".join(filter(None, (right.resource, right.subresource))), right.group)
-        for right in tier.rights
+        for right in tier.permissions
     }
     assert sorted(granted) == sorted(wanted)
 
@@ -48,9 +48,10 @@ def test_a_role_grants_its_tier_and_nothing_else(tier: Tier) -> None:
 def test_a_role_says_how_to_bind_it(tier: Tier) -> None:
     text = text_of(tier)
     assert f"kubectl apply -f {Path(tier.file).name}\n" in text
-    binding = re.search(rf"create (\w+)binding {tier.role} --clusterrole {tier.role} --user NAME(.*)", text)
+    role = f"kubectl-qos-{tier.name}"
+    binding = re.search(rf"create (\w+)binding {role} --clusterrole {role} --user NAME(.*)", text)
     assert binding is not None
-    in_one = {right.where.name for right in tier.rights} == {"NAMESPACE"}
+    in_one = {right.scope.name for right in tier.permissions} == {"NAMESPACE"}
     assert binding.groups() == (("role", " -n NAMESPACE") if in_one else ("clusterrole", ""))
 
 
@@ -75,8 +76,8 @@ def test_the_table_of_the_page_is_that_of_the_code() -> None:
     assert rows == [
         (
             f"[{tier.name}]({tier.file.removeprefix('docs/')})",
-            ", ".join(f"`{phrase}`" for phrase in phrases(tier.rights)),
-            ", ".join(dict.fromkeys(right.where.value for right in tier.rights)),
+            ", ".join(f"`{phrase}`" for phrase in phrases(tier.permissions)),
+            ", ".join(dict.fromkeys(right.scope.value for right in tier.permissions)),
             gives(tier),
         )
         for tier in TIERS
@@ -84,7 +85,7 @@ def test_the_table_of_the_page_is_that_of_the_code() -> None:
 
 
 def test_get_on_the_node_proxy_is_called_dangerous() -> None:
-    proxying = [tier for tier in TIERS if any(right.target == "nodes/proxy" for right in tier.rights)]
+    proxying = [tier for tier in TIERS if any(right.target == "nodes/proxy" for right in tier.permissions)]
     assert [tier.caution for tier in proxying] == ["DANGER"]
     for page in (text_of(proxying[0]), (ROOT / "docs" / "rights.md").read_text()):
         words = " ".join(page.replace("#", " ").replace("*", "").split())

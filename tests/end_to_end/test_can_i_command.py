@@ -23,7 +23,7 @@ from tests.end_to_end.test_process import with_modules
 EVERYTHING = [
     f"{right.verb} {right.target}{place}"
     for tier in TIERS
-    for right in tier.rights
+    for right in tier.permissions
     for place in ("", " in shop")
 ]
 
@@ -106,7 +106,7 @@ def test_what_is_dangerous_or_writes_is_never_recommended(run: Run, serve: Serve
     assert (done.code, done.err) == (0, "")
     assert "kubelet settings, RSS (DANGER)   get nodes/proxy\n" in done.out
     assert "verify (DANGER)                  get,create pods/exec\n" in done.out
-    assert "landing edits (WRITES)           patch pods/resize, 6 more\n" in done.out
+    assert "applying edits (WRITES)          patch pods/resize, 6 more\n" in done.out
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_namespace_asked_about(run: Run, serve: Serve, tmp_path: Path) -> No
 def test_all_namespaces_are_asked_about_once(run: Run, serve: Serve, tmp_path: Path) -> None:
     nobody = flags(serve, tmp_path, Reviewer())
     rows = run("can-i", "-A", "-o", "wide", *nobody).lines
-    different = [{(right.verb, right.target) for right in tier.rights} for tier in TIERS]
+    different = [{(right.verb, right.target) for right in tier.permissions} for tier in TIERS]
     assert len(rows) == len(set(rows)) == 1 + sum(map(len, different))
     done = run("can-i", "-A", "-o", "json", *nobody)
     items = json.loads(done.out)["items"]
@@ -205,7 +205,7 @@ def test_reviews_that_are_refused(run: Run, serve: Serve, tmp_path: Path) -> Non
 def test_reasons_cannot_act_on_the_terminal(run: Run, serve: Serve, tmp_path: Path) -> None:
     done = run("can-i", "-o", "wide", *flags(serve, tmp_path, Reviewer(reason="no\x1b[2J\nyes")))
     assert done.lines[1].endswith("no\\x1b[2J\\nyes")
-    assert len(done.lines) == 1 + sum(len(tier.rights) for tier in TIERS)
+    assert len(done.lines) == 1 + sum(len(tier.permissions) for tier in TIERS)
 
 
 def test_a_server_that_is_gone(run: Run, tmp_path: Path) -> None:

@@ -152,10 +152,10 @@ def test_a_live_cluster(run: Run, serve: Serve, tmp_path: Path) -> None:
     ("arguments", "code", "sentence"),
     [
         (["--demo"], 2, "error: nothing to compare with"),
-        (["--demo", "--to", "1.99"], 2, "error: Kubernetes 1.99 is not known"),
+        (["--demo", "--to", "1.99"], 2, "error: unknown release 1.99"),
         (["--demo", "--to", "next"], 1, "error: 'next' is not a Kubernetes version"),
-        (["--demo", "--set", "cgroupVersion=3"], 2, "error: cgroupVersion=3: one of 1, 2 is needed"),
-        (["--demo", "--set", "x=1"], 2, "error: there is no setting 'x'"),
+        (["--demo", "--set", "cgroupVersion=3"], 2, "error: cgroupVersion=3: must be 1 or 2"),
+        (["--demo", "--set", "x=1"], 2, "error: unknown node setting 'x'"),
         (["--demo", "--to", "1.37", "pod/none"], 1, 'error: pods "none" not found'),
         (["--demo", "--to", "1.37", "-n", "none"], 1, "error: no pods to compare"),
         (["--demo", "--to", "1.37", "pod/a", "pod/b"], 2, "error: one pod, workload or node"),

@@ -151,9 +151,12 @@ def test_what_a_person_knows_of_the_nodes_counts(run: Run) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--assume", "x=1"], "error: there is no setting 'x'"),
-        (["--feature-gates", "MemoryQoS"], "error: 'featureGates.MemoryQoS' is no setting"),
-        (["--feature-gates", "MemoryQoS=maybe"], "error: featureGates.MemoryQoS=maybe: true or false"),
+        (["--assume", "x=1"], "error: unknown node setting 'x'"),
+        (["--feature-gates", "MemoryQoS"], "error: 'featureGates.MemoryQoS' is not KEY=VALUE"),
+        (
+            ["--feature-gates", "MemoryQoS=maybe"],
+            "error: featureGates.MemoryQoS=maybe: must be true or false",
+        ),
     ],
 )
 def test_what_a_person_cannot_know_is_refused(run: Run, flags: list[str], sentence: str) -> None:

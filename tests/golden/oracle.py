@@ -20,9 +20,7 @@ from kubectl_qos.k8s.kubelet import (
     MemoryReservationPolicy,
     Node,
     NodeSetup,
-    parse_duration_us,
 )
-from kubectl_qos.k8s.kubelet_validation import kubelet_refusals
 from kubectl_qos.k8s.objects import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -33,10 +31,10 @@ from kubectl_qos.k8s.objects import (
     json_decoder,
     resource_list,
 )
-from kubectl_qos.k8s.quantity import MILLI, Format, Quantity
-from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.quantity import MILLI, Format, Quantity, parse_duration
+from kubectl_qos.k8s.releases import Change, Gate, Release, _has_gate
 from kubectl_qos.k8s.resources import Count
-from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
 from kubectl_qos.qos import eviction, oom_score
 from kubectl_qos.qos.cgroup import container as container_resources
 from kubectl_qos.qos.cgroup import cpu
@@ -120,7 +118,7 @@ def _kubelet(raw: Mapping[str, Json]) -> Kubelet:
         cgroup_root=raw["cgroupRoot"],
         cgroups_per_qos=raw["cgroupsPerQOS"],
         cpu_cfs_quota=raw["cpuCFSQuota"],
-        cpu_cfs_quota_period_us=parse_duration_us(raw["cpuCFSQuotaPeriod"]),
+        cpu_cfs_quota_period_us=parse_duration(raw["cpuCFSQuotaPeriod"]) // 1000,
         exclusive_cpu_containers=frozenset(exclusive),
         pod_pids_limit=raw["podPidsLimit"],
         memory_throttling_factor=raw["memoryThrottlingFactor"],
@@ -174,9 +172,14 @@ def _list(found: Mapping[str, Quantity] | None) -> Json:
     return None if found is None else {name: _quantity(value) for name, value in found.items()}
 
 
+def known_gates(release: Release) -> dict[str, bool]:
+    """Every gate of a release that changes a prediction, with its value."""
+    return {gate.value: release.enabled(gate) for gate in Gate if _has_gate(gate, release.minor)}
+
+
 def _gates(release: Release) -> Json:
     unseen = {Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value}
-    return {name: on for name, on in release.known_gates().items() if name not in unseen}
+    return {name: on for name, on in known_gates(release).items() if name not in unseen}
 
 
 def _kind_of(container: Container, release: Release, *, init: bool) -> str:
@@ -338,7 +341,7 @@ def _defaulted(pod: Pod, release: Release) -> Json:
         "initContainers": [row(found, _kind_of(found, release, init=True)) for found in pod.init_containers],
         "overhead": _list(pod.spec.overhead),
     }
-    if pod.spec.resources is not None and Gate.POD_LEVEL_RESOURCES.value in release.known_gates():
+    if pod.spec.resources is not None and Gate.POD_LEVEL_RESOURCES.value in known_gates(release):
         result["podResources"] = {
             "requests": _list(pod.spec.resources.requests),
             "limits": _list(pod.spec.resources.limits),
@@ -361,12 +364,12 @@ def _totals(pod: Pod, release: Release) -> Json:
             "requestsContainersOnly": requests(pod, release, pod_level=False, overhead=False),
             "limitsContainersOnly": limits(pod, release, pod_level=False, overhead=False),
         }
-    elif Gate.IN_PLACE_RESIZE.value in release.known_gates():
+    elif Gate.IN_PLACE_RESIZE.value in known_gates(release):
         found |= {
             "requestsStatus": requests(pod, release, count=Count.STATUS),
             "limitsStatus": limits(pod, release, count=Count.STATUS),
         }
-    if Gate.IN_PLACE_RESIZE_POD_LEVEL.value in release.known_gates():
+    if Gate.IN_PLACE_RESIZE_POD_LEVEL.value in known_gates(release):
         count = Count.STATUS_WITH_POD_LEVEL
         found |= {
             "requestsStatusPodLevel": requests(pod, release, count=count),
@@ -539,7 +542,7 @@ def _order(ranks: list[eviction.EvictionRank]) -> Json:
 
 
 def _run_conv(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
-    configured = parse_duration_us(case["kubelet"]["cpuCFSQuotaPeriod"])
+    configured = parse_duration(case["kubelet"]["cpuCFSQuotaPeriod"]) // 1000
     custom = release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD)
     period = configured if custom else 100_000
     newer = release.has(Change.QUADRATIC_CPU_WEIGHT)

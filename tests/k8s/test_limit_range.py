@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.limit_range import limit_range_refusals, stored, with_limit_ranges
-from kubectl_qos.k8s.objects import LimitRange, LimitRangeItem, Pod, convert
+from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.qos_class import QosClass
+from tests.cluster.replay import recorded
 from tests.qos.corner import file_of, on, one, spec
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
 R136 = Release.of("1.36")
 
 
@@ -28,15 +26,11 @@ def admitted(pod: Pod, *ranges: LimitRange) -> Pod:
     return with_limit_ranges(default_pod(pod, R136), ranges)
 
 
-def recorded(name: str) -> Any:
-    return json.loads((RECORDINGS / f"{name}.json").read_text())
-
-
 def test_row_020_a_maximum_alone_becomes_default_and_request() -> None:
-    found = on(admitted(one(""), limits(max={"cpu": "1"})))
-    assert found.qos_class is QosClass.BURSTABLE
-    assert found.container("c1").asked.cpu_shares == 1024
-    assert file_of(found, "c1", "cpu.max") == "100000 100000"
+    prediction = on(admitted(one(""), limits(max={"cpu": "1"})))
+    assert prediction.qos_class is QosClass.BURSTABLE
+    assert prediction.container("c1").asked.cpu_shares == 1024
+    assert file_of(prediction, "c1", "cpu.max") == "100000 100000"
 
 
 def test_row_021_equal_defaults_make_guaranteed() -> None:
@@ -69,23 +63,20 @@ def test_ephemeral_containers_are_left_alone() -> None:
 
 
 def test_what_a_real_server_stored_and_defaulted() -> None:
-    created = recorded("074-limitrange-create")
-    item = created["request"]["body"]["spec"]["limits"][0]
-    answer = created["response"]["body"]["spec"]["limits"][0]
-    completed = stored(convert(item, LimitRangeItem))
-    assert completed.default == convert(answer, LimitRangeItem).default
-    assert completed.default_request == convert(answer, LimitRangeItem).default_request
-    exchange = recorded("075-pod-create-limitrange-defaulted")
-    pod = admitted(
-        convert(exchange["request"]["body"], Pod), convert(created["response"]["body"], LimitRange)
-    )
+    created = recorded("limitrange-create")
+    sent, stored = (convert(created[side]["body"], LimitRange) for side in ("request", "response"))
+    completed, item = next(sent.items), stored.spec.limits[0]
+    assert completed.default == item.default
+    assert completed.default_request == item.default_request
+    exchange = recorded("pod-create-limitrange-defaulted")
+    pod = admitted(convert(exchange["request"]["body"], Pod), stored)
     expected = convert(exchange["response"]["body"], Pod)
     assert pod.containers[0].resources == expected.containers[0].resources
 
 
 def test_what_a_real_server_refused() -> None:
-    ranges = [convert(recorded("074-limitrange-create")["response"]["body"], LimitRange)]
-    exchange = recorded("076-pod-create-limitrange-max-403")
+    ranges = [convert(recorded("limitrange-create")["response"]["body"], LimitRange)]
+    exchange = recorded("pod-create-limitrange-max-403")
     pod = admitted(convert(exchange["request"]["body"], Pod), *ranges)
     message = exchange["response"]["body"]["message"]
     assert message.endswith(f" is forbidden: {', '.join(limit_range_refusals(pod, ranges, R136))}")

@@ -1,34 +1,32 @@
-"""Decoding: only what is read, shared where it repeats, and errors that name the place."""
+"""Decoding: only named fields, shared parts, and errors with the resource."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder, resource_list
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder, nested, nested_list, resource_list
+from tests.cluster.replay import recorded
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
 PODS = json_decoder(Pod)
 
 
-def recorded(name: str) -> bytes:
-    body = json.loads((RECORDED / name).read_text())["response"]["body"]
-    return msgspec.json.encode(body)
+def body(name: str) -> bytes:
+    return msgspec.json.encode(recorded(name)["response"]["body"])
 
 
-def test_a_recorded_pod_is_decoded_into_what_we_read() -> None:
-    pod = PODS.decode(recorded("028-pod-get.json"))
+def test_a_recorded_pod_is_decoded() -> None:
+    pod = PODS.decode(body("pod-get"))
     assert (pod.namespace, pod.name) == ("rec", "burstable")
     assert str(pod.containers[0].requests["memory"]) == "64Mi"
     assert pod.status.qos_class == "Burstable"
 
 
 def test_a_recorded_node_is_decoded() -> None:
-    node = json_decoder(NodeObject).decode(recorded("041-node-get.json"))
+    node = json_decoder(NodeObject).decode(body("node-get"))
     assert node.status.capacity is not None
     assert node.status.capacity["memory"].value() > 0
 
@@ -40,14 +38,14 @@ def test_equal_resource_lists_and_labels_are_the_same_object() -> None:
     assert first.metadata.labels is second.metadata.labels
 
 
-def test_an_absent_map_is_told_from_an_empty_one() -> None:
+def test_an_absent_map_differs_from_an_empty_one() -> None:
     absent = PODS.decode(b'{"spec":{"containers":[{"name":"a","resources":{}}]}}')
     empty = PODS.decode(b'{"spec":{"containers":[{"name":"a","resources":{"limits":{}}}]}}')
     assert absent.containers[0].resources.limits is None
     assert empty.containers[0].resources.limits == {}
 
 
-def test_a_bare_number_keeps_its_spelling() -> None:
+def test_a_bare_number_keeps_its_text() -> None:
     pod = PODS.decode(b'{"spec":{"containers":[{"resources":{"limits":{"cpu":1.50,"memory":1e3}}}]}}')
     limits = pod.containers[0].limits
     assert (str(limits["cpu"]), str(limits["memory"])) == ("1500m", "1e3")
@@ -74,3 +72,10 @@ def test_pods_cannot_be_changed() -> None:
     pod = PODS.decode(b'{"metadata":{"name":"a"}}')
     with pytest.raises(AttributeError):
         pod.metadata.name = "b"  # type: ignore[misc]
+
+
+def test_what_is_no_object_is_an_empty_one() -> None:
+    raw: dict[str, Any] = {"metadata": {"ownerReferences": [None, {"kind": "Node"}, "x"], "labels": None}}
+    assert nested(raw, "metadata", "labels") == nested(raw, "spec", "x") == nested(None, "x") == {}
+    assert nested_list(raw, "metadata", "ownerReferences") == [{"kind": "Node"}]
+    assert nested_list(raw, "metadata", "labels") == []

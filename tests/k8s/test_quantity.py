@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.quantity import MILLI, Format, Quantity
+from kubectl_qos.errors import InputError, QuantityError
+from kubectl_qos.k8s.quantity import MAX_INT64, MILLI, Format, Quantity, parse_duration
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2"]
 NUMBERS = st.from_regex(r"[+-]?[0-9]{1,20}(\.[0-9]{0,6})?", fullmatch=True)
@@ -90,3 +90,27 @@ def test_bare_json_numbers_are_read_by_their_digits() -> None:
 def test_a_sum_takes_the_format_of_its_first_value_that_is_not_zero() -> None:
     assert str(Quantity.parse("0") + Quantity.parse("1Gi")) == "1Gi"
     assert (Quantity.parse("1G") + Quantity.parse("1Gi")).format is Format.DECIMAL_SI
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        *[("0", 0), ("+0", 0), ("1ns", 1), ("2us", 2000), ("2µs", 2000), ("2μs", 2000), ("100ms", 10**8)],
+        *[("1h2m3.5s", 3_723_500_000_000), ("-1.5s", -1_500_000_000), (".5s", 500_000_000), ("1.s", 10**9)],
+        *[("9223372036854775807ns", MAX_INT64), ("0.0000000001s", 0)],
+    ],
+)
+def test_durations_of_go(text: str, nanoseconds: int) -> None:
+    assert parse_duration(text) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", ".s", "5", "s", "1d", "1h ", "1 h", "1m1", "9223372036854775808ns", "1" * 5000 + "h"]
+)
+def test_what_go_refuses_as_a_duration(text: str) -> None:
+    with pytest.raises(InputError, match="is not a duration such as 100ms"):
+        parse_duration(text)
+
+
+def test_days_are_ours() -> None:
+    assert parse_duration("1d12h", days=True) == 36 * 3_600 * 10**9

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, json_decoder
-from kubectl_qos.k8s.pdb import DisruptionBudget, budgets_among
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.eviction import EvictionStats as Measured
 from kubectl_qos.qos.eviction import rank_memory
@@ -510,7 +509,7 @@ def budget(allowed: int | None, **labels: str) -> DisruptionBudget:
     }
     if allowed is not None:
         raw["status"] = {"disruptionsAllowed": allowed}
-    (found,) = budgets_among([{"kind": "Pod"}, raw])
+    (found,) = find_budgets([{"kind": "Pod"}, raw])
     return found
 
 

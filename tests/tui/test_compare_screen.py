@@ -50,7 +50,7 @@ async def test_what_differs_follows_the_line(pilot: Pilot[Any]) -> None:
 async def test_what_is_wrong_is_said_and_what_was_shown_stays(pilot: Pilot[Any]) -> None:
     await put(pilot, "memory=32Gi")
     await put(pilot, "memory=32Gi cgroupVersion=3")
-    assert "! cgroupVersion=3: one of 1, 2 is needed" in words(pilot)
+    assert "! cgroupVersion=3: must be 1 or 2" in words(pilot)
     assert "969 → 985" in words(pilot)
 
 
@@ -58,7 +58,7 @@ async def test_what_no_kubelet_starts_with(pilot: Pilot[Any]) -> None:
     await put(pilot, "memorySwap.swapBehavior=UnlimitedSwap")
     assert "! Kubelet: would not start" in words(pilot)
     await put(pilot, "cpuCFSQuotaPeriod=0s")
-    assert "! cpuCFSQuotaPeriod=0s: a duration from 1ms to 1s is needed" in words(pilot)
+    assert "! cpuCFSQuotaPeriod=0s: must be a duration from 1ms to 1s" in words(pilot)
 
 
 async def test_pages_copy_and_back(pilot: Pilot[Any]) -> None:

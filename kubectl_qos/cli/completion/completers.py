@@ -16,7 +16,7 @@ from kubectl_qos.cli.completion.directives import (
 )
 from kubectl_qos.cli.completion.names import NameSources
 from kubectl_qos.cli.completion.parse import Position
-from kubectl_qos.k8s.kinds import KIND_NAMES, parse_kind
+from kubectl_qos.k8s.kinds import KINDS, parse_kind
 
 Completer = Callable[[Position, NameSources], Completions]
 
@@ -190,7 +190,7 @@ def _assignments(known: Mapping[str, tuple[str, ...]], word: str, *, separator: 
 
 POD: Final = "Pod"
 NODE: Final = "Node"
-EVERY_TYPE: Final = tuple(KIND_NAMES)
+EVERY_TYPE: Final = tuple(KINDS)
 WORKLOADS: Final = tuple(kind for kind in EVERY_TYPE if kind not in {POD, NODE})
 
 
@@ -223,7 +223,7 @@ class TargetCompleter:
         """What a target may begin with; names with and without a type are not mixed."""
         if not self._bare or not at.operands or "/" in at.operands[0]:
             for one in self._types:
-                yield Candidate(f"{KIND_NAMES[one][0]}/")
+                yield Candidate(f"{KINDS[one].names[0]}/")
         if self._bare and "/" not in "".join(at.operands):
             yield from _named(POD, "", names)
 

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
-from kubectl_qos.k8s.pdb import DisruptionBudget
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.container import sends_oom_group
 from kubectl_qos.qos.cgroup.memory import container_swap

@@ -1,4 +1,4 @@
-"""KEY=VALUE: each known setting reaches its field, and a wrong one is named with what there is."""
+"""KEY=VALUE: each setting reaches its field, and a wrong one is refused with a hint."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def after(*assignments: str, to: str | None = None, setup: NodeSetup = SETUP) ->
     ],
 )
 def test_a_kubelets_setting(assignment: str, field: str, value: object) -> None:
-    found = after(assignment).kubelet
-    assert getattr(found, field) == value != getattr(SETUP.kubelet, field)
-    assert found.origin(field) is Origin.GIVEN
-    assert replace(found, **{field: getattr(SETUP.kubelet, field)}, origins={}) == replace(
+    kubelet = after(assignment).kubelet
+    assert getattr(kubelet, field) == value != getattr(SETUP.kubelet, field)
+    assert kubelet.origin(field) is Origin.GIVEN
+    assert replace(kubelet, **{field: getattr(SETUP.kubelet, field)}, origins={}) == replace(
         SETUP.kubelet, origins={}
     )
 
@@ -70,12 +70,12 @@ def test_a_kubelets_setting(assignment: str, field: str, value: object) -> None:
     ],
 )
 def test_a_nodes_setting(assignment: str, field: str, value: object) -> None:
-    found = after(assignment).node
-    assert getattr(found, field) == value != getattr(NODE, field)
-    assert found.origin(field) is Origin.GIVEN
+    node = after(assignment).node
+    assert getattr(node, field) == value != getattr(NODE, field)
+    assert node.origin(field) is Origin.GIVEN
 
 
-def test_with_more_memory_as_much_as_before_is_reserved() -> None:
+def test_more_memory_does_not_change_what_is_reserved() -> None:
     assert after("memory=32Gi").node.allocatable_memory_bytes == 31 << 30
 
 
@@ -84,7 +84,7 @@ def test_gates_decide_what_the_release_does() -> None:
     assert after("featureGates.MemoryQoS=true").release.enabled(Gate.MEMORY_QOS)
 
 
-def test_an_upgrade_keeps_what_was_configured_and_renews_what_was_assumed() -> None:
+def test_an_upgrade_keeps_configured_values_and_updates_assumed_ones() -> None:
     assert SETUP.kubelet.memory_throttling_factor == 0.9
     assert after(to="1.37").kubelet.memory_throttling_factor is None
     configured = kubelet_from_configz(
@@ -95,7 +95,7 @@ def test_an_upgrade_keeps_what_was_configured_and_renews_what_was_assumed() -> N
     assert str(after(to="1.37").release) == after(to="1.37").node.kubelet_version == "1.37"
 
 
-def test_a_gate_that_the_new_release_does_not_have_any_more_is_dropped() -> None:
+def test_a_gate_that_the_new_release_does_not_have_is_dropped() -> None:
     setup = NodeSetup.of(NODE, Kubelet(feature_gates={"SidecarContainers": False}), "1.29")
     assert not setup.release.enabled(Gate.SIDECAR_CONTAINERS)
     assert after(to="1.37", setup=setup).release.enabled(Gate.SIDECAR_CONTAINERS)
@@ -109,39 +109,43 @@ def test_without_a_release_the_patch_stays() -> None:
 @pytest.mark.parametrize(
     ("assignment", "sentence", "hint"),
     [
-        ("cgroupDrver=x", "no setting 'cgroupDrver'", "cgroupDriver"),
-        ("featureGates.MemoryQos=true", "no setting 'featureGates.MemoryQos'", "featureGates.MemoryQoS"),
-        ("cgroupVersion=3", "cgroupVersion=3: one of 1, 2 is needed", ""),
+        ("cgroupDrver=x", "unknown node setting 'cgroupDrver'", "cgroupDriver"),
+        (
+            "featureGates.MemoryQos=true",
+            "unknown node setting 'featureGates.MemoryQos'",
+            "featureGates.MemoryQoS",
+        ),
+        ("cgroupVersion=3", "cgroupVersion=3: must be 1 or 2", ""),
         ("memory=16Gx", "memory=16Gx: quantities must match", ""),
-        ("memory=0", "a size above zero is needed", ""),
-        ("cpuCFSQuota=on", "true or false is needed", ""),
-        ("podPidsLimit=many", "a whole number is needed", ""),
-        ("memoryThrottlingFactor=2", "above 0 and up to 1", ""),
+        ("memory=0", "must be a size above zero", ""),
+        ("cpuCFSQuota=on", "must be true or false", ""),
+        ("podPidsLimit=many", "must be a whole number from -1 to", ""),
+        ("memoryThrottlingFactor=2", "must be a number above 0 and up to 1", ""),
         ("cpuCFSQuotaPeriod=10", "not a duration", ""),
-        ("ociRuntime=youki", "'youki' is no OCI runtime", "runc or crun"),
-        ("runtime=podman", "containerd, cri-o or docker", ""),
-        ("cpuCFSQuotaPeriod=0s", "a duration from 1ms to 1s is needed", ""),
-        ("cpuCFSQuotaPeriod=1h", "a duration from 1ms to 1s is needed", ""),
-        ("podPidsLimit=9223372036854775808", "a whole number from -1 to", ""),
-        ("runtimeOOMScoreAdj=-1001", "a whole number from -1000 to 1000 is needed", ""),
-        ("pageSize=3", "a power of two from 4Ki on is needed", ""),
-        ("pageSize=20Ki", "a power of two from 4Ki on is needed", ""),
-        ("kernel=new", "a kernel version is needed", ""),
-        ("cgroupRoot=a\x1b[31m", "is no setting", "KEY=VALUE"),
-        ("cgroupVersion", "is no setting", "KEY=VALUE"),
-        ("=1", "is no setting", "KEY=VALUE"),
-        ("kernel=", "is no setting", "KEY=VALUE"),
+        ("ociRuntime=youki", "unknown OCI runtime 'youki'", "runc or crun"),
+        ("runtime=podman", "must be containerd, cri-o or docker", ""),
+        ("cpuCFSQuotaPeriod=0s", "must be a duration from 1ms to 1s", ""),
+        ("cpuCFSQuotaPeriod=1h", "must be a duration from 1ms to 1s", ""),
+        ("podPidsLimit=9223372036854775808", "must be a whole number from -1 to", ""),
+        ("runtimeOOMScoreAdj=-1001", "must be a whole number from -1000 to 1000", ""),
+        ("pageSize=3", "must be a power of two, 4Ki or more", ""),
+        ("pageSize=20Ki", "must be a power of two, 4Ki or more", ""),
+        ("kernel=new", "must be a kernel version", ""),
+        ("cgroupRoot=a\x1b[31m", "is not KEY=VALUE", "cgroupVersion=1"),
+        ("cgroupVersion", "is not KEY=VALUE", "cgroupVersion=1"),
+        ("=1", "is not KEY=VALUE", "cgroupVersion=1"),
+        ("kernel=", "is not KEY=VALUE", "cgroupVersion=1"),
     ],
 )
-def test_a_wrong_setting_is_named(assignment: str, sentence: str, hint: str) -> None:
+def test_a_wrong_setting_is_refused(assignment: str, sentence: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         NodeOverride.parse(assignment)
     assert sentence in str(caught.value)
     assert hint in caught.value.hint
 
 
-def test_a_release_or_a_gate_that_there_is_not() -> None:
-    with pytest.raises(UsageError, match=r"1\.99 is not known"):
+def test_an_unknown_release_or_gate() -> None:
+    with pytest.raises(UsageError, match=r"unknown release 1\.99"):
         after(to="1.99")
     with pytest.raises(InputError, match="not a Kubernetes version"):
         after(to="next")

@@ -12,7 +12,7 @@ from kubectl_qos.k8s.managers import (
     Manager,
     ManagerKind,
     VerticalAutoscaler,
-    managers,
+    find_managers,
     matching_autoscalers,
 )
 from kubectl_qos.k8s.objects import convert
@@ -50,7 +50,7 @@ def manager(name: str, operation: str = "Apply", fields: Any = None) -> dict[str
 
 
 def kinds(raw: dict[str, Any], *fields: ManagedValue) -> list[tuple[ManagerKind, str]]:
-    return [(one.kind, one.name) for one in managers(raw, fields or (MEMORY,), "kubectl-qos")]
+    return [(one.kind, one.name) for one in find_managers(raw, fields or (MEMORY,), "kubectl-qos")]
 
 
 TRACKING = "argocd.argoproj.io/tracking-id"
@@ -136,7 +136,7 @@ def test_an_operator_by_the_kind_of_the_controller() -> None:
 
 def test_server_side_apply_keeps_only_the_fields_that_it_owns() -> None:
     raw = deployment(managedFields=[manager("ci")])
-    assert managers(raw, [MEMORY]) == (Manager(ManagerKind.APPLIER, "ci", "web.limits.memory"),)
+    assert find_managers(raw, [MEMORY]) == (Manager(ManagerKind.APPLIER, "ci", "web.limits.memory"),)
     assert kinds(raw, ManagedValue("web", "requests", "cpu")) == [(ManagerKind.APPLIER, "ci")]
     assert kinds(raw, ManagedValue("web", "requests", "memory")) == []
     assert kinds(raw, ManagedValue("other", "limits", "memory")) == []
@@ -175,7 +175,7 @@ def test_a_deployment_that_a_real_server_had_is_kept_by_nobody() -> None:
     "odd", [{}, {"metadata": None}, {"kind": "Pod", "metadata": {"managedFields": [None]}}]
 )
 def test_odd_objects(odd: dict[str, Any]) -> None:
-    assert managers(odd, [MEMORY]) == ()
+    assert find_managers(odd, [MEMORY]) == ()
 
 
 def autoscaler(kind: str, name: str, mode: str | None) -> VerticalAutoscaler:
