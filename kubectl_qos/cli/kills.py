@@ -15,7 +15,7 @@ from kubectl_qos.cli.targets import Target, node_name, parse_targets, top_kind
 from kubectl_qos.cluster.source import EventSource
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 from kubectl_qos.k8s.events import EventList
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
@@ -142,12 +142,7 @@ def _event_list(wanted: ResolvedSource) -> EventList:
 
 
 def _is_target(pod: Pod, targets: Sequence[Target]) -> bool:
-    if not targets:
-        return True
-    workload = find_workload(pod)
-    own = {(pod.kind, pod.name), (workload.kind, workload.name)}
-    owned = {(owner.kind, owner.name) for owner in pod.metadata.owner_references or ()}
-    return any((one.kind, one.name) in own | owned for one in targets)
+    return not targets or any(belongs_to(pod, one.kind, one.name) for one in targets)
 
 
 def _not_found(targets: Sequence[Target], known: _Known) -> list[ApiError]:

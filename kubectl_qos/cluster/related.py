@@ -14,9 +14,9 @@ import msgspec
 
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
 from kubectl_qos.cluster.pager import Future, Pager
-from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects, find_controller
+from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, api_path, path_segment, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, api_path, find_controller, path_segment, pod_from_workload
 from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Pod, convert

@@ -10,7 +10,7 @@ import msgspec
 
 from kubectl_qos.edit.preview import Effects, FileChange, build_effects
 from kubectl_qos.k8s.defaulting import with_system_priority
-from kubectl_qos.k8s.kinds import find_workload
+from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Change
@@ -165,11 +165,7 @@ def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
 def _is_about(change: Pod, pod: Pod) -> bool:
     if change.namespace and pod.namespace and change.namespace != pod.namespace:
         return False
-    if change.kind == pod.kind and change.name == pod.name:
-        return True
-    owners = {(one.kind, one.name) for one in pod.metadata.owner_references or ()}
-    workload = find_workload(pod)
-    return (change.kind, change.name) in owners | {(workload.kind, workload.name)}
+    return belongs_to(pod, change.kind, change.name)
 
 
 def _changed(pod: Pod, change: Pod) -> Pod:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
-from kubectl_qos.k8s.kinds import template_path
 from kubectl_qos.k8s.limit_range import LimitRange
-from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
+from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
-
-Json = Mapping[str, Any]
 
 OWNER: Final = "the owner"
 """How `Missing.what` begins where a controller could not be read."""
@@ -65,46 +61,22 @@ class RelatedObjects:
     missing: tuple[Missing, ...] = ()
 
 
-def find_controller(raw: Json) -> Json | None:
-    """The reference to the controller of an object, else to its only owner, as plain JSON."""
-    found = (raw.get("metadata") or {}).get("ownerReferences")
-    references = [one for one in found or () if isinstance(one, Mapping)]
-    controller = next((one for one in references if one.get("controller") is True), None)
-    return controller if controller is not None or len(references) != 1 else references[0]
-
-
-def is_managed_by_us(raw: Mapping[str, Any], request: PatchRequest, stored: Iterable[Edit]) -> bool:
+def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -> bool:
     """Whether the values that a request leads to are set by us, through the same road.
 
     A value that is removed has no manager any more: who removed it cannot be told, unless something is set
     along with it.
     """
-    values = [edit for edit in stored if edit.quantity is not None]
-    entries = [
-        entry.get("fieldsV1") or {}
-        for entry in (raw.get("metadata") or {}).get("managedFields") or ()
+    values = [
+        ManagedValue(edit.owner, edit.side.value, edit.resource)
+        for edit in stored
+        if edit.quantity is not None
+    ]
+    ours = [
+        entry
+        for entry in managed_fields(raw)
         if entry.get("manager") == FIELD_MANAGER and (entry.get("subresource") or "") == request.subresource
     ]
     return bool(values) and all(
-        any(_has(fields, list(_path(request, edit))) for fields in entries) for edit in values
+        any(owns_value(entry, request.kind, value) for entry in ours) for value in values
     )
-
-
-def _path(request: PatchRequest, edit: Edit) -> Iterator[tuple[str, ...]]:
-    """The keys on the way to a value; where two are possible, either."""
-    for name in (*template_path(request.kind), "spec"):
-        yield (f"f:{name}",)
-    if edit.owner != POD_LEVEL:
-        yield "f:containers", "f:initContainers"
-        yield (f"k:{json.dumps({'name': edit.owner}, separators=(',', ':'))}",)
-    for name in ("resources", edit.side.value, edit.resource):
-        yield (f"f:{name}",)
-
-
-def _has(fields: Any, path: list[tuple[str, ...]]) -> bool:
-    if not path:
-        return True
-    if not isinstance(fields, Mapping):
-        return False
-    keys, *rest = path
-    return any(key in fields and _has(fields[key], rest) for key in keys)

@@ -11,12 +11,12 @@ import msgspec
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply, effective
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.related import Json, RelatedObjects
+from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
-from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, convert
+from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert
 from kubectl_qos.k8s.quota import (
     QuotaPod,
     ResourceQuota,

@@ -12,9 +12,9 @@ from typing import Any, Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind
-from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects, find_controller
+from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.edit.status import ON_DELETE, number, text
-from kubectl_qos.k8s.kinds import WORKLOADS
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller
 from kubectl_qos.k8s.objects import Pod, all_containers
 
 JOB: Final = "Job"

@@ -39,17 +39,18 @@ def from_float(value: float) -> int:
     return int(value) if float(MIN_INT64) <= value < -float(MIN_INT64) else MIN_INT64
 
 
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000} | {
-    unit: seconds * 10**9 for unit, seconds in (("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400))
+    unit: seconds * 10**9 for unit, seconds in _SECONDS.items()
 }
-_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,99})(?:\.([0-9]{0,99}))?(ns|us|µs|μs|ms|s|m|h|d)")
+_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,99})(?:\.([0-9]{0,99}))?(ns|us|µs|μs|ms|s|m|h|d|y)")
 
 
 def parse_duration(text: str, *, days: bool = False) -> int:
-    """A Go duration (`1h30m`, `-1.5s`) in nanoseconds, with `days` also `1d12h`. Raises InputError."""
+    """A Go duration (`1h30m`, `-1.5s`) in nanoseconds, with `days` also `1y30d`. Raises InputError."""
     unsigned = text[1:] if text.startswith(("+", "-")) else text
     total = position = 0
-    while (part := _DURATION_PART.match(unsigned, position)) is not None and (days or part[3] != "d"):
+    while (part := _DURATION_PART.match(unsigned, position)) is not None and (days or part[3] not in "dy"):
         whole, fraction, unit = part[1] or "0", part[2] or "", _NANOSECONDS[part[3]]
         total += int(whole) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
         position = part.end()

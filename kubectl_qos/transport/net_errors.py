@@ -11,15 +11,13 @@ from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.errors import InputError, QosError, ServerUnreachable
+from kubectl_qos.k8s.quantity import parse_duration
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = re.compile(rf"[+-]?({_PART.pattern})+")
 _PART_BYTES: Final = 1 << 16
 
 
@@ -33,13 +31,14 @@ def parse_timeout(duration: str | None) -> float | None:
         return None
     if re.fullmatch(r"\+?[0-9]+", duration):
         return float(duration) or None
-    if not _DURATION.fullmatch(duration) and duration != "-0":
+    try:
+        seconds = parse_duration(duration) / 1e9
+    except InputError:
         raise QosError(
             "Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a"
             " corresponding time unit (e.g. 1s | 2m | 3h)"
-        )
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
-    return seconds if seconds > 0 and not duration.startswith("-") else None
+        ) from None
+    return seconds if seconds > 0 else None
 
 
 class BoundedResponse:

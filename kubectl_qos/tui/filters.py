@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.present.format import age, mebibytes, parse_time
 from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES, ColumnOf, Holds, named
@@ -31,10 +31,6 @@ LONGEST_FILTER: Final = 1000
 _COLUMN: Final = re.compile(r"(%?[^\W\d][\w-]*):(.*)", re.DOTALL)
 _OPERATOR: Final = re.compile(r">=|<=|>|<|=|")
 _SELECTOR: Final = re.compile(r"(?:^|(?<=\s))(!?)\s*-l(?=\s|$|\S*=)")
-_DURATION: Final = re.compile(
-    r"(?:(\d{1,6})y)?(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII
-)
-_SECONDS: Final = (365 * 86400, 86400, 3600, 60, 1)
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -261,15 +257,15 @@ def _number(column: ColumnOf[Any], text: str) -> int | float:
 
 
 def _age_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise InputError(
-            f"{column.key}: {text!r} is no span of time", hint="write it as 90s, 5m, 3h or 2d12h"
-        )
+    try:
+        wanted = parse_duration(text, days=True) / 1e9
+    except InputError:
+        wanted = -1.0
+    if wanted < 0:
+        raise InputError(f"{column.key}: {text!r} is not a duration", hint="write it as 90s, 5m, 3h or 2d12h")
     compare = _COMPARE.get(sign)
     if compare is None:
         return lambda row, now: now is not None and age(column.value(row), now) == text
-    wanted = sum(int(part or 0) * size for part, size in zip(match.groups(), _SECONDS, strict=True))
 
     def test(row: Findable, now: datetime | None) -> bool:
         born = parse_time(column.value(row))

@@ -187,7 +187,7 @@ def test_every_column_has_a_kind_and_can_be_named() -> None:
         ("memory:>none", "memory: 'none' is no number"),
         ("memory:+", "memory: '+' is no number"),
         ("rank:first", "rank: 'first' is no number"),
-        ("age:>2w", "age: '2w' is no span of time"),
+        ("age:>2w", "age: '2w' is not a duration"),
         ("node:>a", "node holds words: > does not compare them"),
         ("node:[", "a ] is missing"),
         ("x" * 1001, "at most 1000 characters, this one 1001"),

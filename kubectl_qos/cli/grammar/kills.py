@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import Final
+
+from kubectl_qos.errors import InputError
 
 SUMMARY: Final = "what was killed, by which mechanism, and why it was chosen"
 DESCRIPTION: Final = (
@@ -29,9 +30,6 @@ columns:
   FREED   what the killed processes held in memory, by that report
   ~       before a time: from seconds since boot, and deaths in the same log whose time is known
 """
-_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_DURATION: Final = re.compile(r"(?:\d{1,9}[dhms])+", re.ASCII)
-_PART: Final = re.compile(r"(\d+)([dhms])", re.ASCII)
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +67,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> int:
-    if not _DURATION.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 30m, 2h, 1d12h")
-    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    from kubectl_qos.k8s.quantity import parse_duration
+
+    try:
+        seconds = parse_duration(text, days=True) // 10**9
+    except InputError:
+        seconds = -1
+    if seconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
+    return seconds
