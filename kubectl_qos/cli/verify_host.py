@@ -10,7 +10,7 @@ from typing import Final
 from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.node_view import HostView, from_json, read_host
-from kubectl_qos.host.procfs import CGROUP, MEMORY_FILES, PROC, hierarchy
+from kubectl_qos.host.procfs import CGROUP, MEMORY_FILES, PROC, find_hierarchy
 from kubectl_qos.k8s.kubelet import CgroupDriver
 from kubectl_qos.qos.cgroup.names import kubepods_name, literal
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
@@ -83,7 +83,7 @@ def _files(root: Path, path: str, names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         controller, _, file = name.rpartition("/")
-        tree = hierarchy(root, controller or "memory")
+        tree = find_hierarchy(root, controller or "memory")
         if tree is not None and (tree.version == 1) is bool(controller):
             for text in tree.files(path, (file,)).values():
                 found[name] = text

@@ -1,1 +1,1 @@
-"""The other edge, on a node: its processes, its cgroups and its kernel's log. No cluster is asked here."""
+"""The edge to a node: its processes, cgroups and kernel log. Nothing here contacts a cluster."""

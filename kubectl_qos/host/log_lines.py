@@ -1,8 +1,8 @@
-"""Lines of kernel logs, whoever wrote them down: dmesg, /dev/kmsg, journalctl, syslog, Talos, Bottlerocket.
+"""Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog or Talos, without what precedes the message.
 
-What stands before a message is taken off and understood: when, on which machine, by which context of the
-kernel. A message that did not come from the kernel (another facility, another program) is left out: anybody
-may write such lines. Not here: what messages mean (kernel_log.py).
+The prefix gives the time, the node and the kernel's context. Messages that are not the kernel's (another
+facility, another program) are left out, as anything may write such lines. Not here: their meaning
+(oom_lines.py).
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o and
 JOURNAL_EXPORT_FORMATS, RFC 3164 and 5424, `talosctl dmesg` and Talos' log sinks. Bottlerocket has a journal.
@@ -14,21 +14,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
 LONGEST: Final = 65_536
-"""Longer lines are cut: no kernel writes them, and a journal's JSON does not either."""
+"""Longer lines are cut; no kernel writes them, and no journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One message of the kernel.
+    """A message of the kernel.
 
-    `time` is RFC 3339, without a zone where the log says none; `uptime` seconds since boot. `caller` is the
-    thread or processor that a kernel with CONFIG_PRINTK_CALLER names. `is_continued` is an indented line with
-    nothing else before it: the message before it goes on.
+    `time` is RFC 3339, without a zone where the log has none; `uptime` seconds since boot. `caller` is the
+    thread or processor that a kernel with CONFIG_PRINTK_CALLER names. `is_continued` is an indented line
+    without a prefix, which continues the message before it.
     """
 
     message: str
@@ -40,146 +40,106 @@ class LogRecord:
 
 
 def read_lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a file, one in memory at a time, decoded whatever they hold."""
+    """The lines of a file, one in memory at a time; what is not UTF-8 is replaced."""
     while piece := stream.readline(LONGEST):
         yield piece.decode(errors="replace").rstrip("\r\n")
         while piece and not piece.endswith(b"\n"):
             piece = stream.readline(LONGEST)
 
 
-class PrefixParser:
-    """Takes off what stands before messages. `now` gives lines without a year theirs: the latest possible."""
+def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
+    """The message of a line, None where it is not the kernel's.
 
-    def __init__(self, now: datetime | None = None) -> None:
-        self._now = now
-
-    def record(self, text: str) -> LogRecord | None:
-        """The message of a line, None where it is not the kernel's."""
-        if "\x1b" in text:
-            text = _ANSI.sub("", text)
-        is_indented = text.startswith((" ", "\t"))
-        text = text.strip("\x1e\ufeff \t\r")
-        if text.startswith(("{", "data: {")):
-            return _json_record(text.removeprefix("data: "))
-        return self._text_record(text, is_indented=is_indented)
-
-    def _text_record(self, text: str, *, is_indented: bool) -> LogRecord | None:
-        front = _Front()
-        place = front.named(text)
-        while (found := _PIECE.match(text, place)) is not None:
-            place, kind = found.end(), str(found.lastgroup)
-            said = found[kind]
-            if kind in _TIMES:
-                front.time = self._time(kind, said) or front.time
-            elif not front.take(kind, said):
-                return None
-            who = _host_form(found, kind).match(text, place)
-            if who is not None:
-                if who["program"] != "kernel":
-                    return None
-                front.node, place = who["host"] or front.node, who.end()
-        is_continued = is_indented and not place
-        return LogRecord(text[place:], front.time, front.uptime, front.node, front.caller, is_continued)
-
-    def _time(self, kind: str, text: str) -> str:
-        """RFC 3339 of a time in one of the forms that logs use; empty for one that does not exist."""
-        try:
-            if kind == "unix":
-                return _rfc3339(datetime.fromtimestamp(float(text), UTC))
-            if kind == "iso":
-                return _rfc3339(datetime.fromisoformat(text.replace(",", ".")))
-            if kind == "full":
-                date, clock, *zone = text.split()[1:]
-                found = datetime.fromisoformat(f"{date}T{clock}")
-                return _rfc3339(found.replace(tzinfo=UTC) if zone == ["UTC"] else found)
-            if kind == "ctime":
-                _, month, day, clock, year = text.split()
-                return _rfc3339(_moment(int(year), month, day, clock))
-            return self._without_year(*text.split())
-        except (ValueError, OverflowError, OSError):
-            return ""
-
-    def _without_year(self, month: str, day: str, clock: str) -> str:
-        """RFC 3164 has no year: it is the one that makes it the latest time that is not in the future."""
-        if self._now is None:
-            return ""
-        latest = self._now.astimezone(UTC).replace(tzinfo=None) + timedelta(days=1)
-        for year in range(latest.year, latest.year - _LEAP_YEARS, -1):
-            try:
-                found = _moment(year, month, day, clock)
-            except ValueError:
-                continue
-            if found <= latest:
-                return _rfc3339(found)
-        return ""
-
-
-class _Front:
-    """What stands before a message, as far as it was read."""
-
-    def __init__(self) -> None:
-        self.time = self.node = self.caller = ""
-        self.uptime: float | None = None
-
-    def named(self, text: str) -> int:
-        """Where a line goes on after the name of a machine that somebody put before everything."""
-        found = _NAMED.match(text)
-        if found is None:
-            return 0
-        self.node = found["name"] or found["bracketed"]
-        return found.end()
-
-    def take(self, kind: str, said: str) -> bool:
-        """Whether a piece that is no time leaves it the kernel's."""
-        if kind == "level":
-            return int(said) <= _KERNEL_LEVELS
-        if kind == "facility":
-            return said == "kern"
-        if kind == "uptime":
-            self.uptime = float(said)
-        elif kind == "caller":
-            self.caller = said
-        else:
-            level, _, since_boot, *others = said.split(",")
-            self.uptime = int(since_boot) / 1_000_000
-            self.caller = next((one[7:] for one in others if one.startswith("caller=")), "")
-            return int(level) <= _KERNEL_LEVELS
-        return True
-
-
-def _host_form(found: re.Match[str], kind: str) -> re.Pattern[str]:
-    """What may name machine and program after this piece.
-
-    After times of a journal or of syslog any program may; dmesg's own are in brackets or have a comma.
+    A time without a year gets the latest year in which it is not after `now`, or is empty without `now`.
     """
-    if kind in {"syslog", "full", "unix"} or (kind == "iso" and found[0][0] != "[" and "," not in found[0]):
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    is_indented = text.startswith((" ", "\t"))
+    text = text.strip("\x1e\ufeff \t\r")
+    if text.startswith(("{", "data: {")):
+        try:
+            return _journal_record(_entries.decode(text.removeprefix("data: ")))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+    fields: dict[str, Any] = {}
+    position = 0
+    named = _NAMED.match(text)
+    if named is not None:
+        fields["node"], position = named["name"] or named["bracketed"], named.end()
+    while (piece := _PIECE.match(text, position)) is not None:
+        position, kind = piece.end(), str(piece.lastgroup)
+        if kind in _TIMES:
+            fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
+        elif not _add_piece(fields, kind, piece[kind]):
+            return None
+        source = _source_form(piece, kind).match(text, position)
+        if source is not None:
+            if source["program"] != "kernel":
+                return None
+            fields["node"], position = source["host"] or fields.get("node", ""), source.end()
+    return LogRecord(text[position:], **fields, is_continued=is_indented and not position)
+
+
+def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
+    """Add a piece of the prefix that is not a time; False if the message is not the kernel's."""
+    if kind == "level":
+        return int(value) <= _KERNEL_LEVELS
+    if kind == "facility":
+        return value == "kern"
+    if kind == "kmsg":
+        level, _, since_boot, *others = value.split(",")
+        fields["uptime"] = int(since_boot) / 1_000_000
+        fields["caller"] = next((one[7:] for one in others if one.startswith("caller=")), "")
+        return int(level) <= _KERNEL_LEVELS
+    fields[kind] = float(value) if kind == "uptime" else value
+    return True
+
+
+def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
+    """What may name node and program after a piece of the prefix.
+
+    Any program may follow the times of a journal or of syslog; those of dmesg have brackets or a comma.
+    """
+    if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
         return _HOST
     return _HOST_KERNEL if kind == "uptime" else _NEVER
 
 
-class JournalExport:
-    """An entry of `journalctl -o export`: fields on lines of their own, and an empty line at the end."""
+def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
+    """RFC 3339 of a time in one of the forms of logs; empty for one that does not exist."""
+    try:
+        if kind == "unix":
+            return _rfc3339(datetime.fromtimestamp(float(text), UTC))
+        if kind == "iso":
+            return _rfc3339(datetime.fromisoformat(text.replace(",", ".")))
+        if kind == "full":
+            date, clock, *zone = text.split()[1:]
+            time = datetime.fromisoformat(f"{date}T{clock}")
+            return _rfc3339(time.replace(tzinfo=UTC) if zone == ["UTC"] else time)
+        if kind == "ctime":
+            _, month, day, clock, year = text.split()
+            return _rfc3339(_datetime(int(year), month, day, clock))
+        month, day, clock = text.split()
+        return _without_year(month, day, clock, now) if now is not None else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
 
-    def __init__(self) -> None:
-        self._fields: dict[str, str] = {}
 
-    def add(self, text: str) -> LogRecord | None:
-        """The record that this line completes."""
-        if not text:
-            return self.end()
-        name, has_value, value = text.partition("=")
-        if has_value and name in _EXPORTED:
-            self._fields[name] = value
-        return None
-
-    def end(self) -> LogRecord | None:
-        """The entry so far."""
-        found, self._fields = self._fields, {}
-        return _journal_record(_JournalEntry(**{_EXPORTED[name]: value for name, value in found.items()}))
+def _without_year(month: str, day: str, clock: str, now: datetime) -> str:
+    """RFC 3164 has no year: the latest one in which the time is not in the future."""
+    latest = now.astimezone(UTC).replace(tzinfo=None) + timedelta(days=1)
+    for year in range(latest.year, latest.year - _LEAP_YEARS, -1):
+        try:
+            time = _datetime(year, month, day, clock)
+        except ValueError:
+            continue
+        if time <= latest:
+            return _rfc3339(time)
+    return ""
 
 
 class _JournalEntry(msgspec.Struct, frozen=True):
-    """A journal entry, or one of Talos, as far as we read it; numbers are texts in a journal."""
+    """An entry of a journal or of Talos; numbers are texts in a journal."""
 
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
     realtime: str = msgspec.field(name="__REALTIME_TIMESTAMP", default="")
@@ -192,40 +152,44 @@ class _JournalEntry(msgspec.Struct, frozen=True):
     talos_facility: str = msgspec.field(name="facility", default="")
 
 
-_EXPORTED: Final = {
-    "MESSAGE": "message",
-    "__REALTIME_TIMESTAMP": "realtime",
-    "_SOURCE_MONOTONIC_TIMESTAMP": "source_monotonic",
-    "_HOSTNAME": "host",
-    "_TRANSPORT": "transport",
-    "SYSLOG_IDENTIFIER": "identifier",
-}
-EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _entries = msgspec.json.Decoder(_JournalEntry)
+_EXPORTED: Final = frozenset(name for name in _JournalEntry.__struct_encode_fields__ if name.isupper())
+EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 
 
-def _json_record(text: str) -> LogRecord | None:
-    try:
-        entry = _entries.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return _journal_record(entry)
+class JournalExport:
+    """An entry of `journalctl -o export`: a line for each field, and an empty line at the end."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, str] = {}
+
+    def add(self, text: str) -> LogRecord | None:
+        """The record that this line completes."""
+        name, has_value, value = text.partition("=")
+        if has_value and name in _EXPORTED:
+            self._fields[name] = value
+        return self.end() if not text else None
+
+    def end(self) -> LogRecord | None:
+        """The record of the fields so far."""
+        fields, self._fields = self._fields, {}
+        return _journal_record(msgspec.convert(fields, _JournalEntry))
 
 
 def _journal_record(entry: _JournalEntry) -> LogRecord | None:
     if entry.talos_message:
         if entry.talos_facility not in {"", "kern"}:
             return None
-        return LogRecord(entry.talos_message, PrefixParser()._time("iso", entry.talos_time))  # noqa: SLF001 - its own
+        return LogRecord(entry.talos_message, _parse_time("iso", entry.talos_time))
     message = entry.message
     if isinstance(message, list):
-        # A message that is no UTF-8 is an array of bytes.
+        # A message that is not UTF-8 is an array of bytes.
         message = bytes(one & 0xFF for one in message).decode(errors="replace")
-    # A message by the journal's own road comes from the kernel; one in syslog's form only says so.
+    # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
     is_kernel = entry.transport == "kernel" if entry.transport else entry.identifier in {"", "kernel"}
     if not message or not is_kernel:
         return None
-    time = PrefixParser()._time("unix", _seconds(entry.realtime)) if entry.realtime else ""  # noqa: SLF001
+    time = _parse_time("unix", _seconds(entry.realtime)) if entry.realtime else ""
     uptime = float(_seconds(entry.source_monotonic) or 0) or None
     return LogRecord(message, time, uptime, entry.host)
 
@@ -236,24 +200,23 @@ def _seconds(microseconds: str) -> str:
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LEAP_YEARS: Final = 9
-"""So many years back there is a February 29th for certain."""
+"""Among this many years there is always a leap year."""
 
 
-def _moment(year: int, month: str, day: str, clock: str) -> datetime:
-    """`dmesg -T` spells months as the locale does; a number before 月 or 월 is one."""
+def _datetime(year: int, month: str, day: str, clock: str) -> datetime:
+    """`dmesg -T` writes months in the locale's language; a number before 月 or 월 is one."""
     number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month.rstrip("月월"))
-    date = f"{year:04}-{number:02}-{int(day):02}"
-    return datetime.fromisoformat(f"{date}T{clock}")
+    return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{clock}")
 
 
-def _rfc3339(moment: datetime) -> str:
-    if moment.tzinfo is None:
-        return moment.isoformat()
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+def _rfc3339(time: datetime) -> str:
+    if time.tzinfo is None:
+        return time.isoformat()
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 _KERNEL_LEVELS: Final = 7
-"""Priorities above are of other facilities: written to /dev/kmsg by programs."""
+"""Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
 _DIGITS: Final = re.compile(r"\d{1,18}", re.ASCII)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"

@@ -1,4 +1,4 @@
-"""What a node shows of itself at one moment: a value that can be written down and read elsewhere.
+"""A view of a node's processes and memory, which can be dumped and loaded elsewhere.
 
 Not here: the order in which its processes are killed (qos/process_order.py).
 """
@@ -14,27 +14,28 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.process import HostProcess, Memoryless, read_process
+from kubectl_qos.host.process import HostProcess, read_process
 from kubectl_qos.host.procfs import (
     CGROUP,
     MEMORY_FILES,
     PROC,
     AccessDenied,
-    above,
-    hierarchy,
+    Hierarchy,
+    find_hierarchy,
     is_hidden,
-    kernel_release,
-    memory,
     process_ids,
-    sysctls,
+    read_kernel_release,
+    read_meminfo,
+    read_sysctls,
+    with_parents,
 )
+from kubectl_qos.k8s.quantity import MAX_INT64
 
 KIND: Final = "HostView"
-_MOST: Final = 2**63 - 1
 
 
 class PodNames(msgspec.Struct, frozen=True, kw_only=True):
-    """What the API calls a pod and its containers, these by their ids."""
+    """The names of a pod and, by their ids, of its containers."""
 
     namespace: str
     name: str
@@ -44,19 +45,11 @@ class PodNames(msgspec.Struct, frozen=True, kw_only=True):
 class HostView(msgspec.Struct, frozen=True, kw_only=True):
     """A node's processes, memory, and memory cgroups.
 
-    Args:
-        processes: those that have memory of their own, by their ids.
-        meminfo: /proc/meminfo, in KiB.
-        cgroups: of each cgroup that has processes, and those above it, the files of its memory.
-        kernel_release: such as `6.1.0-50-amd64`.
-        time: when it was read (RFC 3339).
-        page_size: bytes.
-        cgroup_version: of the hierarchy that counts memory; 0 if there is none.
-        sysctls: settings that change who dies.
-        denied: how many processes may not be read.
-        is_hidden: whether processes of others are hidden from whoever read this.
-        is_whole: whether these are the machine's processes, and not only those of a PID namespace.
-        names: of pods, by their UIDs, where somebody asked for them.
+    `processes` are those that have memory, in the order of their ids; `is_whole` is whether they are the
+    node's and not those of a PID namespace, `denied` how many may not be read, `is_hidden` whether the reader
+    may not see those of other users. `meminfo` is in KiB, `cgroups` has the memory files of each cgroup with
+    processes and of its parents, `cgroup_version` is 0 if no hierarchy counts memory. `time` is RFC 3339,
+    `names` are those of pods, by UID, if requested.
     """
 
     processes: tuple[HostProcess, ...]
@@ -75,82 +68,75 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_pages(self) -> int:
-        """What oom_score_adj is scaled by when the machine runs out: RAM and swap (constrained_alloc)."""
+        """What oom_score_adj is scaled by when the node runs out: RAM and swap (constrained_alloc)."""
         total = self.meminfo.get("MemTotal", 0) + self.meminfo.get("SwapTotal", 0)
         return total * 1024 // self.page_size
 
     def to_json(self) -> bytes:
-        """The dump that `from_json` reads, a line for each process."""
+        """The dump that `from_json` loads, indented."""
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 
 def from_json(text: bytes | str, name: str) -> HostView:
-    """The view that was written down. Raises InputError, naming what was read."""
+    """The view in a dump. Raises InputError with the name of the dump."""
     try:
-        found = msgspec.json.decode(text, type=HostView)
+        view = msgspec.json.decode(text, type=HostView)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{name} is no dump of a node: {error}", hint="kubectl qos host -o json makes one"
+            f"{name} is not a dump of a node: {error}", hint="kubectl qos host -o json makes one"
         ) from None
-    amounts = (
-        number
-        for process in found.processes
-        for number in (process.rss_kb, process.anon_kb, process.swap_kb, process.pte_kb)
-    )
-    if found.kind != KIND:
-        raise InputError(f"{name} is no dump of a node: its kind is {found.kind!r}")
-    if found.page_size < 512 or found.total_pages <= 0:
-        raise InputError(f"{name} is no dump of a node: it does not say how much memory the node has")
-    if not all(0 <= number <= _MOST for number in (*amounts, *found.meminfo.values())):
-        raise InputError(f"{name} is no dump of a node: an amount of memory is below zero or far too large")
-    if not all(-1000 <= process.adj <= 1000 for process in found.processes):
-        raise InputError(f"{name} is no dump of a node: oom_score_adj goes from -1000 to 1000")
-    return found
+    amounts = [*view.meminfo.values()]
+    for one in view.processes:
+        amounts += (one.rss_kb, one.anon_kb, one.swap_kb, one.pte_kb)
+    if view.kind != KIND:
+        problem = f"its kind is {view.kind!r}"
+    elif view.page_size < 512 or view.total_pages <= 0:
+        problem = "it has no memory size"
+    elif not all(0 <= amount <= MAX_INT64 for amount in amounts):
+        problem = "an amount of memory is below zero or far too large"
+    elif not all(-1000 <= one.adj <= 1000 for one in view.processes):
+        problem = "oom_score_adj goes from -1000 to 1000"
+    else:
+        return view
+    raise InputError(f"{name} is not a dump of a node: {problem}")
 
 
 def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
-    """What a node shows now. Raises InputError where there is no /proc to read."""
-    meminfo = memory(proc)
+    """The view of this node. Raises InputError where /proc cannot be read."""
+    meminfo = read_meminfo(proc)
     processes, denied, kernel_threads = [], 0, 0
     for pid in process_ids(proc):
         try:
-            found = read_process(proc, pid)
+            process = read_process(proc, pid)
         except AccessDenied:
             denied += 1
             continue
-        if isinstance(found, HostProcess):
-            processes.append(found)
-        elif isinstance(found, Memoryless):
-            kernel_threads += found.is_kernel_thread
+        if isinstance(process, HostProcess):
+            processes.append(process)
+        elif process is not None:
+            kernel_threads += process.is_kernel_thread
     if not meminfo.get("MemTotal"):
         raise InputError(
-            f"{proc / 'meminfo'} does not say how much memory there is",
-            hint="--proc-root names the /proc of a node, as /host/proc",
+            f"{proc / 'meminfo'} has no memory size",
+            hint="--proc-root takes the /proc of a node: /host/proc",
         )
-    tree = hierarchy(cgroup)
+    tree = find_hierarchy(cgroup)
     return HostView(
         processes=tuple(processes),
         meminfo=meminfo,
-        cgroups=_cgroups(cgroup, processes),
-        kernel_release=kernel_release(proc),
+        cgroups=_read_cgroups(tree, processes) if tree is not None else {},
+        kernel_release=read_kernel_release(proc),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         page_size=os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096,
         cgroup_version=tree.version if tree is not None else 0,
-        sysctls=sysctls(proc),
+        sysctls=read_sysctls(proc),
         denied=denied,
-        is_hidden=bool(_uid()) and is_hidden(proc),
+        is_hidden=hasattr(os, "geteuid") and os.geteuid() != 0 and is_hidden(proc),
         is_whole=kernel_threads > 0 or is_hidden(proc),
     )
 
 
-def _cgroups(root: Path, processes: Iterable[HostProcess]) -> dict[str, dict[str, str]]:
-    tree = hierarchy(root)
-    if tree is None:
-        return {}
-    paths = sorted({path for process in processes for path in above(process.cgroup)})
-    read = {path: tree.files(path, MEMORY_FILES[tree.version]) for path in paths}
-    return {path: files for path, files in read.items() if files}
-
-
-def _uid() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0
+def _read_cgroups(tree: Hierarchy, processes: Iterable[HostProcess]) -> dict[str, dict[str, str]]:
+    paths = sorted({path for process in processes for path in with_parents(process.cgroup)})
+    texts = {path: tree.files(path, MEMORY_FILES[tree.version]) for path in paths}
+    return {path: files for path, files in texts.items() if files}

@@ -1,29 +1,31 @@
-"""One process as the kernel sees it when it looks for a victim.
+"""A process as the kernel sees it when it selects a victim.
 
-Source: Linux mm/oom_kill.c (oom_badness, oom_unkillable_task, find_lock_task_mm) and fs/proc (what the files
-of /proc/PID say). A process is a thread group: threads share its memory and are not counted on their own.
+Source: Linux mm/oom_kill.c (oom_badness, oom_unkillable_task, find_lock_task_mm) and fs/proc. A process is a
+thread group: its threads share its memory and are not counted by themselves.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kubectl_qos.host.procfs import AccessDenied, fields, kibibytes, number, read, read_or_empty, threads
+from kubectl_qos.host.procfs import parse_fields, parse_number, read, read_or_empty
 
 LONGEST_COMMAND: Final = 4096
 _CAP_SYS_ADMIN: Final = 21
 
 
 class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A process that has memory of its own.
+    """A process that has memory.
 
     `score` is /proc/PID/oom_score, None where it could not be read; `cgroup` the path in the hierarchy that
-    counts memory; `admin` whether it has CAP_SYS_ADMIN, which kernels before 4.17 look at; `borrows` that its
-    memory is its parent's, which waits for it (vfork), so that the kernel passes over it.
+    counts memory; `admin` whether it has CAP_SYS_ADMIN, which matters before 4.17; `borrows` whether it was
+    created by vfork and uses the memory of its parent, so that the kernel skips it.
     """
 
     pid: int
@@ -43,104 +45,90 @@ class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Memoryless(msgspec.Struct, frozen=True):
-    """A kernel thread, or a process that has ended and is not reaped: nothing that could be killed."""
+    """A kernel thread or a zombie: it has no memory and is never a victim."""
 
     is_kernel_thread: bool
 
 
 def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
-    """What the files of a process say, None where it vanished meanwhile. Raises Denied."""
+    """A process, None where it has ended meanwhile. Raises AccessDenied."""
     folder = proc / str(pid)
-    status = fields(read(folder / "status") or "")
-    # A first thread that has ended leaves the memory to the others (find_lock_task_mm).
-    with_memory = status if "VmRSS" in status else _of_a_thread(proc, pid, status)
+    status = parse_fields(read(folder / "status") or "")
+    # Where the first thread has ended the memory is the others' (find_lock_task_mm).
+    with_memory = status if "VmRSS" in status else _status_of_thread(folder, status)
     if with_memory is None:
-        if not status:
-            return None
-        return Memoryless(_is_kernel_thread(pid, status))
-    adj = number(read(folder / "oom_score_adj"))
+        # Kernel threads are kthreadd and its children.
+        parent = parse_number(status.get("PPid"))
+        return Memoryless(pid == 2 or parent == 2) if status else None
+    adj = parse_number(read(folder / "oom_score_adj"))
     if adj is None or not -1000 <= adj <= 1000:
         return None
     comm = read(folder / "comm")
+    sizes = {name: max(parse_number(with_memory.get(name)) or 0, 0) for name in _SIZES}
     return HostProcess(
         pid=pid,
-        ppid=number(status.get("PPid")) or 0,
+        ppid=parse_number(status.get("PPid")) or 0,
         comm=comm.removesuffix("\n") if comm else status.get("Name", ""),
-        cmdline=_command(folder),
+        cmdline=read_or_empty(folder / "cmdline").rstrip("\0").replace("\0", " ")[:LONGEST_COMMAND],
         adj=adj,
-        score=number(read(folder / "oom_score")),
-        rss_kb=kibibytes(with_memory, "VmRSS"),
-        anon_kb=kibibytes(with_memory, "RssAnon"),
-        swap_kb=kibibytes(with_memory, "VmSwap"),
-        # Before 4.15 the second level of page tables was a line of its own.
-        pte_kb=kibibytes(with_memory, "VmPTE") + kibibytes(with_memory, "VmPMD"),
+        score=parse_number(read(folder / "oom_score")),
+        rss_kb=sizes["VmRSS"],
+        anon_kb=sizes["RssAnon"],
+        swap_kb=sizes["VmSwap"],
+        # Before 4.15 the second level of page tables had its own line.
+        pte_kb=sizes["VmPTE"] + sizes["VmPMD"],
         cgroup=memory_path(read_or_empty(folder / "cgroup")),
-        uid=min(max(number(status.get("Uid")) or 0, 0), 2**32 - 1),
+        uid=min(max(parse_number(status.get("Uid")) or 0, 0), 2**32 - 1),
         admin=_has_admin(status.get("CapEff", "")),
         borrows=_borrows(proc, status),
     )
 
 
-def memory_path(text: str) -> str:
-    """The path in the hierarchy that counts memory, of the lines of /proc/PID/cgroup.
+_SIZES: Final = ("VmRSS", "RssAnon", "VmSwap", "VmPTE", "VmPMD")
 
-    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may hold colons.
+
+def memory_path(text: str) -> str:
+    """The path in the hierarchy that counts memory, from the lines of /proc/PID/cgroup.
+
+    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may have colons.
     """
     unified = ""
     for line in text.split("\n"):
-        parts = line.split(":", 2)
-        if len(parts) != 3:
-            continue
-        number_of, controllers, path = parts
-        if "memory" in controllers.split(","):
+        number, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and "memory" in controllers.split(","):
             return path
-        if number_of == "0" and not controllers:
+        if colon and number == "0" and not controllers:
             unified = path
     return unified
 
 
-def _of_a_thread(proc: Path, pid: int, status: Mapping[str, str]) -> Mapping[str, str] | None:
-    if (number(status.get("Threads")) or 1) < 2:
+def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, str] | None:
+    if (parse_number(status.get("Threads")) or 1) < 2:
         return None
-    for folder in threads(proc, pid):
-        found = fields(read(folder / "status") or "")
-        if "VmRSS" in found:
-            return found
+    with suppress(OSError):
+        for thread in sorted((folder / "task").iterdir()):
+            fields = parse_fields(read(thread / "status") or "")
+            if "VmRSS" in fields:
+                return fields
     return None
 
 
-def _is_kernel_thread(pid: int, status: Mapping[str, str]) -> bool:
-    """Children of kthreadd, and it itself."""
-    return pid == 2 or number(status.get("PPid")) == 2
-
-
 def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
-    """Whether it was made by vfork and runs on its parent's memory (in_vfork).
+    """Whether it was created by vfork and uses the memory of its parent (in_vfork).
 
-    No file says so. The parent waits uninterruptibly then, and both have the very same memory.
+    No file says so: the parent then waits uninterruptibly, and both have the very same memory.
     """
-    parent = number(status.get("PPid"))
+    parent = parse_number(status.get("PPid"))
     if not parent:
         return False
-    try:
-        found = fields(read(proc / str(parent) / "status") or "")
-    except AccessDenied:
-        return False
-    return found.get("State", "").startswith("D") and all(
-        found.get(name) == status.get(name) for name in _MEMORY_OF_BOTH
-    )
+    fields = parse_fields(read_or_empty(proc / str(parent) / "status"))
+    is_waiting = fields.get("State", "").startswith("D")
+    return is_waiting and all(fields.get(name) == status.get(name) for name in _MEMORY_OF_BOTH)
 
 
 _MEMORY_OF_BOTH: Final = ("VmPeak", "VmSize", "VmHWM", "VmRSS", "VmData", "VmStk", "VmExe", "VmPTE")
 
 
-def _command(folder: Path) -> str:
-    words = read_or_empty(folder / "cmdline").rstrip("\0")
-    return words.replace("\0", " ")[:LONGEST_COMMAND]
-
-
 def _has_admin(mask: str) -> bool:
-    try:
-        return bool(int(mask, 16) >> _CAP_SYS_ADMIN & 1) and len(mask) <= 32
-    except ValueError:
-        return False
+    return bool(re.fullmatch(r"[0-9a-fA-F]{1,32}", mask) and int(mask, 16) >> _CAP_SYS_ADMIN & 1)

@@ -1,10 +1,10 @@
-"""Files below /proc and /sys/fs/cgroup, read as they are found: processes vanish, some are not readable."""
+"""Reads files below /proc and /sys/fs/cgroup, some of which vanish meanwhile or may not be read."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,31 +13,31 @@ from kubectl_qos.errors import InputError
 
 PROC: Final = Path("/proc")
 LARGEST_FILE: Final = 1 << 16
-"""No file that is read here is larger; command lines are cut."""
+"""Longer command lines are cut; no other file is larger."""
 
 SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcommit_memory", "vm/swappiness")
-"""What changes who dies, or whether anybody does."""
+"""What changes which process is killed, or whether any is."""
 
 
 class AccessDenied(Exception):
-    """A file is there, but not for us."""
+    """A file exists and may not be read."""
 
 
 def read(path: Path) -> str | None:
-    """A file's text, None where it is gone or no file; what is no UTF-8 is spelled out. Raises Denied."""
+    """The text of a file with odd bytes escaped, None where there is none. Raises AccessDenied."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE)
     except PermissionError:
         raise AccessDenied from None
     except (OSError, ValueError):
-        # Gone meanwhile (ENOENT, ESRCH), or an error of a file that only looks like one of /proc.
+        # The process has ended (ENOENT, ESRCH), or the file only looks like one of /proc.
         return None
     return text.decode("utf-8", errors="backslashreplace")
 
 
 def read_or_empty(path: Path) -> str:
-    """A file's text, empty where there is none to be had."""
+    """The text of a file, empty where it cannot be read."""
     try:
         return read(path) or ""
     except AccessDenied:
@@ -45,61 +45,57 @@ def read_or_empty(path: Path) -> str:
 
 
 def process_ids(proc: Path) -> list[int]:
-    """The processes that can be seen. Raises InputError where there is no /proc, or none for us."""
+    """The visible processes. Raises InputError where /proc does not exist or may not be read."""
     try:
-        names = [found.name for found in proc.iterdir()]
+        names = [path.name for path in proc.iterdir()]
     except PermissionError:
         raise InputError(f"{proc} may not be read", hint="run as root") from None
     except OSError as error:
         raise InputError(
-            f"there is no {proc} to read: {error.strerror}",
+            f"{proc} cannot be read: {error.strerror}",
             hint="kubectl qos host runs on a Linux node; elsewhere --from-dump reads what it wrote there",
         ) from None
-    found = sorted(int(name) for name in names if name.isascii() and name.isdecimal())
-    if not found:
-        raise InputError(
-            f"{proc} holds no processes", hint="--proc-root names the /proc of a node, as /host/proc"
-        )
-    return found
+    ids = sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+    if not ids:
+        raise InputError(f"{proc} has no processes", hint="--proc-root takes the /proc of a node: /host/proc")
+    return ids
 
 
-def fields(text: str) -> Mapping[str, str]:
+def parse_fields(text: str) -> Mapping[str, str]:
     """`Name: value` lines, the first of each name."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:
-            found.setdefault(name, value.strip())
-    return found
+            fields.setdefault(name, value.strip())
+    return fields
 
 
-def number(text: str | None) -> int | None:
+def parse_number(text: str | None) -> int | None:
     """The number that a text begins with, None where there is none or one that no kernel prints."""
-    found = _NUMBER.match(text or "")
-    return int(found[1]) if found is not None else None
+    match = _NUMBER.match(text or "")
+    return int(match[1]) if match is not None else None
 
 
 _NUMBER: Final = re.compile(r"\s*(-?[0-9]{1,18})(?:\s|$)")
 
 
-def kibibytes(found: Mapping[str, str], name: str) -> int:
-    """A `kB` value of status or meminfo, 0 without one."""
-    return max(number(found.get(name)) or 0, 0)
+def parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
+    """The values that are numbers."""
+    return {name: number for name, text in fields.items() if (number := parse_number(text)) is not None}
 
 
-def memory(proc: Path) -> dict[str, int]:
-    """/proc/meminfo in KiB; counts of pages as they are."""
-    found = fields(read_or_empty(proc / "meminfo"))
-    return {name: value for name, text in found.items() if (value := number(text)) is not None}
+def read_meminfo(proc: Path) -> dict[str, int]:
+    """/proc/meminfo in KiB; counts of pages are counts."""
+    return parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
 
 
-def sysctls(proc: Path) -> dict[str, int]:
-    """The settings that change who dies, as far as they can be read."""
-    found = {name.replace("/", "."): number(read_or_empty(proc / "sys" / name)) for name in SYSCTLS}
-    return {name: value for name, value in found.items() if value is not None}
+def read_sysctls(proc: Path) -> dict[str, int]:
+    """The settings that change which process is killed, without those that cannot be read."""
+    return parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
 
 
-def kernel_release(proc: Path) -> str:
+def read_kernel_release(proc: Path) -> str:
     """`6.1.0-50-amd64`, empty if unknown."""
     release = read_or_empty(proc / "sys/kernel/osrelease").strip()
     words = read_or_empty(proc / "version").split()
@@ -107,7 +103,7 @@ def kernel_release(proc: Path) -> str:
 
 
 def is_hidden(proc: Path) -> bool:
-    """Whether processes of others are hidden from some users (the mount option hidepid)."""
+    """Whether users may not see each other's processes (the mount option hidepid)."""
     for line in (read_or_empty(proc / "self/mounts") or read_or_empty(proc / "mounts")).splitlines():
         words = line.split()
         if len(words) > 3 and words[2] == "proc":
@@ -115,12 +111,6 @@ def is_hidden(proc: Path) -> bool:
             if options.get("hidepid", "0") not in {"0", "off"}:
                 return True
     return False
-
-
-def threads(proc: Path, pid: int) -> Iterator[Path]:
-    """The folders of the process's threads."""
-    with contextlib.suppress(OSError):
-        yield from sorted((proc / str(pid) / "task").iterdir())
 
 
 CGROUP: Final = Path("/sys/fs/cgroup")
@@ -146,43 +136,29 @@ MEMORY_FILES: Final = {
         "memory.oom_control",
     ),
 }
-"""What decides which cgroup runs out, on which scale, and what dies there with the victim."""
+"""What decides which cgroup runs out of memory, how victims are scored there, and what is killed with one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted tree of cgroups that has a controller."""
+    """A mounted cgroup tree with a controller."""
 
     root: Path
     version: int
 
     def files(self, path: str, names: Iterable[str]) -> dict[str, str]:
-        """Those of the named files that the cgroup has and that may be read."""
-        found = {}
+        """The named files that a cgroup has, without those that may not be read."""
+        # `/..` is outside of this cgroup namespace, and not below the root either.
+        folder = self.root / path.strip("/")
+        texts = {}
         for name in names:
-            try:
-                text = read(self.folder(path) / name)
-            except AccessDenied:
-                continue
-            if text is not None:
-                found[name] = text.strip("\n")
-        return found
-
-    def every_file(self, path: str) -> dict[str, str]:
-        """All files of a cgroup that may be read."""
-        try:
-            names = sorted(found.name for found in self.folder(path).iterdir())
-        except OSError:
-            return {}
-        return self.files(path, names)
-
-    def folder(self, path: str) -> Path:
-        """Where a cgroup is; one outside of what this cgroup namespace sees (`/..`) is not below the root."""
-        return self.root / path.strip("/")
+            with contextlib.suppress(AccessDenied):
+                texts[name] = read(folder / name)
+        return {name: text.strip("\n") for name, text in texts.items() if text is not None}
 
 
-def hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | None:
-    """Where a controller is: on v1 it has a mount of its own, else it is on v2; None where it is nowhere."""
+def find_hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | None:
+    """The hierarchy of a controller, which has its own mount on v1, or is on v2; None if neither."""
     for folder in (root / controller, root):
         if (folder / "cgroup.procs").exists() and not (folder / "cgroup.controllers").exists():
             return Hierarchy(folder, 1)
@@ -192,8 +168,8 @@ def hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | No
     return None
 
 
-def above(path: str) -> list[str]:
-    """A cgroup and all that it is in but the root, which has no limits: the topmost first."""
+def with_parents(path: str) -> list[str]:
+    """A cgroup after all its parents, without the root, which has no limits."""
     if not path.startswith("/") or ".." in path.split("/"):
         return []
     parts = [part for part in path.split("/") if part]

@@ -153,10 +153,10 @@ def test_what_a_node_says_cannot_write_to_the_terminal(run: Run, node: FakeNode)
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--proc-root", "none"], 1, "error: there is no none to read: "),
-        (["--proc-root", "."], 1, "error: . holds no processes"),
+        (["--proc-root", "none"], 1, "error: none cannot be read: "),
+        (["--proc-root", "."], 1, "error: . has no processes"),
         (["--from-dump", "none.json"], 1, "error: none.json cannot be read: "),
-        (["--from-dump", "-"], 1, "error: standard input is no dump of a node: "),
+        (["--from-dump", "-"], 1, "error: standard input is not a dump of a node: "),
         (["--from-dump", "-", "-w"], 2, "error: -w reads a node, and --from-dump is what was read of one"),
         (["--from-dump", "-", "--proc-root", "/proc"], 2, "error: --proc-root reads a node, and --from-dump"),
         (["--demo"], 2, "error: host looks at the node that it runs on, and --demo has none"),

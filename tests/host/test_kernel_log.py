@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
 from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log, reports_in
-from kubectl_qos.host.log_lines import LONGEST, PrefixParser, read_lines
+from kubectl_qos.host.log_lines import LONGEST, parse_line, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.report import (
     Constraint,
@@ -383,9 +383,9 @@ def test_times_and_machines(form: str) -> None:
 
 
 def test_a_year_is_the_latest_that_is_not_in_the_future() -> None:
-    prefixes = PrefixParser(datetime(2027, 1, 2, tzinfo=UTC))
+    now = datetime(2027, 1, 2, tzinfo=UTC)
     for text, year in (("Dec 31", 2026), ("Jan  1", 2027), ("Feb 29", 2024)):
-        record = prefixes.record(f"{text} 10:00:00 node1 kernel: x")
+        record = parse_line(f"{text} 10:00:00 node1 kernel: x", now)
         assert record is not None
         assert record.time.startswith(str(year))
 

@@ -19,7 +19,7 @@ from kubectl_qos.cli.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.node_view import HostView, from_json, read_host
 from kubectl_qos.host.process import HostProcess, memory_path
-from kubectl_qos.host.procfs import above, hierarchy
+from kubectl_qos.host.procfs import find_hierarchy, with_parents
 from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
 from kubectl_qos.present.output import table
@@ -178,12 +178,14 @@ def test_the_cgroups_of_either_version(node: FakeNode) -> None:
     (node.cgroup / "cgroup.controllers").rename(node.cgroup / "unified")
     assert read(node).cgroups == {"/pods/one": {"memory.limit_in_bytes": "4096"}}
     assert read(node).cgroup_version == 1
-    assert hierarchy(node.cgroup / "nothing") is None
+    assert find_hierarchy(node.cgroup / "nothing") is None
 
 
 def test_nothing_outside_of_the_hierarchy_is_read() -> None:
-    assert above("/a/b") == ["/a", "/a/b"]
-    assert above("/../x") == above("/a/../../etc") == above("") == above("a") == []
+    assert with_parents("/a/b") == ["/a", "/a/b"]
+    assert (
+        with_parents("/../x") == with_parents("/a/../../etc") == with_parents("") == with_parents("a") == []
+    )
 
 
 def test_processes_vanish_while_they_are_read(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,10 +287,10 @@ def test_settings_that_change_who_dies_are_said(
 @pytest.mark.parametrize(
     ("break_it", "words"),
     [
-        (lambda node: (node.proc / "meminfo").unlink(), "does not say how much memory there is"),
-        (lambda node: write(node.proc / "meminfo", "MemTotal: 0 kB\n"), "does not say how much memory"),
-        (lambda node: [node.end(int(one.name)) for one in node.proc.glob("[0-9]*")], "holds no processes"),
-        (lambda node: node.proc.rename(node.root / "other"), "there is no "),
+        (lambda node: (node.proc / "meminfo").unlink(), "has no memory size"),
+        (lambda node: write(node.proc / "meminfo", "MemTotal: 0 kB\n"), "has no memory size"),
+        (lambda node: [node.end(int(one.name)) for one in node.proc.glob("[0-9]*")], "has no processes"),
+        (lambda node: node.proc.rename(node.root / "other"), "cannot be read: "),
     ],
 )
 def test_what_is_no_proc_is_said_in_a_sentence(
@@ -347,7 +349,7 @@ def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: by
     st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode(errors="replace")))
 )
 def test_garbage_is_no_dump(garbage: bytes) -> None:
-    with pytest.raises(QosError, match="is no dump of a node"):
+    with pytest.raises(QosError, match="is not a dump of a node"):
         from_json(garbage, "it")
 
 
@@ -366,7 +368,7 @@ def test_garbage_is_no_dump(garbage: bytes) -> None:
 def test_a_dump_with_impossible_values_is_refused(node: FakeNode, change: dict[str, Any]) -> None:
     node.process(9)
     values = msgspec.to_builtins(read(node)) | change
-    with pytest.raises(InputError, match="is no dump of a node"):
+    with pytest.raises(InputError, match="is not a dump of a node"):
         from_json(msgspec.json.encode(values), "it")
 
 

@@ -27,7 +27,7 @@ import pytest
 
 from kubectl_qos.host.kernel_log import reports_in
 from kubectl_qos.host.process import HostProcess, read_process
-from kubectl_qos.host.procfs import PROC, memory
+from kubectl_qos.host.procfs import PROC, read_meminfo
 from kubectl_qos.qos.kills.report import Constraint
 from kubectl_qos.qos.oom_score import badness, kernel_formula, proc_oom_score
 from kubectl_qos.qos.process_order import (
@@ -141,7 +141,7 @@ def computed(process: Process) -> int:
 
 
 def machine_pages() -> int:
-    found = memory(PROC)
+    found = read_meminfo(PROC)
     return (found["MemTotal"] + found["SwapTotal"]) * 1024 // PAGE
 
 
