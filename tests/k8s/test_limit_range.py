@@ -1,4 +1,4 @@
-"""LimitRange: the rows of the rules' table, and what a real server defaulted and refused."""
+"""LimitRange: rows of the table in docs/rules.md, and what a real server defaulted and refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_first_limit_range_wins_and_explicit_zero_is_kept() -> None:
     assert kept.requests["memory"].is_zero
 
 
-def test_ephemeral_containers_are_left_alone() -> None:
+def test_ephemeral_containers_do_not_change() -> None:
     pod = spec("containers: [{name: c1}], ephemeralContainers: [{name: e1}]")
     assert admitted(pod, limits(default={"memory": "1Gi"})).ephemeral_containers == pod.ephemeral_containers
 
@@ -107,7 +107,7 @@ def test_bounds(item: dict[str, Any], resources: str, sentence: str) -> None:
     assert limit_range_refusals(default_pod(one(resources), R136), ranges, R136) == [sentence]
 
 
-def test_a_bound_for_pods_looks_at_their_sum() -> None:
+def test_a_bound_for_pods_is_for_their_sum() -> None:
     bound = convert({"spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}}, LimitRange)
     pod = spec(
         "containers: [{name: a, resources: {limits: {memory: 600Mi}}},"

@@ -20,6 +20,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.releases import Gate, OciRuntime, Release
 
 NODE = Node(name="n", memory_capacity_bytes=16 << 30, allocatable_memory_bytes=15 << 30)
+TIERED = MemoryReservationPolicy.TIERED
 SETUP = NodeSetup.of(NODE, release="1.34")
 
 
@@ -38,27 +39,9 @@ def after(*assignments: str, to: str | None = None, setup: NodeSetup = SETUP) ->
         ("cpuManagerPolicy=static", "cpu_manager_policy", "static"),
         ("podPidsLimit=1000", "pod_pids_limit", 1000),
         ("memoryThrottlingFactor=0.7", "memory_throttling_factor", 0.7),
-        (
-            "memoryReservationPolicy=TieredReservation",
-            "memory_reservation_policy",
-            MemoryReservationPolicy.TIERED,
-        ),
+        ("memoryReservationPolicy=TieredReservation", "memory_reservation_policy", TIERED),
         ("memorySwap.swapBehavior=LimitedSwap", "memory_swap_behavior", "LimitedSwap"),
         ("singleProcessOOMKill=true", "single_process_oom_kill", True),
-    ],
-)
-def test_a_kubelets_setting(assignment: str, field: str, value: object) -> None:
-    kubelet = after(assignment).kubelet
-    assert getattr(kubelet, field) == value != getattr(SETUP.kubelet, field)
-    assert kubelet.origin(field) is Origin.GIVEN
-    assert replace(kubelet, **{field: getattr(SETUP.kubelet, field)}, origins={}) == replace(
-        SETUP.kubelet, origins={}
-    )
-
-
-@pytest.mark.parametrize(
-    ("assignment", "field", "value"),
-    [
         ("cgroupVersion=1", "cgroup_version", 1),
         ("runtime=cri-o://1.36.0", "runtime", "cri-o://1.36.0"),
         ("ociRuntime=crun-1.22", "oci_runtime", OciRuntime("crun", (1, 22))),
@@ -69,10 +52,18 @@ def test_a_kubelets_setting(assignment: str, field: str, value: object) -> None:
         ("pageSize=64Ki", "page_size_bytes", 65536),
     ],
 )
-def test_a_nodes_setting(assignment: str, field: str, value: object) -> None:
-    node = after(assignment).node
-    assert getattr(node, field) == value != getattr(NODE, field)
-    assert node.origin(field) is Origin.GIVEN
+def test_a_setting_reaches_its_field_and_no_other(assignment: str, field: str, value: object) -> None:
+    setup = after(assignment)
+    is_of_kubelet = hasattr(SETUP.kubelet, field)
+    changed = setup.kubelet if is_of_kubelet else setup.node
+    before = SETUP.kubelet if is_of_kubelet else SETUP.node
+    assert getattr(changed, field) == value != getattr(before, field)
+    assert changed.origin(field) is Origin.GIVEN
+    assert (setup.node if is_of_kubelet else setup.kubelet) == (
+        SETUP.node if is_of_kubelet else SETUP.kubelet
+    )
+    if field != "memory_capacity_bytes":
+        assert replace(changed, **{field: getattr(before, field)}, origins={}) == replace(before, origins={})
 
 
 def test_more_memory_does_not_change_what_is_reserved() -> None:

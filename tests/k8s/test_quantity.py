@@ -1,4 +1,4 @@
-"""Quantities: the laws that the golden vectors cannot show, and examples that teach."""
+"""Quantities and durations: laws that the golden vectors cannot show, and examples."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_values_round_up(text: str, value: int, milli: int) -> None:
     assert (quantity.value(), quantity.milli_value()) == (value, milli)
 
 
-def test_equal_values_are_equal_however_they_are_spelled() -> None:
+def test_equal_values_are_equal_whatever_their_texts() -> None:
     assert Quantity.parse("1Gi") == Quantity.parse("1024Mi")
     assert hash(Quantity.parse("1")) == hash(Quantity.parse("1000m"))
     assert Quantity.parse("1G") != Quantity.parse("1Gi")
@@ -77,7 +77,7 @@ def test_space_is_allowed_around_a_json_text_only() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}])
-def test_json_that_is_no_number_or_text_is_refused(value: object) -> None:
+def test_other_json_is_refused(value: object) -> None:
     with pytest.raises(QuantityError):
         Quantity.from_json(value)
 

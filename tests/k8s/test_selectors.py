@@ -1,4 +1,4 @@
-"""Label selectors as kubectl and servers take them."""
+"""Label selectors as kubectl and servers parse them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_is_selected(text: str, selected: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["app in web", "=web", "app=a=b", "build>x", "a b", "app in (a"])
-def test_what_a_server_would_refuse(text: str) -> None:
+def test_what_a_server_refuses(text: str) -> None:
     with pytest.raises(InputError, match="unable to parse label selector"):
         Selector.parse(text)
 

@@ -1,4 +1,4 @@
-"""Samples of the metrics API: bytes, however they are written."""
+"""Samples of the metrics API: bytes, whatever their text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kubectl_qos.k8s.usage import MemoryBytes, PodMetrics
 
 
 @given(st.integers(0, 2**50), st.sampled_from(["Ki", "Mi", "", "k", "m", "e3"]))
-def test_the_short_way_gives_what_a_quantity_gives(number: int, suffix: str) -> None:
+def test_the_fast_path_gives_what_a_quantity_gives(number: int, suffix: str) -> None:
     assert MemoryBytes.from_json(f"{number}{suffix}") == Quantity.parse(f"{number}{suffix}").value()
 
 
 @pytest.mark.parametrize("text", ["Ki", "-5Ki", "+5Ki", "1.5Ki", " 5Ki"])
-def test_odd_spellings_go_the_long_way(text: str) -> None:
+def test_odd_texts_take_the_slow_path(text: str) -> None:
     try:
         expected = Quantity.from_json(text).value()
     except QuantityError:
@@ -30,7 +30,7 @@ def test_odd_spellings_go_the_long_way(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\u0665Ki", "lots", True, None])
-def test_what_is_no_quantity_is_refused(text: object) -> None:
+def test_other_values_are_refused(text: object) -> None:
     with pytest.raises(QuantityError):
         MemoryBytes.from_json(text)
 
@@ -45,6 +45,6 @@ def test_a_sample() -> None:
             {"name": "b", "usage": {"cpu": "1"}},
         ],
     }
-    found = json_decoder(PodMetrics).decode(msgspec.json.encode(raw))
-    assert (found.metadata.namespace, found.metadata.name) == ("shop", "web")
-    assert [(one.name, one.usage.memory) for one in found.containers] == [("a", 2048), ("b", None)]
+    sample = json_decoder(PodMetrics).decode(msgspec.json.encode(raw))
+    assert (sample.metadata.namespace, sample.metadata.name) == ("shop", "web")
+    assert [(one.name, one.usage.memory) for one in sample.containers] == [("a", 2048), ("b", None)]
