@@ -1,4 +1,4 @@
-"""A /proc and a /sys/fs/cgroup of a node that is not there, as files in a folder."""
+"""A fake node: /proc and /sys/fs/cgroup as files in a folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
+SIZES = ("VmRSS", "RssAnon", "VmSwap", "VmPTE")
 VARIANTS = ("systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill")
 
 
 @dataclass(frozen=True, slots=True)
 class FakeNode:
-    """The folders, which grow as they are told to."""
+    """The folders, and what adds files to them."""
 
     root: Path
 
@@ -77,7 +78,7 @@ class FakeNode:
         )
 
     def files(self, pid: int, **files: str) -> None:
-        """The files of a process, all at once: a real one never has but some of them."""
+        """Add files of a process; all appear at once, as those of a real one do."""
         folder, built = self.proc / str(pid), self.root / f"process-{pid}"
         if folder.exists():
             folder.rename(built)
@@ -96,13 +97,13 @@ def write(path: Path, text: str) -> None:
 
 
 def recorded_node(root: Path, variant: str) -> tuple[FakeNode, dict[int, dict[str, Any]], dict[str, Any]]:
-    """A node as it was recorded, what was read of each process, and the pods by their UIDs."""
+    """A recorded node, its processes as recorded, and the pods by UID."""
     node = FakeNode(root)
-    found = json.loads((RECORDED / f"node-{variant}.json").read_text())
-    node.machine(found["machine"]["meminfo"] + "\n", found["machine"]["uname"].split()[2])
-    for name, value in found["machine"]["sysctl"].items():
+    recording = json.loads((RECORDED / f"node-{variant}.json").read_text())
+    node.machine(recording["machine"]["meminfo"] + "\n", recording["machine"]["uname"].split()[2])
+    for name, value in recording["machine"]["sysctl"].items():
         node.sysctl(f"vm/{name}", int(value))
-    processes = {one["pid"]: one for one in found["daemons"]}
+    processes = {one["pid"]: one for one in recording["daemons"]}
     pods = {}
     for line in (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines():
         measured = json.loads(line)
@@ -114,6 +115,7 @@ def recorded_node(root: Path, variant: str) -> tuple[FakeNode, dict[int, dict[st
             for process in container["processes"]:
                 processes.setdefault(process["pid"], process)
     for pid, one in processes.items():
+        sizes: dict[str, Any] = {name: int(one.get(name, "0").split()[0]) for name in SIZES}
         node.process(
             pid,
             one["comm"],
@@ -122,11 +124,6 @@ def recorded_node(root: Path, variant: str) -> tuple[FakeNode, dict[int, dict[st
             cgroup=one["cgroup"],
             cmdline=one["cmdline"],
             ppid=one["ppid"],
-            **_kibibytes(one),
+            **sizes,
         )
     return node, processes, pods
-
-
-def _kibibytes(process: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the kernel's own kinds of memory, in the words of status."""
-    return {name: int(process.get(name, "0").split()[0]) for name in ("VmRSS", "RssAnon", "VmSwap", "VmPTE")}

@@ -1,4 +1,4 @@
-"""The recorded kernel logs, and the forms in which other programs would have written them down."""
+"""The recorded kernel logs, and the formats in which other programs write them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Form = Callable[[float, str], str]
 
 @cache
 def recorded_log(run: str) -> tuple[str, ...]:
-    """Its lines as dmesg printed them."""
+    """The lines of a run as dmesg printed them."""
     return tuple((RECORDED / f"oom-{run}.dmesg.txt").read_text().splitlines())
 
 
 @cache
 def recorded_run(run: str) -> Any:
-    """All that was recorded of it."""
+    """Everything that was recorded of a run."""
     return json.loads((RECORDED / f"oom-{run}.json").read_bytes())
 
 
 def rewritten(lines: Iterable[str], form: Form) -> list[str]:
-    """The same log by another program; continuations, which dmesg indents, stay as they are."""
-    found = []
+    """The same log by another program; continuations, which dmesg indents, do not change."""
+    log = []
     for line in lines:
         record = _UPTIME.fullmatch(line)
-        found += form(float(record[1]), record[2]).split("\n") if record is not None else [line]
-    return found
+        log += form(float(record[1]), record[2]).split("\n") if record is not None else [line]
+    return log
 
 
 def _at(uptime: float) -> datetime:
@@ -44,18 +44,15 @@ def _at(uptime: float) -> datetime:
 
 
 def _journal(uptime: float, message: str) -> str:
-    moment = str(int(_at(uptime).timestamp() * 1e6))
-    entry = {"__CURSOR": "s=1", "__REALTIME_TIMESTAMP": moment, "_TRANSPORT": "kernel", "_HOSTNAME": "node1"}
-    return json.dumps(
-        entry
-        | {"SYSLOG_IDENTIFIER": "kernel", "MESSAGE": message}
-        | {"_SOURCE_MONOTONIC_TIMESTAMP": str(int(uptime * 1e6))}
-    )
+    time = str(int(_at(uptime).timestamp() * 1e6))
+    entry = {"__CURSOR": "s=1", "__REALTIME_TIMESTAMP": time, "_TRANSPORT": "kernel", "_HOSTNAME": "node1"}
+    entry |= {"SYSLOG_IDENTIFIER": "kernel", "MESSAGE": message}
+    return json.dumps(entry | {"_SOURCE_MONOTONIC_TIMESTAMP": str(int(uptime * 1e6))})
 
 
 def _export(uptime: float, message: str) -> str:
-    moment = int(_at(uptime).timestamp() * 1e6)
-    fields = ["__CURSOR=s=1;i=2", f"__REALTIME_TIMESTAMP={moment}", f"MESSAGE={message}"]
+    time = int(_at(uptime).timestamp() * 1e6)
+    fields = ["__CURSOR=s=1;i=2", f"__REALTIME_TIMESTAMP={time}", f"MESSAGE={message}"]
     return "\n".join([*fields, "_HOSTNAME=node1", "_TRANSPORT=kernel", "PRIORITY=4", ""])
 
 
@@ -106,4 +103,4 @@ FORMS: Final[dict[str, Form]] = {
     "a name before it": lambda up, text: f"node1 | [{up:12.6f}] {text}",
     "Windows": lambda up, text: f"[{up:12.6f}] {text}\r",
 }
-"""How programs write a message of the kernel down, by seconds since boot."""
+"""How programs write a message of the kernel, by seconds since boot."""

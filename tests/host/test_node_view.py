@@ -1,4 +1,4 @@
-"""What is read of a node: of recorded ones, of odd ones, and of the one that this runs on."""
+"""Views of nodes: of recorded ones, of odd ones, and of this one."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def node(tmp_path: Path) -> FakeNode:
-    found = FakeNode(tmp_path)
-    found.machine()
-    return found
+    node = FakeNode(tmp_path)
+    node.machine()
+    return node
 
 
 def read(node: FakeNode) -> HostView:
@@ -46,8 +46,12 @@ def order(view: HostView) -> tuple[RankedProcess[HostProcess], ...]:
     return process_order(view.processes, view.total_pages, view.page_size, kernel, is_whole=view.is_whole)
 
 
-def of(node: FakeNode, pid: int) -> HostProcess:
+def process(node: FakeNode, pid: int = 9) -> HostProcess:
     return next(one for one in read(node).processes if one.pid == pid)
+
+
+def notes_of(view: HostView) -> list[str]:
+    return list(host_notes(view, [], Kernel.SIGNED, all_shown=False))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -55,20 +59,19 @@ def test_a_recorded_node_has_the_recorded_order_and_scores(tmp_path: Path, varia
     node, recorded, _ = recorded_node(tmp_path, variant)
     view = read(node)
     assert {one.pid for one in view.processes} == set(recorded)
-    found = order(view)
-    ranked = [row for row in found if row.rank is not None]
+    rows = order(view)
+    ranked = [row for row in rows if row.rank is not None]
     assert len(ranked) >= 25
     assert [row for row in ranked if row.differs] == []
     scores = [recorded[row.process.pid]["oom_score"] for row in ranked]
     for before, after in pairwise(scores):
-        assert after <= before + 2, "the kernel's own numbers fall as RANK rises, but for its approximation"
-    spared = {row.spared for row in found if row.rank is None}
-    assert spared <= {Spared.ADJ, Spared.INIT}
-    assert all(row.process.score == 0 for row in found if row.spared)
+        assert after <= before + 2, "the kernel's own scores fall as RANK rises, apart from its approximation"
+    assert {row.spared for row in rows if row.rank is None} <= {Spared.ADJ, Spared.INIT}
+    assert all(row.process.score == 0 for row in rows if row.spared)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_recorded_node_tells_pods_and_containers(tmp_path: Path, variant: str) -> None:
+def test_a_recorded_node_has_the_recorded_pods_and_containers(tmp_path: Path, variant: str) -> None:
     node, _, pods = recorded_node(tmp_path, variant)
     view = read(node)
     names = pod_names_by_uid(
@@ -79,14 +82,13 @@ def test_a_recorded_node_tells_pods_and_containers(tmp_path: Path, variant: str)
     compared = 0
     for uid, one in pods.items():
         for container in one["containers"]:
-            for process in container["processes"]:
-                row = rows[process["pid"]]
-                if row.process.comm != process["comm"]:
+            for recorded in container["processes"]:
+                row = rows[recorded["pid"]]
+                if row.process.comm != recorded["comm"]:
                     continue  # its id was another's when the daemons were recorded
                 compared += 1
                 assert row.named is not None
-                is_pause = container["name"] == "POD"
-                expected = container["id"] if is_pause else container["name"]
+                expected = container["id" if container["name"] == "POD" else "name"]
                 assert (row.named.name, row.container) == (one["pod"]["metadata"]["name"], expected)
                 assert row.pod is not None
                 assert row.pod.qos.value == one["pod"]["status"]["qosClass"], uid
@@ -106,12 +108,11 @@ def test_only_what_has_memory_is_a_process(node: FakeNode) -> None:
     assert view.is_whole
 
 
-def test_a_first_thread_that_has_ended_leaves_the_memory_to_the_others(node: FakeNode) -> None:
+def test_where_the_first_thread_has_ended_the_memory_is_the_others(node: FakeNode) -> None:
     node.process(80, "app", status={"State": "Z (zombie)", "VmRSS": "", "Threads": "3"})
     write(node.proc / "80/task/80/status", "State:\tZ (zombie)\n")
     write(node.proc / "80/task/81/status", "State:\tS\nVmRSS:\t 4096 kB\nVmPTE:\t 8 kB\n")
-    found = of(node, 80)
-    assert (found.rss_kb, found.pte_kb) == (4096, 8)
+    assert (process(node, 80).rss_kb, process(node, 80).pte_kb) == (4096, 8)
 
 
 @pytest.mark.parametrize(
@@ -119,19 +120,17 @@ def test_a_first_thread_that_has_ended_leaves_the_memory_to_the_others(node: Fak
 )
 def test_a_name_may_hold_anything(node: FakeNode, comm: str) -> None:
     node.process(9, comm)
-    assert of(node, 9).comm == comm
+    assert process(node).comm == comm
 
 
-def test_what_is_no_text_is_spelled_out(node: FakeNode) -> None:
+def test_odd_bytes_are_escaped(node: FakeNode) -> None:
     node.process(9)
     (node.proc / "9/comm").write_bytes(b"\xff\x1b\n")
     (node.proc / "9/cmdline").write_bytes(b"/bin/a\0--b\0\xfe\0")
-    found = of(node, 9)
-    assert found.comm == "\\xff\x1b"
-    assert found.cmdline == "/bin/a --b \\xfe"
+    assert (process(node).comm, process(node).cmdline) == ("\\xff\x1b", "/bin/a --b \\xfe")
 
 
-def test_a_child_of_vfork_is_not_looked_at(node: FakeNode) -> None:
+def test_a_child_of_vfork_is_skipped(node: FakeNode) -> None:
     alike: dict[str, Any] = {"VmPeak": 9000, "VmSize": 9000, "VmRSS": 800_000, "VmData": 5, "VmPTE": 64}
     node.process(20, "waits", status={"State": "D (disk sleep)"}, score=700, **alike)
     node.process(21, "runs", ppid=20, score=0, **alike)
@@ -144,8 +143,8 @@ def test_a_child_of_vfork_is_not_looked_at(node: FakeNode) -> None:
 
 def test_all_of_its_memory_counts(node: FakeNode) -> None:
     node.process(9, VmRSS=100, RssAnon=60, VmSwap=40, VmPTE=8, VmPMD=4)
-    found = of(node, 9)
-    assert (found.rss_kb, found.anon_kb, found.swap_kb, found.pte_kb) == (100, 60, 40, 12)
+    one = process(node)
+    assert (one.rss_kb, one.anon_kb, one.swap_kb, one.pte_kb) == (100, 60, 40, 12)
 
 
 @pytest.mark.parametrize(
@@ -188,41 +187,50 @@ def test_nothing_outside_of_the_hierarchy_is_read() -> None:
     )
 
 
-def test_processes_vanish_while_they_are_read(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def opening(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], None]:
+    """Has a function called with each path before it is opened."""
+    really = Path.open
+
+    def install(before: Callable[[Path], object]) -> None:
+        def opened(path: Path, *rest: Any, **more: Any) -> Any:
+            before(path)
+            return really(path, *rest, **more)
+
+        monkeypatch.setattr(Path, "open", opened)
+
+    return install
+
+
+def test_processes_vanish_while_they_are_read(node: FakeNode, opening: Callable[..., None]) -> None:
     files = ["status", "oom_score_adj", "comm", "cmdline", "oom_score", "cgroup"]
     for pid, _ in enumerate(files, 100):
         node.process(pid)
-    really = Path.open
 
-    def vanishing(path: Path, *rest: Any, **more: Any) -> Any:
+    def vanish(path: Path) -> None:
         if path.parent.name.isdecimal() and int(path.parent.name) >= 100:
             gone = files[int(path.parent.name) - 100]
             if files.index(path.name) >= files.index(gone):
                 raise ProcessLookupError if path.name == gone else FileNotFoundError
-        return really(path, *rest, **more)
 
-    monkeypatch.setattr(Path, "open", vanishing)
+    opening(vanish)
     view = read(node)
     assert view.denied == 0
-    assert [one.pid for one in view.processes] == [102, 103, 104, 105], (
-        "without status or adj nothing is known"
-    )
-    assert [one.comm for one in view.processes] == ["app"] * 4
-    assert [one.score for one in view.processes] == [None, None, None, 666]
+    assert [(one.pid, one.comm, one.score) for one in view.processes] == [
+        *((pid, "app", None) for pid in (102, 103, 104)),
+        (105, "app", 666),
+    ], "without status or adj nothing is known"
 
 
-def test_what_may_not_be_read_is_counted(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    node.process(100)
-    node.process(101)
-    node.process(102)
-    really = Path.open
+def test_what_may_not_be_read_is_counted(node: FakeNode, opening: Callable[..., None]) -> None:
+    for pid in (100, 101, 102):
+        node.process(pid)
 
-    def denying(path: Path, *rest: Any, **more: Any) -> Any:
+    def deny(path: Path) -> None:
         if path.parent.name == "101" or (path.parent.name, path.name) == ("102", "cmdline"):
             raise PermissionError
-        return really(path, *rest, **more)
 
-    monkeypatch.setattr(Path, "open", denying)
+    opening(deny)
     view = read(node)
     assert view.denied == 1
     assert [one.pid for one in view.processes] == [100, 102], "a command line is not needed"
@@ -238,7 +246,7 @@ def test_what_may_not_be_read_is_counted(node: FakeNode, monkeypatch: pytest.Mon
         ("rw,hidepid=2", 0, False),
     ],
 )
-def test_hidden_processes_are_said(
+def test_hidden_processes_are_noted(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch, options: str, uid: int, *, is_hidden: bool
 ) -> None:
     node.process(100)
@@ -246,8 +254,7 @@ def test_hidden_processes_are_said(
     monkeypatch.setattr("os.geteuid", lambda: uid, raising=False)
     view = read(node)
     assert view.is_hidden is is_hidden
-    said = any("hidepid" in note for note in host_notes(view, [], Kernel.SIGNED, all_shown=False))
-    assert said is is_hidden
+    assert any("hidepid" in note for note in notes_of(view)) is is_hidden
 
 
 def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
@@ -258,7 +265,7 @@ def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
     view = read(inside)
     assert not view.is_whole
     assert [row.rank for row in order(view)] == [1]
-    assert any("PID namespace" in note for note in host_notes(view, [], Kernel.SIGNED, all_shown=False))
+    assert any("PID namespace" in note for note in notes_of(view))
 
 
 @pytest.mark.parametrize(
@@ -272,14 +279,13 @@ def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
         ("vm/panic_on_oom", 0, None),
     ],
 )
-def test_settings_that_change_who_dies_are_said(
+def test_sysctls_that_change_the_victim_are_noted(
     node: FakeNode, name: str, value: int, words: str | None
 ) -> None:
     node.process(100)
-    before = host_notes(read(node), [], Kernel.SIGNED, all_shown=False)
+    before = notes_of(read(node))
     node.sysctl(name, value)
-    notes = host_notes(read(node), [], Kernel.SIGNED, all_shown=False)
-    added = [note for note in notes if note not in before]
+    added = [note for note in notes_of(read(node)) if note not in before]
     assert len(added) == (words is not None)
     assert words is None or words in added[0]
 
@@ -293,38 +299,25 @@ def test_settings_that_change_who_dies_are_said(
         (lambda node: node.proc.rename(node.root / "other"), "cannot be read: "),
     ],
 )
-def test_what_is_no_proc_is_said_in_a_sentence(
+def test_what_is_no_proc_is_an_error_with_a_hint(
     node: FakeNode, break_it: Callable[[FakeNode], object], words: str
 ) -> None:
     break_it(node)
-    with pytest.raises(InputError, match=words) as found:
+    with pytest.raises(InputError, match=words) as caught:
         read(node)
-    assert found.value.hint
+    assert caught.value.hint
 
 
 _SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 FILES = ["status", "comm", "cmdline", "oom_score", "oom_score_adj", "cgroup"]
+READ = [*(f"9/{name}" for name in FILES), "meminfo", "self/mounts", "sys/kernel/osrelease", "version"]
+TEXTS = st.text("0123456789-: \n\tkBVmRSSPTE/.,=xZ", max_size=200).map(str.encode)
+NUMBERS = [b"VmRSS:9223372036854775808", b"9" * 400, b"-" + b"9" * 18, b"memory:::::\n0::"]
+NUMBERS += [b"VmRSS: 99999999999999999999999 kB"]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
-@given(
-    st.sampled_from(
-        [*[f"9/{name}" for name in FILES], "meminfo", "self/mounts", "sys/kernel/osrelease", "version"]
-    ),
-    st.one_of(
-        st.binary(max_size=300),
-        st.text("0123456789-: \n\tkBVmRSSPTE/.,=xZ", max_size=200).map(str.encode),
-        st.sampled_from(
-            [
-                b"VmRSS:9223372036854775808",
-                b"9" * 400,
-                b"-" + b"9" * 18,
-                b"VmRSS: 99999999999999999999999 kB",
-                b"memory:::::\n0::",
-            ]
-        ),
-    ),
-)
+@given(st.sampled_from(READ), st.binary(max_size=300) | TEXTS | st.sampled_from(NUMBERS))
 def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: bytes) -> None:
     node = FakeNode(tmp_path)
     node.machine()
@@ -345,9 +338,7 @@ def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: by
     assert from_json(view.to_json(), "it") == view
 
 
-@given(
-    st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode(errors="replace")))
-)
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="replace")))
 def test_garbage_is_no_dump(garbage: bytes) -> None:
     with pytest.raises(QosError, match="is not a dump of a node"):
         from_json(garbage, "it")
