@@ -47,9 +47,9 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True):
 
     `processes` are those that have memory, in the order of their ids; `is_whole` is whether they are the
     node's and not those of a PID namespace, `denied` how many may not be read, `is_hidden` whether the reader
-    may not see those of other users. `meminfo` is in KiB, `cgroups` has the memory files of each cgroup with
-    processes and of its parents, `cgroup_version` is 0 if no hierarchy counts memory. `time` is RFC 3339,
-    `names` are those of pods, by UID, if requested.
+    may not see those of other users. `meminfo` is in KiB, `page_size` in bytes; `cgroups` has the memory
+    files of each cgroup with processes and of its parents, `cgroup_version` is 0 if no hierarchy counts
+    memory. `time` is RFC 3339, `names` are those of pods, by UID, if requested.
     """
 
     processes: tuple[HostProcess, ...]

@@ -100,7 +100,7 @@ _NEVER: Final = NEWEST_MINOR + 1
 
 
 class Gate(StrEnum):
-    """A feature gate: the first minor release that has it, has it on by default, and has it locked on."""
+    """A gate of pkg/features/kube_features.go: the first minors that have it, by default on, and locked."""
 
     since: int
     on: int

@@ -37,9 +37,8 @@ SOURCE = re.compile(r"\.go\b|\bmm/|\bfs/proc|\bkernel/|\.c\b|\bKEP-\d+|\bk8s\.io
 
 WITHOUT_AN_UPSTREAM = {
     "k8s/__init__.py": "no code",
-    "k8s/kinds.py": "where kinds have their pod: a table of our own over the API's types",
-    "k8s/rights.py": "which rights the program uses",
-    "k8s/sharing.py": "how values are held in memory",
+    "k8s/interning.py": "how values are held in memory",
+    "k8s/rbac.py": "which permissions the program uses",
     "k8s/snapshot.py": "a value of our own",
     "k8s/usage.py": "values of our own",
     "qos/__init__.py": "no code",

@@ -82,29 +82,38 @@ def test_what_a_real_server_refused() -> None:
     assert message.endswith(f" is forbidden: {', '.join(limit_range_refusals(pod, ranges, R136))}")
 
 
+MINIMUM = "minimum cpu usage per Container is 1"
+MAXIMUM = "maximum cpu usage per Container is 1"
+RATIO = "cpu max limit to request ratio per Container is 2, but"
+
+
 @pytest.mark.parametrize(
-    ("item", "resources", "sentence"),
+    ("bound", "resources", "sentence"),
     [
-        (
-            {"min": {"cpu": "1"}},
-            "requests: {cpu: 1m}",
-            "minimum cpu usage per Container is 1, but request is 1m",
-        ),
-        (
-            {"max": {"cpu": "1"}},
-            "limits: {cpu: 1001m}",
-            "maximum cpu usage per Container is 1, but limit is 1001m",
-        ),
-        (
-            {"maxLimitRequestRatio": {"cpu": "2"}},
-            "requests: {cpu: 1}, limits: {cpu: 3}",
-            "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
-        ),
+        ("min: 1", "requests: {cpu: 1m}", f"{MINIMUM}, but request is 1m"),
+        ("min: 1", "requests: {cpu: 2}, limits: {cpu: 500m}", f"{MINIMUM}, but limit is 500m"),
+        ("min: 1", "requests: {memory: 1Mi}", f"{MINIMUM}.  No request is specified"),
+        ("max: 1", "limits: {cpu: 1001m}", f"{MAXIMUM}, but limit is 1001m"),
+        ("max: 1", "requests: {cpu: 2}, limits: {cpu: 1}", f"{MAXIMUM}, but request is 2"),
+        ("max: 1", "requests: {cpu: 1}", f"{MAXIMUM}.  No limit is specified"),
+        ("ratio: 2", "requests: {cpu: 1}, limits: {cpu: 3}", f"{RATIO} provided ratio is 3.000000"),
+        ("ratio: 2", "limits: {memory: 1Mi}", f"{RATIO} no request is specified or request is 0"),
+        ("ratio: 2", "requests: {cpu: 1}", f"{RATIO} no limit is specified or limit is 0"),
     ],
 )
-def test_bounds(item: dict[str, Any], resources: str, sentence: str) -> None:
-    ranges = [limits(**item)]
+def test_bounds(bound: str, resources: str, sentence: str) -> None:
+    name, _, amount = bound.replace("ratio", "maxLimitRequestRatio").partition(": ")
+    ranges = [limits(**{name: {"cpu": amount}})]
     assert limit_range_refusals(default_pod(one(resources), R136), ranges, R136) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_refused"), [("9223372036854775807", True), ("4611686018427387904", False)]
+)
+def test_bounds_beyond_the_milli_of_an_int64_are_whole_units(limit: str, is_refused: bool) -> None:
+    ranges = [limits(max={"memory": "4611686018427387904"})]
+    pod = default_pod(one(f"limits: {{memory: {limit}}}"), R136)
+    assert bool(limit_range_refusals(pod, ranges, R136)) is is_refused
 
 
 def test_a_bound_for_pods_is_for_their_sum() -> None:
