@@ -43,7 +43,7 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "swap": (),
     "pageSize": ("4Ki", "16Ki", "64Ki"),
 }
-"""The settings of k8s/settings.py but feature gates, with values or what values begin with."""
+"""The keys of k8s/node_overrides.py without feature gates, with values or what values begin with."""
 
 
 def free(at: Position, names: NameSources) -> Completions:
