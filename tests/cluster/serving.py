@@ -1,17 +1,22 @@
-"""Fixtures that start servers, for every folder that needs them."""
+"""Fixtures that start servers and connect to them, for every folder that needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubectl_qos.transport.client import Connection, connect
+from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
+from tests.cluster.kubeconfigs import kubeconfig, write
 
 Serve = Callable[..., HttpsServer]
+ConnectTo = Callable[..., Connection]
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +35,24 @@ def serve(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
             return running.enter_context(HttpsServer(answer, folder, signed_by, **options))
 
         yield start
+
+
+@pytest.fixture
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty home folder, and nothing of the environment that leads to a cluster."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.fixture
+def connect_to(tmp_path: Path) -> ConnectTo:
+    """A connection by a kubeconfig for a server; the options are those of `kubeconfig`."""
+
+    def start(server: HttpsServer | str, **options: Any) -> Connection:
+        path = write(tmp_path / "kubeconfig", kubeconfig(server, **options))
+        return connect(ConnectionOptions(kubeconfig=str(path)))
+
+    return start

@@ -23,7 +23,6 @@ from kubectl_qos.qos.verify.observed import observed_from_sections
 from kubectl_qos.transport.client import connect
 from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from kubectl_qos.transport.websocket import WebSocket
-from tests.cluster.access.test_proxy import ConnectProxy, SocksProxy, through
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (
     ERR,
@@ -43,6 +42,7 @@ from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
 from tests.cluster.serving import Serve
+from tests.transport.proxies import ConnectProxy, SocksProxy, through
 
 TEXT = b"==> $$\n7\n==> /proc/self/cgroup\n0::/\n==> /sys/fs/cgroup/memory.max\n123453440\n"
 READ = {"$$": "7", "/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "123453440"}

@@ -12,8 +12,6 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from tests.cluster.access.test_oidc import Issuer, token
-from tests.cluster.access.test_proxy import ConnectProxy
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.https_server import Answer, HttpsServer, Request
@@ -23,6 +21,8 @@ from tests.cluster.plugins import gives, plugin
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.verifying import Cluster, recorded
+from tests.transport.oidc_issuer import Issuer, token
+from tests.transport.proxies import ConnectProxy
 
 COMMANDS = (["top", "-A"], ["explain", "pod/web-0", "-n", "shop"], ["version"], ["can-i"], ["bug-report"])
 

@@ -23,12 +23,11 @@ from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod
-from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
+from tests.cluster.serving import ConnectTo, Serve
 
 ONE_POD = [pod("web")]
 

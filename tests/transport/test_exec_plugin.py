@@ -19,13 +19,12 @@ from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.transport.exec_plugin import ExecPlugin
 from kubectl_qos.transport.kubeconfig import ConnectionOptions, resolve_context
 from tests.cluster.certificates import Authority
-from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.plugins import API_VERSION, calls, gives, plugin
-from tests.cluster.serving import Serve
+from tests.cluster.serving import ConnectTo, Serve
 
 FAILED = "Unable to connect to the server: getting credentials: "
 

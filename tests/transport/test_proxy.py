@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import select
 import socket
-import threading
-from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -15,47 +12,13 @@ from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport.proxy import find_proxy
 from tests.cluster.cluster_objects import pod
-from tests.cluster.conftest import ConnectTo
-from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
+from tests.cluster.serving import ConnectTo, Serve
+from tests.transport.proxies import ConnectProxy, SocksProxy, through
 
 URL = "https://kube.example.com:6443"
 PROXY = "http://proxy:3128"
-
-
-class ConnectProxy:
-    """An HTTP proxy that only tunnels; `asked` are the request lines."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.heads: list[str] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
-
-    def _tunnel(self, client: socket.socket) -> None:
-        with client:
-            head = client.recv(65536).decode()
-            line = head.split("\r\n")[0]
-            self.asked.append(line)
-            self.heads.append(head)
-            host, _, port = line.split()[1].rpartition(":")
-            with socket.create_connection((host, int(port))) as server:
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                pass_on(client, server)
 
 
 @pytest.mark.parametrize(
@@ -117,74 +80,6 @@ def test_a_socks_proxy_looks_names_up(scheme: str) -> None:
 
 def test_all_proxy_means_nothing() -> None:
     assert find_proxy(URL, None, {"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
-
-
-class SocksProxy:
-    """A SOCKS5 proxy that knows one host by name; it keeps what it was `asked` for, and `logins`."""
-
-    def __init__(
-        self, *, known: str = "kube.invalid", login: tuple[str, str] | None = None, code: int = 0
-    ) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.logins: list[tuple[str, str]] = []
-        self._known, self._login, self._code = known, login, code
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as read:
-            methods = read.read(read.read(2)[1])
-            method = 2 if self._login else 0
-            client.sendall(bytes([5, method if method in methods else 255]))
-            if method not in methods:
-                return
-            if self._login:
-                name = read.read(read.read(2)[1]).decode()
-                self.logins.append((name, read.read(read.read(1)[0]).decode()))
-                client.sendall(bytes([1, 0 if self.logins[-1] == self._login else 1]))
-            kind = read.read(4)[3]
-            host = read.read(read.read(1)[0]).decode() if kind == 3 else socket.inet_ntoa(read.read(4))
-            port = int.from_bytes(read.read(2), "big")
-            self.asked.append((host, port))
-            client.sendall(bytes([5, self._code, 0, 1, 0, 0, 0, 0, 0, 0]))
-            if self._code:
-                return
-            with socket.create_connection(("127.0.0.1" if host == self._known else host, port)) as server:
-                pass_on(client, server)
-
-
-def pass_on(client: socket.socket, server: socket.socket) -> None:
-    """What either says, to the other, until one hangs up."""
-    with suppress(ConnectionError):
-        while ready := select.select([client, server], [], [], 10)[0]:
-            data = ready[0].recv(65536)
-            if not data:
-                return
-            (server if ready[0] is client else client).sendall(data)
-
-
-def through(proxy: str, server: HttpsServer) -> dict[str, str]:
-    return {
-        "server": f"https://kube.invalid:{server.port}",
-        "tls-server-name": "localhost",
-        "certificate-authority-data": inline(server.authority.certificate),
-        "proxy-url": proxy,
-    }
 
 
 def test_requests_go_through_a_socks_proxy(serve: Serve, connect_to: ConnectTo) -> None:

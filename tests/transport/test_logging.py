@@ -15,12 +15,11 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.transport import logging as log
 from tests.cluster.cluster_objects import pod
 from tests.cluster.commanding import connected_by
-from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.plugins import gives, plugin
-from tests.cluster.serving import Serve
+from tests.cluster.serving import ConnectTo, Serve
 
 HEAD = re.compile(r"I[01]\d[0-3]\d \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.py:\d+\] ")
 

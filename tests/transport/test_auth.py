@@ -18,11 +18,10 @@ from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import connect
 from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from tests.cluster.certificates import Authority
-from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
+from tests.cluster.serving import ConnectTo, Serve
 
 
 @pytest.fixture

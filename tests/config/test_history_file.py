@@ -211,7 +211,7 @@ WRITER = """\
 import sys
 from pathlib import Path
 from kubectl_qos.config import history_file
-from tests.config.test_journal import entry
+from tests.config.test_history_file import entry
 history_file.MOST_ENTRIES, history_file._MOST_LINES = 120, 150
 kept = history_file.HistoryFile(Path(sys.argv[1]))
 print("ready", flush=True)
