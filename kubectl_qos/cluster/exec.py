@@ -23,13 +23,13 @@ from kubectl_qos.cluster.api_errors import refusal
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport import websocket
 from kubectl_qos.transport.client import Connection
 from kubectl_qos.transport.net_errors import unreachable_error
-from kubectl_qos.transport.websocket import WebSocket
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
+
+    from kubectl_qos.transport.websocket import BoundedWebSocket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SECONDS: Final = 15.0
@@ -178,23 +178,21 @@ def _lines(ran: Ran) -> dict[str, str]:
 
 def _run(connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]) -> Ran:
     """Run one of READINGS and take what it says until it ends."""
+    from kubectl_qos.transport.websocket import handshake_problem, request_headers
+
     if command not in READINGS:
         raise QosError(f"{command[0]} is not run: it is no command that only reads")
     end = time.monotonic() + SECONDS
     deadline = min(connection.deadline() or end, end)
     query = [("command", word) for word in command]
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
-    key = websocket.new_key()
-    response = connection.switched(
-        f"{api_path('Pod', namespace, pod)}/exec",
-        query,
-        websocket.request_headers(key, PROTOCOLS),
-        read_seconds=SECONDS,
-    )
+    headers = request_headers(PROTOCOLS)
+    path = f"{api_path('Pod', namespace, pod)}/exec"
+    response = connection.switched(path, query, headers, read_seconds=SECONDS)
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
             raise _refused(response)
-        trouble = websocket.handshake_problem(response.headers, key, PROTOCOLS)
+        trouble = handshake_problem(headers, response.headers)
         if trouble:
             raise ServerUnreachable(
                 f"Unable to connect to the server: {trouble}",
@@ -221,20 +219,21 @@ def _refused(response: BaseHTTPResponse) -> QosError:
     return refusal(response.status, said, response.headers.get("Content-Type", ""))
 
 
-def _websocket(response: BaseHTTPResponse, deadline: float) -> WebSocket:
+def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
     """The connection that the response came on, with what its reader holds already.
 
     After a 101 http.client leaves the connection alone; the response holds its buffered reader.
     """
+    from kubectl_qos.transport.websocket import BoundedWebSocket
+
     inner: Any = response
     while not hasattr(inner, "fp"):
         inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
     sock: Any = getattr(response.connection, "sock", None)
-    protocol = response.headers["Sec-WebSocket-Protocol"].strip()
-    return WebSocket(inner.fp, sock, protocol, deadline=deadline, most_bytes=MOST_BYTES)
+    return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MOST_BYTES)
 
 
-def _taken(found: WebSocket) -> Ran:
+def _taken(found: BoundedWebSocket) -> Ran:
     """Everything until the status comes; what follows it is none of ours."""
     out, err = bytearray(), bytearray()
     for message in found.messages():
@@ -245,7 +244,7 @@ def _taken(found: WebSocket) -> Ran:
             err += said
         elif channel == bytes((_ERROR,)) and said:
             # Without a word it only says that the channel is open.
-            found.close()
+            found.send_close()
             return Ran(_text(out), _text(err), _trouble(said))
     raise ServerUnreachable("Unable to connect to the server: the exec ended without saying how")
 

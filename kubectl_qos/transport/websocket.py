@@ -1,8 +1,8 @@
-"""The websocket side of a connection that a server has switched over: frames, and how they end.
+"""Websocket messages on a connection that a server has switched, bounded in time and size.
 
-RFC 6455, as much of it as reading what a server says needs: whole messages of one or more frames, pings,
-the closing handshake. Time and bytes are bounded. Not here: how a server is asked to switch (connection.py),
-what messages mean (cluster/exec.py).
+The connection is ours, with its TLS, proxy and credentials; websocket-client reads and writes its frames. It
+takes some 10 ms to import, so this module is imported where it is used. Not here: the request to switch
+(client.py), what messages mean (cluster/exec.py).
 """
 
 from __future__ import annotations
@@ -10,171 +10,120 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import struct
 import time
-from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from websocket import ABNF, WebSocket, WebSocketException, WebSocketTimeoutException, frame_buffer
 
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.transport.net_errors import DeadlinePassed
 
-_MAGIC: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_MOST_OF_CONTROL: Final = 125
-_NORMAL: Final = 1000
-_MOST_CONTROL_FRAMES: Final = 10_000
-"""A server that only pings would otherwise be listened to until the deadline."""
-
-_CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
+_KEY_SUFFIX: Final = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_NORMAL_CLOSURE: Final = 1000
+_MAX_CONTROL_BYTES: Final = 125
 
 
-class Wire(Protocol):
-    """The buffered reader of a response: what came with the headers is in it."""
-
-    def read1(self, size: int, /) -> bytes:
-        """What is there, at most `size` bytes, waited for once; empty at the end."""
-
-
-class Socket(Protocol):
-    """Where to write, and how long to wait."""
-
-    def settimeout(self, value: float | None, /) -> None:
-        """The most that one wait may take."""
-
-    def sendall(self, data: bytes, /) -> None:
-        """Write all of it."""
-
-
-def new_key() -> str:
-    """A Sec-WebSocket-Key."""
-    return base64.b64encode(os.urandom(16)).decode()
-
-
-def request_headers(key: str, protocols: tuple[str, ...]) -> dict[str, str]:
-    """The headers that ask for a switch, the most wanted protocol first."""
+def request_headers(protocols: tuple[str, ...]) -> dict[str, str]:
+    """The headers that ask for a switch, with a new key; the preferred protocol is the first."""
     return {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": key,
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
         "Sec-WebSocket-Protocol": ", ".join(protocols),
     }
 
 
-def handshake_problem(headers: Mapping[str, str], key: str, protocols: tuple[str, ...]) -> str:
+def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> str:
     """What is wrong with the headers of a switch, empty if nothing."""
-    expected = base64.b64encode(hashlib.sha1(key.encode() + _MAGIC, usedforsecurity=False).digest()).decode()
-    if headers.get("Upgrade", "").lower() != "websocket":
+    key = f"{sent['Sec-WebSocket-Key']}{_KEY_SUFFIX}".encode()
+    digest = hashlib.sha1(key, usedforsecurity=False).digest()
+    if received.get("Upgrade", "").lower() != "websocket":
         return "it switched to something else than a websocket"
-    if headers.get("Sec-WebSocket-Accept", "").strip() != expected:
-        return "its Sec-WebSocket-Accept does not fit what was asked"
-    if headers.get("Sec-WebSocket-Protocol", "").strip() not in protocols:
-        return f"it speaks none of {', '.join(protocols)}"
+    if received.get("Sec-WebSocket-Accept", "").strip() != base64.b64encode(digest).decode():
+        return "its Sec-WebSocket-Accept does not fit the key that was sent"
+    protocols = sent["Sec-WebSocket-Protocol"]
+    if received.get("Sec-WebSocket-Protocol", "").strip() not in protocols.split(", "):
+        return f"it speaks none of {protocols}"
     return ""
 
 
-class WebSocket:
-    """One websocket, read to its end. `most_bytes` bounds all that is read, `deadline` when that is over.
+class BoundedWebSocket(WebSocket):
+    """A websocket that is read until it ends.
 
-    The deadline is on the clock of `time.monotonic`.
+    Args:
+        read1: reads what is there, at most that many bytes, waiting once; empty at the end. What came with
+            the headers may be in its buffer.
+        sock: the socket below, written to.
+        deadline: when it must be over, on the clock of `time.monotonic`.
+        max_bytes: how much may be read in all.
     """
 
-    def __init__(self, wire: Wire, sock: Socket, protocol: str, *, deadline: float, most_bytes: int) -> None:
-        self.protocol = protocol
-        self._wire = wire
-        self._sock = sock
+    def __init__(self, read1: Callable[[int], bytes], sock: Any, *, deadline: float, max_bytes: int) -> None:
+        super().__init__(enable_multithread=False, skip_utf8_validation=True)
+        self.sock = self._sock = sock
+        self.frame_buffer = frame_buffer(self._read, skip_utf8_validation=True)
+        self._read1 = read1
         self._deadline = deadline
-        self._left = most_bytes
+        self._left = max_bytes
 
     def messages(self) -> Iterator[bytes]:
-        """Each message, until the server closes in order.
+        """Each message, until the server closes in order; pings are answered.
 
         Raises:
             DeadlinePassed: it is late.
-            ServerUnreachable: it broke off, broke the rules, or said too much.
+            ServerUnreachable: it broke off, broke the protocol, or sent too much.
             OSError: the connection failed.
         """
-        parts: list[bytes] = []
-        is_open = False
-        controls = 0
         while True:
-            is_last, code, payload = self._frame()
-            if code in {_CLOSE, _PING, _PONG}:
-                controls += 1
-                if not is_last or len(payload) > _MOST_OF_CONTROL or controls > _MOST_CONTROL_FRAMES:
-                    raise _broken("a control frame that is none")
-                if code == _CLOSE:
-                    self._answer(_CLOSE, payload[:2])
-                    self._refuse_odd_end(payload)
-                    return
-                if code == _PING:
-                    self._answer(_PONG, payload)
+            try:
+                opcode, payload = self.recv_data()
+            except WebSocketTimeoutException:
+                raise DeadlinePassed from None
+            except WebSocketException as error:
+                raise _failed(str(error)) from None
+            if opcode != ABNF.OPCODE_CLOSE:
+                yield payload
                 continue
-            if code not in {_TEXT, _BINARY, _CONTINUATION} or is_open is not (code == _CONTINUATION):
-                raise _broken("frames out of order")
-            parts.append(payload)
-            is_open = not is_last
-            if is_last:
-                yield b"".join(parts)
-                parts = []
+            # API servers end an exec with 1000, or without a code.
+            code = int.from_bytes(payload[:2], "big") or _NORMAL_CLOSURE
+            if code != _NORMAL_CLOSURE:
+                reason = " ".join(payload[2:].decode(errors="replace").split())
+                raise _failed(f"close {code}{f' ({reason})' if reason else ''}")
+            return
 
-    def close(self) -> None:
-        """Say that we are done; nobody waits for the answer."""
-        self._answer(_CLOSE, struct.pack(">H", _NORMAL))
+    def recv_frame(self) -> ABNF:
+        """A frame as servers may send them; the library takes masked and long control frames too."""
+        frame = self.frame_buffer.recv_frame()
+        if frame.mask_value:
+            raise WebSocketException("a server must not mask its frames")
+        if frame.opcode >= ABNF.OPCODE_CLOSE and not (frame.fin and len(frame.data) <= _MAX_CONTROL_BYTES):
+            raise WebSocketException("a control frame is too long or in parts")
+        return frame
 
-    def _frame(self) -> tuple[bool, int, bytes]:
-        first, second = self._read(2)
-        if first & 0x70 or second & 0x80:
-            raise _broken("extensions or a mask that nobody asked for")
-        size = second & 0x7F
-        if size == 126:
-            (size,) = struct.unpack(">H", self._read(2))
-        elif size == 127:
-            (size,) = struct.unpack(">Q", self._read(8))
-        return bool(first & 0x80), first & 0x0F, self._read(size)
+    def send_close(self, status: int = _NORMAL_CLOSURE, reason: str | bytes = b"") -> None:
+        """Say that we are done, without waiting for an answer; the server may be gone already."""
+        with suppress(OSError, WebSocketException):
+            super().send_close(status, reason)
 
     def _read(self, size: int) -> bytes:
-        """Exactly so many bytes."""
-        self._left -= size
-        if self._left < 0:
-            raise ServerUnreachable("the container said more than it was asked for: the rest is not read")
-        parts: list[bytes] = []
-        missing = size
-        while missing:
-            wait = self._deadline - time.monotonic()
-            if wait <= 0:
-                raise DeadlinePassed
-            self._sock.settimeout(wait)
-            try:
-                part = self._wire.read1(min(missing, 1 << 16))
-            except TimeoutError:
-                raise DeadlinePassed from None
-            if not part:
-                raise ServerUnreachable("Unable to connect to the server: the websocket broke off")
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
-
-    def _answer(self, code: int, payload: bytes) -> None:
-        """A control frame of ours; a client masks what it sends."""
-        mask = os.urandom(4)
-        masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(payload))
-        self._sock.settimeout(max(self._deadline - time.monotonic(), 0.001))
+        wait = self._deadline - time.monotonic()
+        if wait <= 0:
+            raise DeadlinePassed
+        self._sock.settimeout(wait)
         try:
-            self._sock.sendall(bytes((0x80 | code, 0x80 | len(payload))) + mask + masked)
-        except OSError:
-            if code != _CLOSE:
-                raise
-
-    @staticmethod
-    def _refuse_odd_end(payload: bytes) -> None:
-        """API servers end an exec with 1000, or without a code; anything else is trouble."""
-        code = struct.unpack(">H", payload[:2])[0] if len(payload) >= 2 else _NORMAL
-        if code != _NORMAL:
-            why = " ".join(payload[2:].decode(errors="replace").split())
-            raise ServerUnreachable(
-                f"Unable to connect to the server: websocket: close {code}{f' ({why})' if why else ''}"
-            )
+            part = self._read1(size)
+        except TimeoutError:
+            raise DeadlinePassed from None
+        if not part:
+            raise _failed("it broke off")
+        self._left -= len(part)
+        if self._left < 0:
+            raise ServerUnreachable("the container sent more than was asked for: the rest is not read")
+        return part
 
 
-def _broken(what: str) -> ServerUnreachable:
-    return ServerUnreachable(f"Unable to connect to the server: websocket: {what}")
+def _failed(reason: str) -> ServerUnreachable:
+    return ServerUnreachable(f"Unable to connect to the server: websocket: {reason}")

@@ -22,7 +22,7 @@ from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.qos.verify.observed import observed_from_sections
 from kubectl_qos.transport.client import connect
 from kubectl_qos.transport.kubeconfig import ConnectionOptions
-from kubectl_qos.transport.websocket import WebSocket
+from kubectl_qos.transport.websocket import BoundedWebSocket
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (
     ERR,
@@ -197,15 +197,17 @@ def test_a_key_that_was_not_ours_and_a_protocol_that_nobody_speaks(ask: Ask) -> 
         ([said(OUT, TEXT), close()], "without saying how"),
         ([said(OUT, TEXT), close(1011, b"kubelet\x1b is\ngone")], "close 1011"),
         ([frame(b"\x01half", last=False)], "broke off"),
-        ([frame(b"\x01half", last=False), *ended(TEXT)], "out of order"),
-        ([frame(b"\x01half", 0), *ended(TEXT)], "out of order"),
-        ([frame(b"", 3), *ended(TEXT)], "out of order"),
-        ([b"\xc2\x00", *ended(TEXT)], "extensions or a mask"),
-        ([b"\x82\x80", *ended(TEXT)], "extensions or a mask"),
-        ([frame(b"x", 9, last=False), *ended(TEXT)], "a control frame that is none"),
-        ([frame(b"x" * 126, 9), *ended(TEXT)], "a control frame that is none"),
-        ([frame(b"", size=1 << 40)], "said more than"),
-        ([said(OUT, b"x" * 70_000)] * 20, "said more than"),
+        ([frame(b"\x01half", last=False), *ended(TEXT)], "websocket: Illegal frame"),
+        ([frame(b"\x01half", 0), *ended(TEXT)], "websocket: Illegal frame"),
+        ([frame(b"", 3), *ended(TEXT)], "websocket: Invalid opcode 3"),
+        ([b"\xc2\x00", *ended(TEXT)], "websocket: rsv is not implemented"),
+        ([b"\x82\x80\0\0\0\0", *ended(TEXT)], "a server must not mask"),
+        ([frame(b"x", 9, last=False), *ended(TEXT)], "websocket: Invalid ping frame"),
+        ([frame(b"x", 10, last=False), *ended(TEXT)], "a control frame is too long or in parts"),
+        ([frame(b"x" * 126, 9), *ended(TEXT)], "a control frame is too long or in parts"),
+        ([frame(b"", size=1 << 40)], "broke off"),
+        ([frame(b"", size=1 << 40), *[b"x" * 70_000] * 20], "sent more than"),
+        ([said(OUT, b"x" * 70_000)] * 20, "sent more than"),
     ],
 )
 def test_servers_that_break_the_rules(ask: Ask, frames: list[bytes], message: str) -> None:
@@ -310,23 +312,26 @@ def test_a_status_that_is_none_is_no_success(ask: Ask) -> None:
 def test_any_bytes_end_in_an_error_or_in_messages(garbage: bytes, step: int) -> None:
     left = [garbage[place : place + step] for place in range(0, len(garbage), step)]
 
-    class Wire:
-        def read1(self, size: int, /) -> bytes:
-            if not left:
-                return b""
-            part, left[0] = left[0][:size], left[0][size:]
-            if not left[0]:
-                left.pop(0)
-            return part
+    def read1(size: int) -> bytes:
+        if not left:
+            return b""
+        part, left[0] = left[0][:size], left[0][size:]
+        if not left[0]:
+            left.pop(0)
+        return part
 
     class Sock:
         def settimeout(self, value: float | None, /) -> None:
             assert value is not None
 
-        def sendall(self, data: bytes, /) -> None:
-            assert data
+        def gettimeout(self) -> float:
+            return 1.0
 
-    found = WebSocket(Wire(), Sock(), PROTOCOLS[0], deadline=time.monotonic() + 60, most_bytes=1 << 20)
+        def send(self, data: bytes, /) -> int:
+            assert data
+            return len(data)
+
+    found = BoundedWebSocket(read1, Sock(), deadline=time.monotonic() + 60, max_bytes=1 << 20)
     try:
         total = sum(map(len, found.messages()))
     except ServerUnreachable:

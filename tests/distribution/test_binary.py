@@ -52,6 +52,7 @@ PACKAGES = {
     "textual",
     "typing_extensions",
     "urllib3",
+    "websocket",
     "yaml",
 }
 MACHINERY = ("pyi", "PYZ", "__main__", "at_start", "_sysconfigdata_")
@@ -283,5 +284,6 @@ def test_the_licences_are_inside(binary: Path) -> None:
     folder = binary.resolve().parent
     assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     licences = (folder / "LICENSES").read_text(encoding="utf-8").lower()
-    others = PACKAGES - {"kubectl_qos", "socks", "yaml"} | {"python", "pyinstaller", "pysocks", "pyyaml"}
+    distributions = {"python", "pyinstaller", "pysocks", "pyyaml", "websocket-client"}
+    others = PACKAGES - {"kubectl_qos", "socks", "websocket", "yaml"} | distributions
     assert [name for name in sorted(others) if f"\n{name} " not in f"\n{licences}"] == []
