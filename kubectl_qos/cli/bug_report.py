@@ -127,9 +127,9 @@ def _of_source(options: argparse.Namespace) -> Facts:
 
 
 def _kubeconfig(given: ConnectionOptions) -> str:
-    from kubectl_qos.transport.kubeconfig import count_entries
+    from kubectl_qos.transport.kubeconfig import entry_names
 
-    return ", ".join(f"{count} {name}" for name, count in count_entries(given).items())
+    return ", ".join(f"{len(names)} {kind}" for kind, names in entry_names(given).items())
 
 
 def _target(given: ConnectionOptions) -> Facts:

@@ -1,15 +1,17 @@
-"""`-v`: how much is told, and where it goes.
+"""`-v`: how much is logged, and where it goes, by a handler of standard logging that writes klog's lines.
 
-Commands tell it on stderr. The terminal UI has the screen for itself, so each run of it has a file, which
-nobody else may read and which does not grow without end. Not here: what is told (cluster/access/log.py).
+Commands log to stderr. The terminal UI has the screen for itself, so each run of it has a file, which only
+its owner may read and whose size is limited. Not here: what is logged (transport/logging.py).
+
+Source: k8s.io/klog/v2 (the head of a line).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -17,50 +19,71 @@ from kubectl_qos.cli import streams
 from kubectl_qos.present.format import escape
 
 TRACEBACKS: Final = 9
-MOST_BYTES: Final = 5_000_000
-MOST_FILES: Final = 10
-"""So many files are kept; with a new one the oldest goes."""
+MAX_BYTES: Final = 5_000_000
+MAX_FILES: Final = 10
+"""As many files are kept; a new one replaces the oldest."""
 
 
 @contextmanager
 def logging_to(options: argparse.Namespace, *, on_screen: bool) -> Iterator[None]:
-    """What happens inside is told as -v has it; with `on_screen` in a file, which is named at the end."""
+    """Log what happens inside as -v says; with `on_screen` to a file, whose path is printed at the end."""
     level: int = getattr(options, "verbosity", 0)
     if not level:
         yield
         return
-    from kubectl_qos.transport import logging as log
-
     file = _new_file() if on_screen else None
-    if file is not None:
-        log.start(level, file.write)
-    elif not on_screen:
-        log.start(level, streams.note)
+    write = file.write if file is not None else None if on_screen else streams.note
     try:
-        yield
+        with klog(level, write) if write is not None else nullcontext():
+            yield
     except Exception:
         if level >= TRACEBACKS:
-            _tell_traceback()
+            _print_traceback()
         raise
     finally:
-        log.stop()
         if file is not None:
             file.close()
-            streams.note(f"what -v={level} tells is in {file.path}")
+            streams.note(f"the log of -v={level} is in {file.path}")
+
+
+@contextmanager
+def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
+    """Write what is logged inside, up to this level of verbosity, line by line as klog does."""
+    import logging
+    from datetime import datetime
+
+    from kubectl_qos.transport.logging import LOGGER
+
+    class KlogHandler(logging.Handler):
+        """Keeps the lines of a record together, since handlers are locked."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            time = datetime.fromtimestamp(record.created)  # noqa: DTZ006 - the local time, as klog has it
+            head = f"I{time:%m%d %H:%M:%S.%f} {record.process:7} {record.filename}:{record.lineno}] "
+            for line in record.msg:
+                write(f"{head}{line}")
+
+    logger, handler = logging.getLogger(LOGGER), KlogHandler()
+    logger.setLevel(max(logging.INFO - level, 1))
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(logging.NOTSET)
+        logger.removeHandler(handler)
 
 
 class LogFile:
-    """A new file, for its owner's eyes only. Raises OSError.
+    """A new file that only its owner may read; after `max_bytes` a line says that it ends there.
 
-    Args:
-        path: where it is made.
-        most_bytes: after so many a line says that it ends there.
+    Raises OSError.
     """
 
-    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self.path = path
-        self._most = most_bytes
-        self._left = most_bytes
+        self._max_bytes = max_bytes
+        self._left = max_bytes
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
@@ -71,7 +94,7 @@ class LogFile:
         text = f"{escape(line)}\n".encode(errors="backslashreplace")
         self._left -= len(text)
         if self._left <= 0:
-            text = f"the log ends here: it has its {self._most} bytes\n".encode()
+            text = f"the log ends here: it has its {self._max_bytes} bytes\n".encode()
         try:
             os.write(self._file, text)
         except OSError:
@@ -84,17 +107,17 @@ class LogFile:
 
 
 def _new_file() -> LogFile | None:
-    """The file of this run; None, which is said, where none can be."""
+    """The file of this run; None, with a note, where none can be created."""
     from datetime import datetime
 
     from kubectl_qos.config.paths import state_dir
 
     folder = state_dir()
     if folder is None:
-        streams.note("nothing is logged: there is no folder for what is kept ($KUBECTL_QOS_STATE)")
+        streams.note("nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)")
         return None
     try:
-        for old in sorted(folder.glob("log-*.txt"))[: 1 - MOST_FILES]:
+        for old in sorted(folder.glob("log-*.txt"))[: 1 - MAX_FILES]:
             old.unlink(missing_ok=True)
         return LogFile(folder / f"log-{datetime.now():%Y%m%dT%H%M%S}-{os.getpid()}.txt")  # noqa: DTZ005 - local
     except OSError as error:
@@ -102,7 +125,7 @@ def _new_file() -> LogFile | None:
         return None
 
 
-def _tell_traceback() -> None:
+def _print_traceback() -> None:
     import traceback
 
     for line in traceback.format_exc().splitlines():

@@ -97,7 +97,7 @@ def list_contexts(options: argparse.Namespace) -> tuple[str, ...]:
         return ()
     from kubectl_qos.transport.kubeconfig import entry_names
 
-    return entry_names(given, "contexts")
+    return entry_names(given)["contexts"]
 
 
 def in_context(options: argparse.Namespace, name: str) -> Source:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,7 +19,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
-from kubectl_qos.transport.go_decode import DEEPEST, is_too_deep
+from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
 
 if TYPE_CHECKING:
     import yaml
@@ -325,27 +324,14 @@ def yaml_value(text: str, place: DocumentLocation) -> Any:
     """One YAML document as plain values. Raises InputError."""
     import yaml
 
-    if is_too_deep(text, yaml_loader()):
-        raise InputError(f"{place}: not valid YAML: nested more than {DEEPEST:,} deep")
+    if is_too_deep(text):
+        raise InputError(f"{place}: not valid YAML: nested more than {MAX_DEPTH:,} deep")
     try:
         return yaml.load(text, Loader=yaml_loader())  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         raise bad_yaml(error, place) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, KeyError, RecursionError) as error:
         raise InputError(f"{place}: not valid YAML: {' '.join(str(error).split())}") from None
-
-
-@cache
-def yaml_loader() -> Any:
-    """The safe loader, but without times: Kubernetes reads an unquoted time as the text that it is."""
-    import yaml
-
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    resolvers = {
-        first: [(tag, form) for tag, form in found if tag != "tag:yaml.org,2002:timestamp"]
-        for first, found in base.yaml_implicit_resolvers.items()
-    }
-    return type("Loader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
 def _take(raw: Any, place: str, found: ParsedObjects, kind_of_items: str = "") -> None:

@@ -178,17 +178,17 @@ def _lines(ran: Ran) -> dict[str, str]:
 
 def _run(connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]) -> Ran:
     """Run one of READINGS and take what it says until it ends."""
-    from kubectl_qos.transport.websocket import handshake_problem, request_headers
-
     if command not in READINGS:
         raise QosError(f"{command[0]} is not run: it is no command that only reads")
+    from kubectl_qos.transport.websocket import handshake_problem, request_headers
+
     end = time.monotonic() + SECONDS
     deadline = min(connection.deadline() or end, end)
     query = [("command", word) for word in command]
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
     headers = request_headers(PROTOCOLS)
     path = f"{api_path('Pod', namespace, pod)}/exec"
-    response = connection.switched(path, query, headers, read_seconds=SECONDS)
+    response = connection.switch_protocols(path, query, headers, read_seconds=SECONDS)
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
             raise _refused(response)

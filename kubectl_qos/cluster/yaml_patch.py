@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster import documents as problems
 from kubectl_qos.cluster.documents import (
     BYTE_ORDER_MARK,
     Document,
     json_value,
     plain_documents,
-    yaml_loader,
     yaml_value,
 )
 from kubectl_qos.cluster.files import FileSource, is_named
@@ -27,6 +25,7 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import edited
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.yaml_loader import yaml_loader
 
 
 def patch_document(document: Document, wanted: Any) -> str:
@@ -337,27 +336,8 @@ def _replace(file: Path, name: str, content: bytes) -> None:
     try:
         is_read_only = not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK)
         if not is_read_only:
-            _put(file, content)
+            replace_file(file, content, keep_rights=True)
     except OSError as error:
         raise InputError(f"{name}: cannot be written: {error.strerror}") from None
     if is_read_only:
         raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")
-
-
-def _put(file: Path, content: bytes) -> None:
-    """Write beside the file, then take its place with its mode and owner. Raises OSError."""
-    status = file.stat()
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as new:
-            new.write(content)
-            new.flush()
-            os.fsync(new.fileno())
-        with suppress(OSError, AttributeError):  # only root gives files away, and Windows has no owners
-            os.chown(temporary, status.st_uid, status.st_gid)
-        Path(temporary).chmod(status.st_mode & 0o7777)
-        Path(temporary).replace(file)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise

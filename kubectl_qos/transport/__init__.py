@@ -1,4 +1,4 @@
-"""How a cluster is reached and who we are there: kubeconfig, credentials, TLS, proxies, one connection.
+"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection.
 
-Not here: what is asked of it, and what its answers mean.
+Not here: what is requested, and what responses mean (cluster/).
 """

@@ -1,6 +1,6 @@
-"""Who we are to a server: tokens, token files, passwords, client certificates, plugins, impersonation.
+"""Authentication: tokens, token files, passwords, client certificates, impersonation.
 
-Not here: how plugins are run (exec_plugin.py) and how OIDC tokens are renewed (oidc.py).
+Not here: running plugins (exec_plugin.py), renewing OIDC tokens (oidc.py).
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go.
 """
@@ -11,24 +11,20 @@ import base64
 import re
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import quote
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.exec_plugin import ExecCredential, ExecPlugin
-from kubectl_qos.transport.kubeconfig import ResolvedContext
+from kubectl_qos.transport.exec_plugin import ExecPlugin
+from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext
 from kubectl_qos.transport.tls import KeyPair, read_pem
 
-if TYPE_CHECKING:
-    from kubectl_qos.transport.oidc import OidcTokens
-
 FILE_SECONDS: Final = 60.0
-"""How long what was read from a file is used before the file is read again."""
+"""How long the content of a file is used before the file is read again."""
 
-_REMOVED: Final = {
+_REMOVED_PROVIDERS: Final = {
     "gcp": (
         '"gke-gcloud-auth-plugin"',
         "https://cloud.google.com/blog/products/containers-kubernetes/kubectl-auth-changes-in-gke",
@@ -41,49 +37,49 @@ _REMOVED: Final = {
 
 
 class Credentials(Protocol):
-    """What a connection needs to know of a user; several threads may ask at once."""
+    """What a connection sends of a user; used by several threads."""
 
     def authorization(self) -> str:
-        """The Authorization header, empty for none; what has expired is renewed here. Raises QosError."""
+        """The Authorization header, empty for none; renewed if it has expired. Raises QosError."""
 
     def pair(self) -> KeyPair | None:
-        """The client certificate that goes with it. Raises QosError."""
+        """The client certificate. Raises QosError."""
 
     def renew(self, refused: str) -> bool:
-        """Whether there is something else to show a server that answered 401 to this header."""
+        """Whether there are others to send to a server that answered 401 to this header. Raises QosError."""
 
 
-def load_credentials(target: ResolvedContext, *, secure: bool) -> Credentials:
-    """The credentials of the target's user; plugins run here for the first time. Raises QosError.
+def load_credentials(context: ResolvedContext, *, secure: bool) -> Credentials:
+    """The credentials of the context's user; plugins run here for the first time. Raises QosError.
 
-    Over plain HTTP nobody is told who we are, and plugins are not run. A token, a password or a certificate
-    of the user entry, or of the flags, comes before a plugin.
+    Over plain HTTP none are sent and plugins are not run. A token, a password or a certificate, of the user
+    entry or of flags, comes before a plugin.
     """
-    user = target.user if secure else {}
+    user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
-    plain = PlainCredentials(user)
-    if user.get("exec") and not (plain.authorization() or plain.pair()):
-        return ExecCredentials(ExecPlugin(target))
+    static = _StaticCredentials(user)
+    if user.get("exec") and not (static.authorization() or static.pair()):
+        return ExecPlugin(context)
     provider = user.get("auth-provider")
     if provider is None:
-        return plain
+        return static
     name = provider.get("name") or ""
-    if name in _REMOVED:
-        instead, where = _REMOVED[name]
+    if name in _REMOVED_PROVIDERS:
+        replacement, url = _REMOVED_PROVIDERS[name]
         raise QosError(
-            f"The {name} auth plugin has been removed. Please use the {instead} kubectl/client-go credential"
-            f" plugin instead. See {where} for further details"
+            f"The {name} auth plugin has been removed. Please use the {replacement} kubectl/client-go"
+            f" credential plugin instead. See {url} for further details"
         )
     if name != "oidc":
         raise QosError(f'no Auth Provider found for name "{name}"')
     from kubectl_qos.transport.oidc import OidcTokens
 
-    tokens = OidcTokens(target)
-    return plain if plain.authorization() else OidcCredentials(tokens, plain)
+    tokens = OidcTokens(context, static.pair())
+    return static if static.authorization() else tokens
 
 
-def auth_method(user: Mapping[str, Any]) -> str:
-    """By what a user entry says who we are, in the order in which it counts; nothing of what it is."""
+def auth_method(user: Entry) -> str:
+    """The kinds of credentials in a user entry, in order of precedence; nothing of their content."""
     kinds = {
         "a token": user.get("token") or user.get("tokenFile"),
         "a password": user.get("username") or user.get("password"),
@@ -91,28 +87,28 @@ def auth_method(user: Mapping[str, Any]) -> str:
         "an exec plugin": user.get("exec"),
         "an auth provider": user.get("auth-provider"),
     }
-    return " and ".join(kind for kind, found in kinds.items() if found) or "none"
+    return " and ".join(kind for kind, value in kinds.items() if value) or "none"
 
 
-def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The headers by which a user acts as another one; some may repeat."""
+def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
+    """The headers by which a user acts as another one; names may repeat."""
     if not user.get("as"):
         return []
-    found = [("Impersonate-User", str(user["as"]))]
+    headers = [("Impersonate-User", user["as"])]
     if user.get("as-uid"):
-        found.append(("Impersonate-Uid", str(user["as-uid"])))
-    found += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
+        headers.append(("Impersonate-Uid", user["as-uid"]))
+    headers += [("Impersonate-Group", group or "") for group in user.get("as-groups") or ()]
     for key, values in (user.get("as-user-extra") or {}).items():
-        # What no header's name may hold is escaped, and `%` with it; servers undo that.
+        # Servers unescape what the name of a header cannot hold.
         name = re.sub(r"[^-!#$&'*+.^_`|~0-9A-Za-z]+", lambda part: quote(part[0], safe=""), str(key))
-        found += [(f"Impersonate-Extra-{name}", str(value)) for value in values or ()]
-    return found
+        headers += [(f"Impersonate-Extra-{name}", value or "") for value in values or ()]
+    return headers
 
 
-class PlainCredentials:
-    """A token, a file with a token, a password, or a client certificate alone; files are read anew."""
+class _StaticCredentials:
+    """A token, a token file, a password or a client certificate; files are read again."""
 
-    def __init__(self, user: Mapping[str, Any]) -> None:
+    def __init__(self, user: Entry) -> None:
         self._user = user
         self._token = user.get("token") or ""
         self._lock = threading.Lock()
@@ -120,22 +116,20 @@ class PlainCredentials:
         self._read_at = time.monotonic()
 
     def authorization(self) -> str:
-        """A bearer token before a password."""
         with self._lock:
             self._read_again(FILE_SECONDS)
             if self._token:
                 return f"Bearer {self._token}"
-        name, password = self._user.get("username"), self._user.get("password")
+        name, password = self._user.get("username") or "", self._user.get("password") or ""
         if name or password:
-            return "Basic " + base64.b64encode(f"{name or ''}:{password or ''}".encode()).decode()
+            return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
         return ""
 
     def pair(self) -> KeyPair | None:
-        """The pair of the user entry, inline or as files."""
         return self._pair
 
     def renew(self, refused: str) -> bool:
-        """A file may hold another token by now."""
+        """Whether the file holds another token by now."""
         with self._lock:
             self._read_again(0.0)
             return bool(self._token) and refused != f"Bearer {self._token}"
@@ -146,71 +140,24 @@ class PlainCredentials:
             try:
                 self._read()
             except QosError:
-                # A file that is being replaced: what it held goes on being used.
-                return
+                return  # a file that is being replaced: its last content is used
 
     def _read(self) -> None:
-        certificate = read_pem(self._user, "client-certificate")
-        key = read_pem(self._user, "client-key") if certificate else None
+        user = self._user
+        certificate = read_pem(user.get("client-certificate"), user.get("client-certificate-data"))
+        key = read_pem(user.get("client-key"), user.get("client-key-data")) if certificate else None
         self._pair = KeyPair(certificate, key or b"") if certificate else None
-        path = self._user.get("tokenFile")
+        path = user.get("tokenFile")
         if path:
             try:
-                self._token = _token_in(path)
+                self._token = _read_token(path)
             except QosError:
-                # A token beside the file's name stands in for it, as in client-go.
+                # A token beside the file's name stands in for the file, as in client-go.
                 if not self._token:
                     raise
 
 
-class ExecCredentials:
-    """What an exec plugin gives."""
-
-    def __init__(self, plugin: ExecPlugin) -> None:
-        self._plugin = plugin
-
-    def authorization(self) -> str:
-        """The plugin's token."""
-        return _bearer(self._plugin.granted())
-
-    def pair(self) -> KeyPair | None:
-        """The plugin's certificate."""
-        return self._plugin.granted().pair
-
-    def renew(self, refused: str) -> bool:
-        """Run the plugin once more, unless that has happened since."""
-        granted = self._plugin.granted()
-        if _bearer(granted) != refused:
-            return True
-        renewed = self._plugin.renew(granted)
-        return (renewed.token, renewed.pair) != (granted.token, granted.pair)
-
-
-class OidcCredentials:
-    """An OpenID Connect token, with whatever certificate stands beside it."""
-
-    def __init__(self, tokens: OidcTokens, plain: PlainCredentials) -> None:
-        self._tokens = tokens
-        self._plain = plain
-
-    def authorization(self) -> str:
-        """The id token."""
-        return f"Bearer {self._tokens.id_token()}"
-
-    def pair(self) -> KeyPair | None:
-        """The certificate of the user entry."""
-        return self._plain.pair()
-
-    def renew(self, refused: str) -> bool:
-        """A token that has not expired is the only one there is."""
-        return f"Bearer {self._tokens.id_token()}" != refused
-
-
-def _bearer(granted: ExecCredential) -> str:
-    return f"Bearer {granted.token}" if granted.token else ""
-
-
-def _token_in(path: str) -> str:
+def _read_token(path: str) -> str:
     try:
         token = Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,15 +1,17 @@
-"""Pools of connections, direct or by a proxy; the one place that sets sockets up.
+"""Connections to API servers: sockets, credentials, timeouts, and a method for each kind of request.
 
-Not here: which proxy (proxy.py), whom to trust (tls.py), what is sent.
+Not here: which proxy (proxy.py), which CAs (tls.py), which credentials (auth.py).
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
@@ -17,92 +19,103 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 from kubectl_qos import __version__
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.auth import Credentials, impersonation, load_credentials
-from kubectl_qos.transport.kubeconfig import ConnectionOptions, ResolvedContext, resolve_context
+from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
+from kubectl_qos.transport.kubeconfig import (
+    ConnectionOptions,
+    ResolvedContext,
+    resolve_context,
+    validate_context,
+)
 from kubectl_qos.transport.net_errors import BoundedResponse, parse_timeout, timeout_error, unreachable_error
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
-from kubectl_qos.transport.validation import sendable, validate_context
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager, Timeout
+    from urllib3 import BaseHTTPResponse, PoolManager
 
-
-MOST_KEPT: Final = 12
-"""Connections that are kept open: three watches and eight short requests, with one to spare."""
-
+REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+"""POSTs here ask what a user may do, and change nothing."""
+MAX_CONNECTIONS: Final = 12
+"""Kept open: three watches and eight short requests, with one to spare."""
+CONNECT_SECONDS: Final = 10.0
+READ_SECONDS: Final = 60.0
+_CLOCK_SECONDS: Final = 0.005
+"""What may be left of a deadline after waiting for all of it, since clocks are read twice."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence before the peer is asked whether it lives, and how often; macOS has TCP_KEEPALIVE for
-the first. A watch may be silent for long, so nothing else would notice that its peer is gone."""
+_SOCKET_OPTIONS: Final = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    # Seconds of silence before probes, and between them; macOS calls the first TCP_KEEPALIVE. A watch may be
+    # silent for long, and nothing else would notice that its peer is gone.
+    *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _KEEPALIVE.items() if hasattr(socket, n)),
+]
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def pool(
+def pool_manager(
     url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
 ) -> PoolManager:
-    """A pool for a server; `proxy` is the configured one, without it the environment's counts.
+    """Connections to a server, through the configured `proxy` or that of the environment, if there is one.
 
     Raises QosError for a proxy that cannot be used.
     """
     import urllib3
 
-    arguments: dict[str, Any] = {"maxsize": MOST_KEPT, "block": False, "socket_options": _socket_options()}
+    options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}
     if context is not None:
-        arguments["ssl_context"] = context
+        options["ssl_context"] = context
         if server_name:
-            arguments["server_hostname"] = server_name
+            options["server_hostname"] = server_name
         if context.verify_mode == ssl.CERT_NONE:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    found = find_proxy(url, proxy)
-    strategy = f"by the proxy {without_credentials(found)}" if found else "without a proxy"
-    log.log(log.WIRE, f"{log.shown_url(url)} is reached {strategy}")
-    if not found:
-        return urllib3.PoolManager(**arguments)
-    parts = urlsplit(found)
+    proxy = find_proxy(url, proxy)
+    route = f"through the proxy {without_credentials(proxy)}" if proxy else "without a proxy"
+    log.log(log.WIRE, f"connecting to {log.masked_url(url)} {route}")
+    if not proxy:
+        return urllib3.PoolManager(**options)
+    parts = urlsplit(proxy)
     name, password = unquote(parts.username or ""), unquote(parts.password or "")
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     if parts.scheme.startswith("socks"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
-        return SOCKSProxyManager(address, name or None, password or None, **arguments)
+        return SOCKSProxyManager(address, name or None, password or None, **options)
     if name:
-        arguments["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=f"{name}:{password}")
-    return urllib3.ProxyManager(address, **arguments)
+        options["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=f"{name}:{password}")
+    return urllib3.ProxyManager(address, **options)
 
 
-def _socket_options() -> list[tuple[int, int, int]]:
-    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in _KEEPALIVE.items():
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options
+def connect(options: ConnectionOptions) -> Connection:
+    """A connection by kubeconfig, by flags or, in a pod, by its service account.
 
-
-REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""Where a server is asked what somebody may do; nothing is kept of it."""
-CONNECT_SECONDS: Final = 10.0
-READ_SECONDS: Final = 60.0
-_NO_TIME_SECONDS: Final = 0.005
-"""What is left of a deadline once a wait for all of it has ended, since clocks are read twice."""
+    Nothing is sent yet, but credential plugins may run. Raises QosError with the place and the remedy.
+    """
+    request_seconds = parse_timeout(options.request_timeout)
+    context = resolve_context(options)
+    validate_context(context)
+    base_url = _base_url(context.cluster["server"])
+    credentials = load_credentials(context, secure=base_url.startswith("https:"))
+    return Connection(context, credentials, base_url, request_seconds=request_seconds)
 
 
 class Connection:
-    """One API server and the credentials for it; every request goes through `request`, from any thread."""
+    """One API server and the credentials for it; used by several threads."""
 
     def __init__(
         self,
-        found: ResolvedContext,
+        context: ResolvedContext,
         credentials: Credentials,
-        base: str,
+        base_url: str,
         *,
         request_seconds: float | None = None,
     ) -> None:
-        self.context = found.context
-        self.namespace = found.namespace
-        self._base = base
-        self._cluster = found.cluster
+        self.context = context.context
+        self.namespace = context.namespace
+        self._base_url = base_url
+        self._cluster = context.cluster
         self._credentials = credentials
-        self._acting_as = impersonation(found.user)
-        self._encoding = "identity" if found.cluster.get("disable-compression") else "gzip"
+        self._impersonation = impersonation_headers(context.user)
+        self._encoding = "identity" if context.cluster.get("disable-compression") else "gzip"
         self._request_seconds = request_seconds
         self._lock = threading.Lock()
         self._pair = credentials.pair()
@@ -111,12 +124,12 @@ class Connection:
     @property
     def server(self) -> str:
         """The server as kubectl names it in its messages: host, and port if the URL has one."""
-        return urlsplit(self._base).netloc.rpartition("@")[2]
+        return urlsplit(self._base_url).netloc.rpartition("@")[2]
 
     def deadline(self) -> float | None:
-        """When a request that starts now must be over, on the clock of `time.monotonic`; None is never.
+        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never.
 
-        `request` keeps to it by itself, bodies included, so that readers need not look at it.
+        Requests keep to it by themselves, bodies included.
         """
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
@@ -132,131 +145,94 @@ class Connection:
         read_seconds: float | None = None,
         is_watch: bool = False,
     ) -> BaseHTTPResponse:
-        """The server's response with its body unread. Raises ServerUnreachable where there is none.
+        """The response, its body unread, to a GET or the POST of an access review; neither changes anything.
 
-        Nothing that changes a cluster can be sent: only GET, and POST of an access review, which is a
-        question; QosError for anything else. Credentials that the server does not take (401) are renewed
-        once, if they can be, and the request is sent again.
-
-        Args:
-            method: the HTTP method.
-            path: the path below the server's URL.
-            query: parameters of the query.
-            accept: what the answer may be.
-            body: what is sent.
-            content_type: what the body is.
-            read_seconds: how long a silence of the server is borne.
-            is_watch: the body ends when it will, so the request timeout counts until the answer begins.
+        The server may be silent for `read_seconds`; of a watch the request timeout covers the beginning only.
+        Raises ServerUnreachable without a response, QosError for another method or path, which is not sent.
         """
         if method != "GET" and (method, path) != ("POST", REVIEWS):
-            raise QosError(f"{method} {path} is not sent: it is no question")
+            raise QosError(f"{method} {path} is not sent: it could change something")
         headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
-        url = self._url(path, query)
-        return self._answered(method, url, headers, body, read_seconds=read_seconds, is_watch=is_watch)
+        url = self._url(path, list((query or {}).items()))
+        return self._respond(_Request(method, url, headers, body, read_seconds, is_watch))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
-        """The server's response to a change; called by access/changing.py alone.
+        """The response to a change; only for cluster/patch.py.
 
-        Sent once, and again only where credentials are not taken (401), which happens before anything else.
-        Raises ServerUnreachable, whose `may_have_arrived` says whether some of the request left.
+        Sent once, and once more only after a 401, which comes before anything changes. Raises
+        ServerUnreachable, whose `may_have_arrived` says whether some of the request was sent.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
-        return self._answered("PATCH", self._url(path, query), headers, body)
+        return self._respond(_Request("PATCH", self._url(path, list(query.items())), headers, body))
 
-    def switched(
-        self,
-        path: str,
-        query: Sequence[tuple[str, str]],
-        headers: Mapping[str, str],
-        *,
-        read_seconds: float,
+    def switch_protocols(
+        self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], *, read_seconds: float
     ) -> BaseHTTPResponse:
-        """The server's response to a GET that asks it to switch protocols; called by cluster/exec.py alone.
+        """The response to a GET that asks to switch protocols; only for cluster/exec.py.
 
-        A command in a container begins with a GET, yet is no mere question: what it does is up to the
-        command. So it has a method of its own, and who calls it has but commands that read (READINGS there).
+        It runs a command in a container, which may do anything. So it is apart from `request`, and its caller
+        has only commands that read.
         """
-        url = f"{self._base}{path}?{urlencode(query, quote_via=quote)}"
-        return self._answered("GET", url, headers, None, read_seconds=read_seconds)
+        return self._respond(_Request("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
-        return self._base + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+    def _url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
+        return self._base_url + path + (f"?{urlencode(query, quote_via=quote)}" if query else "")
 
-    def _answered(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        *,
-        read_seconds: float | None = None,
-        is_watch: bool = False,
-    ) -> BaseHTTPResponse:
-        """The response, with credentials that are taken if there are any."""
+    def _respond(self, request: _Request) -> BaseHTTPResponse:
+        """Send it, and once more with renewed credentials where the server refuses them (401)."""
         deadline = self.deadline()
-        silence = read_seconds or self._request_seconds or READ_SECONDS
         authorization = self._credentials.authorization()
-        response = self._sent(method, url, authorization, headers, body, deadline, silence)
-        if response.status == HTTPStatus.UNAUTHORIZED and self._is_renewed(authorization, response):
-            log.log(log.REQUESTS, "the credentials were not taken, and are renewed: it is sent again")
+        response = self._send(request, authorization, deadline)
+        if response.status == HTTPStatus.UNAUTHORIZED and self._renew(authorization, response):
+            log.log(log.REQUESTS, "the credentials were refused and renewed: sending it again")
             response.drain_conn()
-            authorization = self._credentials.authorization()
-            response = self._sent(method, url, authorization, headers, body, deadline, silence)
+            response = self._send(request, self._credentials.authorization(), deadline)
         if deadline is None:
             return response
-        if is_watch:
-            sock = getattr(response.connection, "sock", None)
-            if sock is not None:
-                sock.settimeout(read_seconds or READ_SECONDS)
-            return response
-        return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
+        if not request.is_watch:
+            return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
+        sock = getattr(response.connection, "sock", None)
+        if sock is not None:
+            sock.settimeout(request.read_seconds or READ_SECONDS)
+        return response
 
-    def _sent(
-        self,
-        method: str,
-        url: str,
-        authorization: str,
-        more: Mapping[str, str],
-        body: bytes | None,
-        deadline: float | None,
-        silence: float,
-    ) -> BaseHTTPResponse:
-        from urllib3 import HTTPHeaderDict
+    def _send(self, request: _Request, authorization: str, deadline: float | None) -> BaseHTTPResponse:
+        from urllib3 import HTTPHeaderDict, Timeout
         from urllib3.exceptions import HTTPError
 
-        headers = HTTPHeaderDict(self._acting_as)
+        headers = HTTPHeaderDict(self._impersonation)
         headers["Accept-Encoding"] = self._encoding
         headers["User-Agent"] = f"kubectl-qos/{__version__}"
-        headers.update(more)
+        headers.update(request.headers)
         if authorization:
             headers["Authorization"] = authorization
-        leaving = None if body is None else _BodySent(body)
-        if body is not None:
-            headers["Content-Length"] = str(len(body))
-        asked = log.LoggedRequest(method, url, headers.items())
+        body = None if request.body is None else _SentBody(request.body)
+        if request.body is not None:
+            headers["Content-Length"] = str(len(request.body))
+        logged = log.LoggedRequest(request.method, request.url, headers.items())
+        silence = request.read_seconds or self._request_seconds or READ_SECONDS
+        # urllib3 refuses zero; a request that is late fails at once.
+        left = None if deadline is None else max(deadline - time.monotonic(), _CLOCK_SECONDS / 5)
         try:
             response = self._current_pool().request(
-                method,
-                url,
-                headers=HTTPHeaderDict((name, sendable(name, value)) for name, value in headers.items()),
-                body=leaving,
+                request.method,
+                request.url,
+                headers=HTTPHeaderDict((name, _header_value(name, value)) for name, value in headers.items()),
+                body=body,
                 preload_content=False,
                 retries=False,
-                timeout=_timeout(deadline, silence),
+                timeout=Timeout(connect=CONNECT_SECONDS, read=silence, total=left),
             )
         except (HTTPError, OSError) as error:
-            late = deadline is not None and deadline - time.monotonic() < _NO_TIME_SECONDS
-            why = (
-                timeout_error("exceeded while awaiting headers")
-                if late
-                else unreachable_error(error, self.server)
-            )
-            why.may_have_arrived = leaving is not None and leaving.has_begun
-            asked.failed(why)
-            raise why from error
-        return asked.answered(response)
+            is_late = deadline is not None and deadline - time.monotonic() < _CLOCK_SECONDS
+            late = timeout_error("exceeded while awaiting headers")
+            failure = late if is_late else unreachable_error(error, self.server)
+            failure.may_have_arrived = body is not None and body.has_begun
+            logged.failed(failure)
+            raise failure from error
+        return logged.answered(response)
 
-    def _is_renewed(self, refused: str, response: BaseHTTPResponse) -> bool:
+    def _renew(self, refused: str, response: BaseHTTPResponse) -> bool:
         try:
             return self._credentials.renew(refused)
         except QosError:
@@ -264,7 +240,7 @@ class Connection:
             raise
 
     def _current_pool(self) -> PoolManager:
-        """The pool for the certificate that holds now; a renewed one is shown on new connections only."""
+        """The pool for the current certificate; a renewed one is sent on new connections only."""
         pair = self._credentials.pair()
         with self._lock:
             if pair != self._pair:
@@ -273,16 +249,23 @@ class Connection:
             return self._pool
 
     def _new_pool(self) -> PoolManager:
-        context = tls_context(self._cluster, self._pair) if _is_secure(self._base) else None
+        context = tls_context(self._cluster, self._pair) if self._base_url.startswith("https:") else None
         name, proxy = self._cluster.get("tls-server-name"), self._cluster.get("proxy-url")
-        return pool(self._base, context, server_name=name, proxy=proxy)
+        return pool_manager(self._base_url, context, server_name=name, proxy=proxy)
 
 
-class _BodySent:
-    """A body that knows whether any of it left: without its body no server acts on a request.
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    read_seconds: float | None = None
+    is_watch: bool = False
 
-    It is taken after there is a connection, and after the headers were sent.
-    """
+
+class _SentBody:
+    """A body that knows whether it is being sent; without it no server acts on a request."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -293,57 +276,41 @@ class _BodySent:
         yield self._body
 
 
-def connect(options: ConnectionOptions) -> Connection:
-    """A connection by kubeconfig, by flags or, in a pod, by its service account.
+def _header_value(name: str, value: str) -> str:
+    """The value in UTF-8, each byte as the character that Python's client encodes as that byte.
 
-    Nothing is sent yet, but credential plugins may run. Raises QosError with the place and the remedy.
+    Raises ServerUnreachable for one that cannot be sent; Python's own error would repeat it, and it may be a
+    token.
+
+    Source: golang.org/x/net/http/httpguts (ValidHeaderFieldValue) and net/http/transport.go.
     """
-    request_seconds = parse_timeout(options.request_timeout)
-    found = resolve_context(options)
-    validate_context(found)
-    base = _base_url(found.cluster["server"])
-    credentials = load_credentials(found, secure=_is_secure(base))
-    return Connection(found, credentials, base, request_seconds=request_seconds)
-
-
-def _timeout(deadline: float | None, silence: float) -> Timeout:
-    from urllib3 import Timeout
-
-    if deadline is None:
-        return Timeout(connect=CONNECT_SECONDS, read=silence)
-    # Some time must be left to give; a request that is late already fails at once.
-    left = max(deadline - time.monotonic(), _NO_TIME_SECONDS / 5)
-    return Timeout(connect=CONNECT_SECONDS, read=silence, total=left)
+    if _CONTROL_CHARACTERS.search(value):
+        reason = f'net/http: invalid header field value for "{name}"'
+        raise ServerUnreachable(f"Unable to connect to the server: {reason}")
+    return value.encode().decode("latin-1")
 
 
 def _base_url(server: str) -> str:
-    """The URL that paths are added to. Raises QosError for a server that is none.
+    """The URL that paths are added to. Raises QosError for an invalid server.
 
-    Without a scheme it is plain HTTP, whatever is said of TLS: `-s localhost:8001` finds kubectl proxy.
+    Without a scheme it is plain HTTP, whatever the TLS settings: `-s localhost:8001` finds kubectl proxy.
 
     Source: k8s.io/client-go/rest/url_utils.go (DefaultServerURL).
     """
+    invalid = QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
     parts = urlsplit(server)
     if not (parts.scheme and parts.netloc):
         parts = urlsplit(f"http://{server}")
         if parts.path not in {"", "/"}:
-            raise _no_server(server)
+            raise invalid
     try:
-        usable = bool(parts.hostname) and (parts.port is None or parts.port >= 0)
+        is_valid = bool(parts.hostname) and (parts.port is None or parts.port >= 0)
     except ValueError:
-        usable = False
-    if not usable or any(character.isspace() for character in parts.netloc):
-        raise _no_server(server)
+        is_valid = False
+    if not is_valid or any(character.isspace() for character in parts.netloc):
+        raise invalid
     if parts.scheme not in {"http", "https"}:
         raise ServerUnreachable(
             f'Unable to connect to the server: unsupported protocol scheme "{parts.scheme}"'
         )
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-
-
-def _no_server(server: str) -> QosError:
-    return QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
-
-
-def _is_secure(url: str) -> bool:
-    return url.startswith("https:")

@@ -1,7 +1,7 @@
 """Exec plugins: programs that a kubeconfig names, run for a token or a certificate and again for new ones.
 
-The first run may talk to a person, as with kubectl. Every later one happens while a screen is up or a list is
-on its way, so it gets no standard input, and what it says to stderr is kept for its error's hint.
+The first run may use the terminal, as with kubectl. Later ones happen while a screen or a list is shown, so
+they get no standard input, and their stderr becomes the hint of an error.
 
 Source: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
 """
@@ -16,7 +16,6 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,71 +25,79 @@ from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.go_decode import (
     EXEC_CREDENTIAL,
-    NotYaml,
-    WrongType,
-    check,
+    GoDecodeError,
+    check_type,
     first_document,
     parse_api_version,
 )
-from kubectl_qos.transport.kubeconfig import ResolvedContext
+from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext, interactive_mode
 from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
-from kubectl_qos.transport.validation import interactive_mode
 
 _GROUP: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
-_UNSAID: Final = f"{_GROUP}/__internal"
-"""What client-go takes an answer without an apiVersion for."""
-_NOT_INSTALLED: Final = (
+_NO_VERSION: Final = f"{_GROUP}/__internal"
+"""What client-go assumes where there is no apiVersion."""
+_INSTALL_HINT: Final = (
     "it looks like a client-go credential plugin that is not installed; see"
     " https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ExecCredential:
-    """What a plugin gave; no `expires` holds until the server refuses it."""
+class _Credential:
+    """What a plugin printed; without `expires` it is used until the server refuses it."""
 
-    token: str
+    authorization: str
     pair: KeyPair | None
     expires: datetime | None
 
 
 class ExecPlugin:
-    """One plugin and what it gave last; several threads may ask, one at a time runs it."""
+    """Credentials by a plugin; used by several threads, run by one at a time."""
 
-    def __init__(self, target: ResolvedContext) -> None:
-        self._entry: Mapping[str, Any] = target.user["exec"]
-        self._cluster = target.cluster
+    def __init__(self, context: ResolvedContext) -> None:
+        self._plugin = context.user["exec"]
+        self._api_version = self._plugin["apiVersion"]
+        self._cluster = context.cluster
         self._lock = threading.Lock()
-        if self._entry["apiVersion"] not in VERSIONS:
-            raise QosError(f'exec plugin: invalid apiVersion "{self._entry["apiVersion"]}"')
-        self._granted = self._run(first=True)
+        if self._api_version not in VERSIONS:
+            raise QosError(f'exec plugin: invalid apiVersion "{self._api_version}"')
+        self._credential = self._run(first=True)
 
-    def granted(self) -> ExecCredential:
-        """What holds now; the plugin is run again once that has expired. Raises ServerUnreachable."""
+    def authorization(self) -> str:
+        """The plugin's token as a header. Raises ServerUnreachable."""
         with self._lock:
-            expires = self._granted.expires
-            if expires is not None and datetime.now(UTC) > expires:
-                self._granted = self._run(first=False)
-            return self._granted
+            return self._unexpired().authorization
 
-    def renew(self, refused: ExecCredential) -> ExecCredential:
-        """What holds instead of what a server refused; run once, however many threads were refused."""
+    def pair(self) -> KeyPair | None:
+        """The plugin's certificate. Raises ServerUnreachable."""
         with self._lock:
-            if self._granted is refused:
-                self._granted = self._run(first=False)
-            return self._granted
+            return self._unexpired().pair
 
-    def _run(self, *, first: bool) -> ExecCredential:
+    def renew(self, refused: str) -> bool:
+        """Run the plugin again, unless another thread that was refused did; whether anything changed."""
+        with self._lock:
+            old = self._unexpired()
+            if old.authorization == refused:
+                self._credential = self._run(first=False)
+            return (self._credential.authorization, self._credential.pair) != (refused, old.pair)
+
+    def _unexpired(self) -> _Credential:
+        expires = self._credential.expires
+        if expires is not None and datetime.now(UTC) > expires:
+            self._credential = self._run(first=False)
+        return self._credential
+
+    def _run(self, *, first: bool) -> _Credential:
         interactive = self._is_interactive(first=first)
-        command = self._entry["command"]
+        command = self._plugin["command"]
         if os.sep not in command and shutil.which(command) is None:
-            hint = self._entry.get("installHint") or _NOT_INSTALLED
+            hint = self._plugin.get("installHint") or _INSTALL_HINT
             raise _failed(f"exec: executable {command} not found", hint)
         began = time.monotonic()
         try:
-            done = subprocess.run(  # noqa: S603 - the kubeconfig's owner chose the program
-                [command, *(self._entry.get("args") or ())],
+            done = subprocess.run(  # noqa: S603 - the owner of the kubeconfig chose the program
+                [command, *(self._plugin.get("args") or ())],
                 env=self._environment(interactive=interactive),
                 stdin=None if interactive else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -98,60 +105,50 @@ class ExecPlugin:
                 check=False,
             )
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise _failed(f"exec: fork/exec {command}: {why.lower()}") from None
-        took = log.milliseconds(time.monotonic() - began)
+            reason = getattr(error, "strerror", None) or str(error)
+            raise _failed(f"exec: fork/exec {command}: {reason.lower()}") from None
+        duration = log.milliseconds(time.monotonic() - began)
         name = Path(command).name
-        log.log(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {took}")
+        log.log(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {duration}")
         if done.returncode:
-            said = (done.stderr or b"").decode(errors="replace").strip()
-            hint = f"it says: {said}" if said else f"run {command} by hand to see what it says"
+            stderr = (done.stderr or b"").decode(errors="replace").strip()
+            hint = f"its stderr: {stderr}" if stderr else f"run {command} by hand to see what it prints"
             code = max(done.returncode, -1)
             raise _failed(f"exec: executable {command} failed with exit code {code}", hint)
-        return _granted(done.stdout, self._entry["apiVersion"])
+        return _read_credential(done.stdout, self._api_version)
 
     def _is_interactive(self, *, first: bool) -> bool:
         """Whether the plugin gets our standard input: a terminal's, and only while nothing else uses it."""
-        mode = interactive_mode(self._entry)
-        is_terminal = _stdin_is_terminal()
+        mode = interactive_mode(self._plugin)
+        is_terminal = os.isatty(0)
         if mode == "Always" and not (first and is_terminal):
-            why = (
-                "standard input is unavailable: it is in use"
-                if is_terminal
-                else "standard input is not a terminal"
-            )
-            raise _failed(f"exec plugin cannot support interactive mode: {why}")
+            problem = "unavailable: it is in use" if is_terminal else "not a terminal"
+            raise _failed(f"exec plugin cannot support interactive mode: standard input is {problem}")
         return mode != "Never" and first and is_terminal
 
     def _environment(self, *, interactive: bool) -> dict[str, str]:
         spec: dict[str, Any] = {"interactive": interactive}
-        if self._entry.get("provideClusterInfo"):
+        if self._plugin.get("provideClusterInfo"):
             spec["cluster"] = _cluster_info(self._cluster)
-        info = {"kind": "ExecCredential", "apiVersion": self._entry["apiVersion"], "spec": spec}
-        given = {entry["name"]: entry.get("value") or "" for entry in self._entry.get("env") or ()}
-        return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        info = {"kind": "ExecCredential", "apiVersion": self._api_version, "spec": spec}
+        variables = {entry["name"]: entry.get("value") or "" for entry in self._plugin.get("env") or ()}
+        return {**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
 
-def _stdin_is_terminal() -> bool:
-    try:
-        return os.isatty(0)
-    except OSError:
-        return False
-
-
-def _cluster_info(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plugin with provideClusterInfo learns; of the CA its content, wherever that stands."""
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    """What a plugin with provideClusterInfo gets; the content of the CA, inline or not."""
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
-    found = {name: cluster[name] for name in names if cluster.get(name)}
-    ca = read_pem(cluster, "certificate-authority")
+    info: dict[str, Any] = {name: value for name, value in cluster.items() if name in names and value}
+    ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))
     if ca:
-        found["certificate-authority-data"] = base64.b64encode(ca).decode()
+        info["certificate-authority-data"] = base64.b64encode(ca).decode()
     extensions = {entry.get("name"): entry.get("extension") for entry in cluster.get("extensions") or ()}
-    return found | {"config": extensions.get(f"{_GROUP}/exec")}
+    return info | {"config": extensions.get(f"{_GROUP}/exec")}
 
 
-def _granted(output: bytes, wanted: str) -> ExecCredential:
-    status = _status(output, wanted)
+def _read_credential(output: bytes, api_version: str) -> _Credential:
+    """What a plugin printed, as JSON or as YAML. Raises ServerUnreachable."""
+    status = _read_status(output, api_version)
     token = status.get("token") or ""
     certificate, key = status.get("clientCertificateData") or "", status.get("clientKeyData") or ""
     if not (token or certificate or key):
@@ -164,44 +161,43 @@ def _granted(output: bytes, wanted: str) -> ExecCredential:
             load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pair)
         except QosError as error:
             raise _failed(f"failed parsing client key/certificate: {error}") from None
-    return ExecCredential(token, pair, _time(status.get("expirationTimestamp")))
+    return _Credential(f"Bearer {token}" if token else "", pair, _parse_expiry(status))
 
 
-def _status(output: bytes, wanted: str) -> Mapping[str, Any]:
-    """The status that a plugin printed, as JSON or as YAML. Raises ServerUnreachable."""
+def _read_status(output: bytes, api_version: str) -> Entry:
     try:
         try:
             document = json.loads(output)
         except ValueError:
             document = first_document(output)
-        version = parse_api_version(document, "ExecCredential", (_UNSAID, *VERSIONS))
-        check(document, EXEC_CREDENTIAL)
-    except (NotYaml, WrongType) as error:
+        version = parse_api_version(document, "ExecCredential", (_NO_VERSION, *VERSIONS))
+        check_type(document, EXEC_CREDENTIAL)
+    except GoDecodeError as error:
         raise _failed(f"decoding stdout: {error}") from None
-    if version != wanted:
+    if version != api_version:
         raise _failed(
-            f"exec plugin is configured to use API version {wanted}, plugin returned version {version}"
+            f"exec plugin is configured to use API version {api_version}, plugin returned version {version}"
         )
-    status: Mapping[str, Any] | None = document.get("status")
+    status: Entry | None = document.get("status")
     if status is None:
         raise _failed("exec plugin didn't return a status field")
     return status
 
 
-def _time(text: str | None) -> datetime | None:
+def _parse_expiry(status: Entry) -> datetime | None:
+    text = status.get("expirationTimestamp")
     if not text:
         return None
-    found: datetime | None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return time
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise _failed(f'decoding stdout: parsing time "{text}" as "2006-01-02T15:04:05Z07:00"')
-    return found
+        pass
+    raise _failed(f'decoding stdout: parsing time "{text}" as "2006-01-02T15:04:05Z07:00"')
 
 
-def _failed(why: str, hint: str = "") -> ServerUnreachable:
+def _failed(reason: str, hint: str = "") -> ServerUnreachable:
     return ServerUnreachable(
-        f"Unable to connect to the server: getting credentials: {why}", hint=" ".join(hint.split())
+        f"Unable to connect to the server: getting credentials: {reason}", hint=" ".join(hint.split())
     )

@@ -1,4 +1,11 @@
-"""YAML, JSON and field types, read and refused as Go's decoders do it, for kubeconfigs and plugins."""
+"""The types of kubeconfigs and exec credentials, and decoding that refuses what Go's refuses, in its words.
+
+msgspec could check the types, but its errors name neither Go's struct nor its type, and not the same field
+where several are wrong.
+
+Source: encoding/json, sigs.k8s.io/yaml, k8s.io/client-go/tools/clientcmd/api/v1/types.go,
+k8s.io/client-go/pkg/apis/clientauthentication/v1/types.go.
+"""
 
 from __future__ import annotations
 
@@ -6,91 +13,96 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
-from typing import Any, Final, Union
+from typing import Any, Final, NamedTuple
 
-DEEPEST: Final = 1_000
-"""Kubernetes' own objects end at about 20."""
-_BRACKETS: Final = re.compile(r"[\[{\]}]")
-_INDENTED: Final = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
+from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
 
 
-def is_too_deep(text: str, loader: Any) -> bool:
-    """Whether something in it is nested deeper than DEEPEST, read by events, which need no stack.
+class Struct(NamedTuple):
+    """Go's name of a struct, and the types of its fields.
 
-    Texts that cannot be that deep, by their brackets and their indentation, are not read for it.
+    Those are `str`, `bool`, `bytes` (as base64), another struct, `[type]` for a list, and `{str: type}`.
     """
-    if not _may_be_deep(text):
-        return False
-    import yaml
 
-    depth = 0
-    try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > DEEPEST:
-                    return True
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-    except yaml.YAMLError:
-        return False  # whoever reads the values says where it is wrong
-    return False
+    name: str
+    fields: Mapping[str, Any]
 
 
-def _may_be_deep(text: str) -> bool:
-    steps = (1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(text))
-    return max(accumulate(steps), default=0) > DEEPEST or _INDENTED.search(text) is not None
+_EXTENSIONS: Final = [Struct("NamedExtension", {"name": str})]
+_CLUSTER: Final = Struct(
+    "Cluster",
+    {
+        **dict.fromkeys(("server", "tls-server-name", "certificate-authority", "proxy-url"), str),
+        **dict.fromkeys(("insecure-skip-tls-verify", "disable-compression"), bool),
+        "certificate-authority-data": bytes,
+        "extensions": _EXTENSIONS,
+    },
+)
+_EXEC: Final = Struct(
+    "ExecConfig",
+    {
+        **dict.fromkeys(("command", "apiVersion", "installHint", "interactiveMode"), str),
+        "args": [str],
+        "env": [Struct("ExecEnvVar", {"name": str, "value": str})],
+        "provideClusterInfo": bool,
+    },
+)
+_USER: Final = Struct(
+    "AuthInfo",
+    {
+        **dict.fromkeys(("client-certificate", "client-key", "token", "tokenFile"), str),
+        **dict.fromkeys(("username", "password", "as", "as-uid"), str),
+        **dict.fromkeys(("client-certificate-data", "client-key-data"), bytes),
+        "as-groups": [str],
+        "as-user-extra": {str: [str]},
+        "auth-provider": Struct("AuthProviderConfig", {"name": str, "config": {str: str}}),
+        "exec": _EXEC,
+        "extensions": _EXTENSIONS,
+    },
+)
+_CONTEXT: Final = Struct(
+    "Context", {"cluster": str, "user": str, "namespace": str, "extensions": _EXTENSIONS}
+)
+KUBECONFIG: Final = Struct(
+    "Config",
+    {
+        "preferences": Struct("Preferences", {"colors": bool, "extensions": _EXTENSIONS}),
+        "clusters": [Struct("NamedCluster", {"name": str, "cluster": _CLUSTER})],
+        "users": [Struct("NamedAuthInfo", {"name": str, "user": _USER})],
+        "contexts": [Struct("NamedContext", {"name": str, "context": _CONTEXT})],
+        "current-context": str,
+        "extensions": _EXTENSIONS,
+    },
+)
+_STATUS_FIELDS: Final = ("expirationTimestamp", "token", "clientCertificateData", "clientKeyData")
+EXEC_CREDENTIAL: Final = Struct(
+    "ExecCredential", {"status": Struct("ExecCredentialStatus", dict.fromkeys(_STATUS_FIELDS, str))}
+)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]*")
 
 
-class NotYaml(ValueError):
-    """A text is no YAML; the message is go-yaml's."""
+class GoDecodeError(ValueError):
+    """A text that Go would not decode; the message is Go's."""
 
 
 def first_document(text: bytes) -> Any:
-    """The first document, None for an empty text. Raises NotYaml."""
+    """The first YAML document, None for an empty text. Raises GoDecodeError."""
     import yaml
 
-    if is_too_deep(text.decode(errors="replace"), _loader()):
-        raise NotYaml(f"yaml: exceeded max depth of {DEEPEST}")
+    if is_too_deep(text.decode(errors="replace")):
+        raise GoDecodeError(f"yaml: exceeded max depth of {MAX_DEPTH}")
     try:
-        loader = _loader()(text)
+        loader = yaml_loader()(text)
         try:
             return loader.get_data() if loader.check_data() else None
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise NotYaml(f"yaml: {_line_of(error)}{error.problem}") from None
+        raise GoDecodeError(f"yaml: {_line_of(error)}{error.problem}") from None
     except yaml.reader.ReaderError as error:
-        raise NotYaml(f"yaml: {error.reason}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise NotYaml(f"yaml: {' '.join(str(error).split())}") from None
-
-
-@cache
-def _loader() -> Any:
-    """The safe loader without dates, and with a plain value for every tag that it does not know."""
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    Loader.yaml_implicit_resolvers = {
-        first: [pair for pair in pairs if not pair[0].endswith((":timestamp", ":value"))]
-        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def plain(loader: Any, node: Any) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return loader.construct_mapping(node, deep=True)
-        if isinstance(node, yaml.SequenceNode):
-            return loader.construct_sequence(node, deep=True)
-        return loader.construct_scalar(node)
-
-    Loader.add_constructor(None, plain)
-    return Loader
+        raise GoDecodeError(f"yaml: {error.reason}") from None
+    except (yaml.YAMLError, ValueError, KeyError, RecursionError) as error:
+        raise GoDecodeError(f"yaml: {' '.join(str(error).split())}") from None
 
 
 def _line_of(error: Any) -> str:
@@ -103,178 +115,67 @@ def _line_of(error: Any) -> str:
     return ""
 
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
-
-
-class WrongType(ValueError):
-    """A value is not what its field holds; the message is Go's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """An object with these fields; its name as Go's messages have it."""
-
-    name: str
-    fields: Mapping[str, Type]
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """A list with items of one type."""
-
-    item: Type
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    """Names with values of one type."""
-
-    value: Type
-
-
-Type = Union[str, Struct, ListOf, MapOf]  # noqa: UP007 - evaluated when the module is read
-TEXT: Final = "string"
-FLAG: Final = "bool"
-BYTES: Final = "[]uint8"
-
-_EXTENSIONS = ListOf(Struct("NamedExtension", {"name": TEXT}))
-_CLUSTER = Struct(
-    "Cluster",
-    {
-        "server": TEXT,
-        "tls-server-name": TEXT,
-        "insecure-skip-tls-verify": FLAG,
-        "certificate-authority": TEXT,
-        "certificate-authority-data": BYTES,
-        "proxy-url": TEXT,
-        "disable-compression": FLAG,
-        "extensions": _EXTENSIONS,
-    },
-)
-_EXEC = Struct(
-    "ExecConfig",
-    {
-        "command": TEXT,
-        "args": ListOf(TEXT),
-        "env": ListOf(Struct("ExecEnvVar", {"name": TEXT, "value": TEXT})),
-        "apiVersion": TEXT,
-        "installHint": TEXT,
-        "provideClusterInfo": FLAG,
-        "interactiveMode": TEXT,
-    },
-)
-_USER = Struct(
-    "AuthInfo",
-    {
-        "client-certificate": TEXT,
-        "client-certificate-data": BYTES,
-        "client-key": TEXT,
-        "client-key-data": BYTES,
-        "token": TEXT,
-        "tokenFile": TEXT,
-        "as": TEXT,
-        "as-uid": TEXT,
-        "as-groups": ListOf(TEXT),
-        "as-user-extra": MapOf(ListOf(TEXT)),
-        "username": TEXT,
-        "password": TEXT,
-        "auth-provider": Struct("AuthProviderConfig", {"name": TEXT, "config": MapOf(TEXT)}),
-        "exec": _EXEC,
-        "extensions": _EXTENSIONS,
-    },
-)
-_CONTEXT = Struct("Context", {"cluster": TEXT, "user": TEXT, "namespace": TEXT, "extensions": _EXTENSIONS})
-KUBECONFIG: Final = Struct(
-    "Config",
-    {
-        "preferences": Struct("Preferences", {"colors": FLAG, "extensions": _EXTENSIONS}),
-        "clusters": ListOf(Struct("NamedCluster", {"name": TEXT, "cluster": _CLUSTER})),
-        "users": ListOf(Struct("NamedAuthInfo", {"name": TEXT, "user": _USER})),
-        "contexts": ListOf(Struct("NamedContext", {"name": TEXT, "context": _CONTEXT})),
-        "current-context": TEXT,
-        "extensions": _EXTENSIONS,
-    },
-)
-EXEC_CREDENTIAL: Final = Struct(
-    "ExecCredential",
-    {
-        "status": Struct(
-            "ExecCredentialStatus",
-            {
-                "expirationTimestamp": TEXT,
-                "token": TEXT,
-                "clientCertificateData": TEXT,
-                "clientKeyData": TEXT,
-            },
-        )
-    },
-)
-
-
 def parse_api_version(document: Any, kind: str, versions: Sequence[str]) -> str:
-    """An object's apiVersion, the first of those that are known where it has none. Raises WrongType."""
-    trouble = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+    """An object's apiVersion, the first of `versions` where it has none. Raises GoDecodeError."""
+    problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
     document = {} if document is None else document
     if not isinstance(document, Mapping):
-        raise WrongType(f"{trouble} {_kind_of(document)} into Go value of type struct")
+        raise GoDecodeError(f"{problem} {_json_type(document)} into Go value of type struct")
     for name in ("apiVersion", "kind"):
-        if not isinstance(document.get(name) or "", str):
-            found = _kind_of(document[name])
-            raise WrongType(f"{trouble} {found} into Go struct field .{name} of type string")
-    version, found = document.get("apiVersion") or versions[0], document.get("kind") or kind
-    if version not in versions or found != kind:
-        raise WrongType(f'no kind "{found}" is registered for version "{version}"')
+        value = document.get(name) or ""
+        if not isinstance(value, str):
+            raise GoDecodeError(f"{problem} {_json_type(value)} into Go struct field .{name} of type string")
+    version, actual = document.get("apiVersion") or versions[0], document.get("kind") or kind
+    if version not in versions or actual != kind:
+        raise GoDecodeError(f'no kind "{actual}" is registered for version "{version}"')
     return str(version)
 
 
-def check(value: Any, wanted: Type, holder: str = "", path: tuple[str, ...] = ()) -> None:
-    """Raise WrongType for the first value, in the order of names, that is not what its field holds."""
+def check_type(value: Any, expected: Any, struct: str = "", path: tuple[str, ...] = ()) -> None:
+    """Raise GoDecodeError for the first value, in the order of names, that is not of its type.
+
+    None is the zero value of every type.
+    """
     if value is None:
         return
-    if isinstance(wanted, Struct) and isinstance(value, Mapping):
-        for name in sorted(wanted.fields):
-            check(value.get(name), wanted.fields[name], wanted.name, (*path, name))
-    elif isinstance(wanted, ListOf) and isinstance(value, list):
+    if isinstance(expected, Struct) and isinstance(value, Mapping):
+        for name in sorted(expected.fields):
+            check_type(value.get(name), expected.fields[name], expected.name, (*path, name))
+    elif isinstance(expected, list) and isinstance(value, list):
         for item in value:
-            check(item, wanted.item, holder, path)
-    elif isinstance(wanted, MapOf) and isinstance(value, Mapping):
+            check_type(item, expected[0], struct, path)
+    elif isinstance(expected, dict) and isinstance(value, Mapping):
         for item in value.values():
-            check(item, wanted.value, holder, path)
-    elif wanted == BYTES and isinstance(value, str):
-        decoded(value)
-    elif not (wanted == TEXT and isinstance(value, str)) and not (wanted == FLAG and isinstance(value, bool)):
-        field = f"{holder}.{'.'.join(path)}"
-        raise WrongType(
-            f"json: cannot unmarshal {_kind_of(value)} into Go struct field {field} of type {_name(wanted)}"
-        )
+            check_type(item, expected[str], struct, path)
+    elif expected is bytes and isinstance(value, str):
+        decode_base64(value)
+    elif expected not in (str, bool) or not isinstance(value, expected):
+        field = f"{struct}.{'.'.join(path)} of type {_go_type(expected)}"
+        raise GoDecodeError(f"json: cannot unmarshal {_json_type(value)} into Go struct field {field}")
 
 
-def decoded(text: str) -> bytes:
-    """What base64 stands for, with lines broken anywhere. Raises WrongType in Go's words."""
+def decode_base64(text: str) -> bytes:
+    """The bytes of a text that may be broken into lines anywhere. Raises GoDecodeError."""
     joined = text.replace("\n", "").replace("\r", "")
     try:
         return base64.b64decode(joined, validate=True)
     except (binascii.Error, ValueError):
-        found = _BASE64.match(joined)
-        good = found.end() if found else 0
-        at = good if good < len(joined) and joined[good] != "=" else good // 4 * 4
-        raise WrongType(f"illegal base64 data at input byte {at}") from None
+        match = _BASE64.match(joined)
+        valid = match.end() if match else 0
+        at = valid if valid < len(joined) and joined[valid] != "=" else valid // 4 * 4
+        raise GoDecodeError(f"illegal base64 data at input byte {at}") from None
 
 
-def _kind_of(value: Any) -> str:
-    """What JSON calls a value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, Mapping):
-        return "object"
-    return "array" if isinstance(value, list) else "string"
+def _json_type(value: Any) -> str:
+    types = {bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
+    return types.get(type(value), "string")
 
 
-def _name(wanted: Type) -> str:
-    if isinstance(wanted, Struct):
-        return f"v1.{wanted.name}"
-    if isinstance(wanted, ListOf):
-        return f"[]{_name(wanted.item)}"
-    return f"map[string]{_name(wanted.value)}" if isinstance(wanted, MapOf) else wanted
+def _go_type(expected: Any) -> str:
+    if isinstance(expected, Struct):
+        return f"v1.{expected.name}"
+    if isinstance(expected, list):
+        return f"[]{_go_type(expected[0])}"
+    if isinstance(expected, dict):
+        return f"map[string]{_go_type(expected[str])}"
+    return {str: "string", bool: "bool", bytes: "[]uint8"}[expected]

@@ -1,12 +1,12 @@
-"""What the command line says about a connection, and how it overrides a kubeconfig: by kubectl's rules.
+"""Kubeconfig files: how they are found and merged, how flags override them, and what client-go refuses.
 
-Source: k8s.io/client-go/tools/clientcmd/client_config.go (getCluster, getAuthInfo) and overrides.go.
+Source: k8s.io/client-go/tools/clientcmd (loader.go, client_config.go, overrides.go, validation.go).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,17 +15,35 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.go_decode import (
     KUBECONFIG,
-    NotYaml,
-    WrongType,
-    check,
+    GoDecodeError,
+    check_type,
     first_document,
     parse_api_version,
 )
+from kubectl_qos.transport.proxy import proxy_problem, without_credentials
+
+DEFAULT_FILE: Final = Path("~/.kube/config")
+_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_NO_CLUSTER_HINT: Final = "give --kubeconfig or set KUBECONFIG; --demo and -f FILE need no cluster"
+_PATH_FIELDS: Final = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+    "contexts": (),
+}
+"""The lists of a kubeconfig, and the fields of their entries that are paths beside the file."""
+_GO_NAMES: Final = {"clusters": "Cluster", "users": "AuthInfo", "contexts": "Context"}
+_MAX_CHOICES: Final = 8
+INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
+_V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
+
+Entry = Mapping[str, Any]
+"""A cluster, a user or a context; the fields are checked, and none is None."""
+_Entries = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The flags; None, an empty text and False are not given, as in client-go."""
+    """kubectl's connection flags; None, an empty text and False mean that a flag is not given."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -47,171 +65,175 @@ class ConnectionOptions:
     insecure_skip_tls_verify: bool = False
     disable_compression: bool = False
 
-    def on_cluster(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """A kubeconfig's cluster with the flags over it.
-
-        What is said of trust replaces all that the kubeconfig says of it, and another server is not expected
-        to have the name of the kubeconfig's.
-        """
-        changed = dict(entry)
-        if self.insecure_skip_tls_verify or self.certificate_authority:
-            for name in ("insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data"):
-                changed.pop(name, None)
-        if self.server:
-            changed.pop("tls-server-name", None)
-        given = {
-            "server": self.server,
-            "certificate-authority": self.certificate_authority,
-            "insecure-skip-tls-verify": self.insecure_skip_tls_verify,
-            "tls-server-name": self.tls_server_name,
-            "disable-compression": self.disable_compression,
-        }
-        return changed | {name: value for name, value in given.items() if value}
-
-    def on_user(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """A kubeconfig's user with the flags over it.
-
-        A token replaces a token file too, where client-go goes on reading the file and forgets the flag.
-        """
-        changed = dict(entry)
-        if self.token:
-            changed.pop("tokenFile", None)
-        if self.client_certificate:
-            changed.pop("client-certificate-data", None)
-        if self.client_key:
-            changed.pop("client-key-data", None)
-        given = {
-            "token": self.token,
-            "username": self.username,
-            "password": self.password,
-            "client-certificate": self.client_certificate,
-            "client-key": self.client_key,
-            "as": self.as_user,
-            "as-uid": self.as_uid,
-            "as-groups": list(self.as_groups),
-        }
-        return changed | {name: value for name, value in given.items() if value}
-
-
-DEFAULT_FILE: Final = Path("~/.kube/config")
-_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_NEEDS_NONE: Final = "give --kubeconfig or set KUBECONFIG; --demo and -f FILE need no cluster"
-_PATHS: Final = {
-    "clusters": ("certificate-authority",),
-    "users": ("client-certificate", "client-key", "tokenFile"),
-    "contexts": (),
-}
-"""The lists of a kubeconfig, and the fields in them that are paths beside the file."""
-_GO_NAMES: Final = {"clusters": "Cluster", "users": "AuthInfo", "contexts": "Context"}
-
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContext:
-    """One context: the cluster and user that it names, flags included, with every path absolute.
+    """The cluster and the user of a context, flags included, with absolute paths.
 
-    `user_file` is where the user entry stands, for credentials that must be written back.
+    `user_file` is the kubeconfig that has the user entry, for tokens that must be written back.
     """
 
     context: str
     namespace: str
-    cluster: Mapping[str, Any]
-    user: Mapping[str, Any]
+    cluster: Entry
+    user: Entry
     cluster_name: str = ""
     user_name: str = ""
     user_file: Path | None = None
 
 
 @dataclass(slots=True)
-class _Merged:
-    """All files as one: entries by name, the first of a name kept, and the first current-context."""
+class _MergedConfig:
+    """All files as one: of entries with the same name the first counts, and the first current-context."""
 
-    entries: dict[str, dict[str, dict[str, Any]]] = field(
-        default_factory=lambda: {name: {} for name in _PATHS}
-    )
-    user_files: dict[str, Path] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
     current: str = ""
+    entries: dict[str, _Entries] = field(default_factory=lambda: {kind: {} for kind in _PATH_FIELDS})
+    user_files: dict[str, Path] = field(default_factory=dict)
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
-    """What a person means: a context of the kubeconfig, a pod's own account, or what the flags alone say.
+    """The context that flags and kubeconfigs select; without a server in them, the account of this pod.
 
-    --kubeconfig counts, without it KUBECONFIG, then ~/.kube/config. Raises QosError for a file that cannot be
-    used and for names that do not exist.
+    The files are that of --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Raises QosError for a
+    file that cannot be used and for names that do not exist.
     """
-    listed = _listed(options)
-    found = _read_all(_files(options, listed))
-    merged = _merge(found)
-    names = _names(merged, options)
-    _tell(names, options)
-    cluster = options.on_cluster(merged.entries["clusters"].get(names["cluster"], {}))
+    merged = _merge_files(options)
+    context_name, cluster_name, user_name = _select_names(merged, options)
+    cluster = _override_cluster(merged.entries["clusters"].get(cluster_name, {}), options)
     if not cluster.get("server"):
         if _is_in_pod():
-            log.log(log.DECISIONS, "no server is named: it is that of this pod, by its own account")
-            return _of_pod(options)
+            log.log(log.DECISIONS, "no server is named: using the service account of this pod")
+            return _pod_context(options)
         if not os.environ.get("KUBERNETES_MASTER"):
-            raise _without_server(merged, names, found, listed)
+            raise _no_server_error(merged, context_name, cluster_name, options)
         cluster["server"] = os.environ["KUBERNETES_MASTER"]
-    user = options.on_user(merged.entries["users"].get(names["user"], {}))
-    if names["user"] and not user and names["user"] not in merged.entries["users"]:
-        raise QosError(
-            f'context "{names["context"]}": user "{names["user"]}" does not exist in the kubeconfig'
-        )
-    context = merged.entries["contexts"].get(names["context"], {})
-    namespace = options.namespace or context.get("namespace") or "default"
-    place = "--namespace" if options.namespace else "the context" if context.get("namespace") else "default"
-    log.log(log.DECISIONS, f'namespace "{namespace}" ({place})')
-    return ResolvedContext(
-        context=names["context"],
-        namespace=namespace,
-        cluster=cluster,
-        user=user,
-        cluster_name=names["cluster"],
-        user_name=names["user"],
-        user_file=merged.user_files.get(names["user"]),
-    )
+    user = _override_user(merged.entries["users"].get(user_name, {}), options)
+    if user_name and not user and user_name not in merged.entries["users"]:
+        raise QosError(f'context "{context_name}": user "{user_name}" does not exist in the kubeconfig')
+    of_context = merged.entries["contexts"].get(context_name, {}).get("namespace")
+    namespace = options.namespace or of_context or "default"
+    origin = "--namespace" if options.namespace else "the context" if of_context else "default"
+    log.log(log.DECISIONS, f'namespace "{namespace}" ({origin})')
+    file = merged.user_files.get(user_name)
+    return ResolvedContext(context_name, namespace, cluster, user, cluster_name, user_name, file)
 
 
-def _tell(names: Mapping[str, str], options: ConnectionOptions) -> None:
-    """Say in the log which context, cluster and user are meant, and who says so."""
-    for what, given in (("context", options.context), ("cluster", options.cluster), ("user", options.user)):
-        said_by = "the kubeconfig" if what == "context" else "the context"
-        log.log(log.DECISIONS, f'{what} "{names[what]}" ({f"--{what}" if given else said_by})')
+def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
+    """All `files`, and the names of the `clusters`, `users` and `contexts` in them. Raises QosError."""
+    merged = _merge_files(options)
+    names = {kind: tuple(sorted(entries)) for kind, entries in merged.entries.items()}
+    return {"files": tuple(map(str, merged.files)), **names}
 
 
-def entry_names(options: ConnectionOptions, entries: str) -> tuple[str, ...]:
-    """The names of all `contexts`, `clusters` or `users`, by name.
+def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
+    """A cluster entry with the flags over it.
 
-    Raises QosError for a file that cannot be used.
+    Flags about trust replace all that the entry says about it, and another server has another name.
     """
-    return tuple(sorted(_merge(_read_all(_files(options, _listed(options)))).entries[entries]))
+    trust = options.insecure_skip_tls_verify or options.certificate_authority
+    replaced = {
+        "certificate-authority": trust,
+        "certificate-authority-data": trust,
+        "insecure-skip-tls-verify": trust,
+        "tls-server-name": options.server,
+    }
+    flags = {
+        "server": options.server,
+        "certificate-authority": options.certificate_authority,
+        "insecure-skip-tls-verify": options.insecure_skip_tls_verify,
+        "tls-server-name": options.tls_server_name,
+        "disable-compression": options.disable_compression,
+    }
+    return _override(entry, replaced, flags)
 
 
-def count_entries(options: ConnectionOptions) -> dict[str, int]:
-    """How many files there are, and how many clusters, users and contexts in them. Raises QosError."""
-    found = _read_all(_files(options, _listed(options)))
-    return {"files": len(found)} | {name: len(all_) for name, all_ in _merge(found).entries.items()}
+def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
+    """A user entry with the flags over it.
+
+    A token replaces a token file too; client-go goes on reading the file and ignores the flag.
+    """
+    replaced = {
+        "tokenFile": options.token,
+        "client-certificate-data": options.client_certificate,
+        "client-key-data": options.client_key,
+    }
+    flags = {
+        "token": options.token,
+        "username": options.username,
+        "password": options.password,
+        "client-certificate": options.client_certificate,
+        "client-key": options.client_key,
+        "as": options.as_user,
+        "as-uid": options.as_uid,
+        "as-groups": list(options.as_groups),
+    }
+    return _override(entry, replaced, flags)
 
 
-def _listed(options: ConnectionOptions) -> str:
-    """The files that the environment names, if it counts."""
-    return "" if options.kubeconfig else os.environ.get("KUBECONFIG", "")
+def _override(entry: Entry, replaced: Entry, flags: Entry) -> dict[str, Any]:
+    kept = {name: value for name, value in entry.items() if not replaced.get(name)}
+    return kept | {name: value for name, value in flags.items() if value}
 
 
-def _files(options: ConnectionOptions, listed: str) -> list[Path]:
-    given = options.kubeconfig
-    paths = [given] if given else listed.split(os.pathsep) if listed else [str(DEFAULT_FILE)]
-    files = [Path(path).expanduser() for path in dict.fromkeys(paths) if path]
-    if given and not files[0].exists():
-        raise QosError(f"stat {given}: no such file or directory", hint=_NEEDS_NONE)
-    return files
+def _select_names(merged: _MergedConfig, options: ConnectionOptions) -> tuple[str, str, str]:
+    """The names of the context, its cluster and its user. Raises QosError for an unknown one."""
+    for kind, name, word in (
+        ("users", options.user, "auth info"),
+        ("contexts", options.context, "context"),
+        ("clusters", options.cluster, "cluster"),
+    ):
+        if name and name not in merged.entries[kind]:
+            raise QosError(f'{word} "{name}" does not exist', _choices(merged, kind))
+    contexts = merged.entries["contexts"]
+    context_name = options.context or merged.current
+    if context_name and context_name not in contexts:
+        why = f"context was not found for specified context: {context_name}"
+        raise QosError(why, _choices(merged, "contexts"))
+    context = contexts.get(context_name, {})
+    cluster_name = options.cluster or context.get("cluster") or ""
+    user_name = options.user or context.get("user") or ""
+    origin = "--context" if options.context else "the kubeconfig"
+    log.log(log.DECISIONS, f'context "{context_name}" ({origin})')
+    log.log(log.DECISIONS, f'cluster "{cluster_name}" ({"--cluster" if options.cluster else "the context"})')
+    log.log(log.DECISIONS, f'user "{user_name}" ({"--user" if options.user else "the context"})')
+    return context_name, cluster_name, user_name
+
+
+def _choices(merged: _MergedConfig, kind: str) -> str:
+    names = list(merged.entries[kind])
+    if not names:
+        return f"the kubeconfig defines no {kind}"
+    more = ", …" if len(names) > _MAX_CHOICES else ""
+    return f"--{kind[:-1]} takes one of: {', '.join(names[:_MAX_CHOICES])}{more}"
+
+
+def _no_server_error(
+    merged: _MergedConfig, context_name: str, cluster_name: str, options: ConnectionOptions
+) -> QosError:
+    """Why no server is known; kubectl would try localhost:8080, where hardly anyone listens."""
+    contexts, files = merged.entries["contexts"], merged.files
+    if not files:
+        listed = _environment_files(options)
+        return QosError(
+            f"no kubeconfig found {f'at {listed}' if listed else 'and this is not a pod'}", _NO_CLUSTER_HINT
+        )
+    if not cluster_name and not context_name:
+        if contexts:
+            return QosError("kubeconfig has no current-context", _choices(merged, "contexts"))
+        return QosError(f"kubeconfig {', '.join(map(str, files))} defines no contexts", _NO_CLUSTER_HINT)
+    where = f'context "{context_name}": ' if context_name else ""
+    is_known = cluster_name in merged.entries["clusters"]
+    problem = "has no server" if is_known else "does not exist in the kubeconfig"
+    return QosError(f'{where}cluster "{cluster_name}" {problem}')
 
 
 def _is_in_pod() -> bool:
-    named = os.environ.get("KUBERNETES_SERVICE_HOST") and os.environ.get("KUBERNETES_SERVICE_PORT")
-    return bool(named) and (_SERVICE_ACCOUNT / "token").is_file()
+    address = os.environ.get("KUBERNETES_SERVICE_HOST") and os.environ.get("KUBERNETES_SERVICE_PORT")
+    return bool(address) and (_SERVICE_ACCOUNT / "token").is_file()
 
 
-def _of_pod(options: ConnectionOptions) -> ResolvedContext:
+def _pod_context(options: ConnectionOptions) -> ResolvedContext:
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     cluster = {"server": f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"}
     if (_SERVICE_ACCOUNT / "ca.crt").exists():
@@ -221,134 +243,177 @@ def _of_pod(options: ConnectionOptions) -> ResolvedContext:
     return ResolvedContext(
         context="in-cluster",
         namespace=options.namespace or namespace or "default",
-        cluster=options.on_cluster(cluster),
-        user=options.on_user({"tokenFile": str(_SERVICE_ACCOUNT / "token")}),
+        cluster=_override_cluster(cluster, options),
+        user=_override_user({"tokenFile": str(_SERVICE_ACCOUNT / "token")}, options),
     )
 
 
-def _read_all(files: Iterable[Path]) -> dict[Path, Mapping[str, Any]]:
-    """What the files that are there hold. Raises QosError, with all that are unusable named in it."""
-    found: dict[Path, Mapping[str, Any]] = {}
-    unusable: list[QosError] = []
-    for file in files:
+def _environment_files(options: ConnectionOptions) -> str:
+    return "" if options.kubeconfig else os.environ.get("KUBECONFIG", "")
+
+
+def _merge_files(options: ConnectionOptions) -> _MergedConfig:
+    """All files that flags and environment name. Raises QosError that names all that cannot be used."""
+    if options.kubeconfig:
+        paths = [options.kubeconfig]
+        if not Path(options.kubeconfig).expanduser().exists():
+            raise QosError(f"stat {options.kubeconfig}: no such file or directory", _NO_CLUSTER_HINT)
+    else:
+        paths = (_environment_files(options) or str(DEFAULT_FILE)).split(os.pathsep)
+    merged = _MergedConfig()
+    problems: list[str] = []
+    for file in [Path(path).expanduser() for path in dict.fromkeys(paths) if path]:
         try:
             config = _read(file)
-        except QosError as error:
-            unusable.append(error)
-        else:
-            state = "loaded" if config is not None else "not found"
-            log.log(log.DECISIONS, f"kubeconfig {file}: {state}")
+            log.log(log.DECISIONS, f"kubeconfig {file}: {'loaded' if config is not None else 'not found'}")
             if config is not None:
-                found[file] = config
-    if unusable:
-        for other in unusable[1:]:
-            unusable[0].add_note(str(other))
-        raise unusable[0]
-    return found
+                _merge(merged, file, config)
+        except GoDecodeError as error:
+            problems.append(f'error loading config file "{file}": {error}')
+    if problems:
+        raise _combined_error(problems)
+    return merged
 
 
 def _read(file: Path) -> Mapping[str, Any] | None:
-    """A file's content, None for a file that is not there. Raises QosError in kubectl's words."""
+    """A file's content, None where there is no such file. Raises GoDecodeError."""
     try:
-        config = first_document(file.read_bytes())
-        parse_api_version(config, "Config", ["v1"])
-        check(config, KUBECONFIG)
+        content = file.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise _unusable(file, f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
-    except (NotYaml, WrongType) as error:
-        raise _unusable(file, str(error)) from None
+        raise GoDecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
+    config = first_document(content)
+    parse_api_version(config, "Config", ["v1"])
+    check_type(config, KUBECONFIG)
     return config or {}
 
 
-def _merge(found: Mapping[Path, Mapping[str, Any]]) -> _Merged:
-    merged = _Merged()
-    for file, config in found.items():
-        merged.current = merged.current or config.get("current-context") or ""
-        for of_list in _PATHS:
-            entries = _entries(config, of_list, file)
-            if of_list == "users":
-                merged.user_files = dict.fromkeys(entries, file) | merged.user_files
-            merged.entries[of_list] = entries | merged.entries[of_list]
-    return merged
+def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None:
+    """Add a file to those before it. Raises GoDecodeError."""
+    merged.files.append(file)
+    merged.current = merged.current or config.get("current-context") or ""
+    for kind in _PATH_FIELDS:
+        entries = _entries(config, kind, file)
+        merged.entries[kind] = entries | merged.entries[kind]
+        if kind == "users":
+            merged.user_files = dict.fromkeys(entries, file) | merged.user_files
 
 
-def _entries(config: Mapping[str, Any], of_list: str, file: Path) -> dict[str, dict[str, Any]]:
-    """A file's entries by name, with paths taken from the file's own folder."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in config.get(of_list) or ():
-        name = (entry or {}).get("name") or ""
-        if name in found:
-            go = _GO_NAMES[of_list]
-            raise _unusable(
-                file,
-                f'error converting *[]Named{go} into *map[string]*api.{go}: duplicate name "{name}" in list',
+def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
+    """A file's entries by name; their paths are relative to the file. Raises GoDecodeError."""
+    entries: _Entries = {}
+    for item in filter(None, config.get(kind) or ()):
+        name = item.get("name") or ""
+        if name in entries:
+            go = _GO_NAMES[kind]
+            raise GoDecodeError(
+                f'error converting *[]Named{go} into *map[string]*api.{go}: duplicate name "{name}" in list'
             )
-        content = {key: value for key, value in (entry.get(of_list[:-1]) or {}).items() if value is not None}
-        for key in _PATHS[of_list]:
-            if content.get(key):
-                content[key] = _beside(file, content[key])
-        command = (content.get("exec") or {}).get("command") or ""
+        entry = {key: value for key, value in (item.get(kind[:-1]) or {}).items() if value is not None}
+        for key in _PATH_FIELDS[kind]:
+            if entry.get(key):
+                entry[key] = _beside(file, entry[key])
+        command = (entry.get("exec") or {}).get("command") or ""
         if os.sep in command:
-            content["exec"] = {**content["exec"], "command": _beside(file, command)}
-        found[name] = content
-    return found
+            entry["exec"] = {**entry["exec"], "command": _beside(file, command)}
+        entries[name] = entry
+    return entries
 
 
 def _beside(file: Path, path: str) -> str:
     return os.path.normpath(file.absolute().parent / path)
 
 
-def _names(merged: _Merged, options: ConnectionOptions) -> dict[str, str]:
-    """The names of the context, cluster and user that are meant. Raises QosError for an unknown one."""
-    contexts = merged.entries["contexts"]
-    if options.user and options.user not in merged.entries["users"]:
-        raise QosError(
-            f'auth info "{options.user}" does not exist', hint=_choices("--user", merged.entries["users"])
+def validate_context(context: ResolvedContext) -> None:
+    """Raise QosError with the first thing that client-go refuses; the others are its notes."""
+    problems = [
+        *_user_problems(context.user, context.user_name),
+        *_plugin_problems(context.user, context.user_name),
+        *_cluster_problems(context.cluster, context.cluster_name),
+    ]
+    if problems:
+        raise _combined_error(problems)
+
+
+def _combined_error(problems: Sequence[str]) -> QosError:
+    error = QosError(problems[0])
+    for other in problems[1:]:
+        error.add_note(other)
+    return error
+
+
+def interactive_mode(plugin: Entry) -> str:
+    """Whether an exec plugin may use the terminal; the beta API has a default, v1 none."""
+    return plugin.get("interactiveMode") or ("IfAvailable" if plugin.get("apiVersion") == _V1BETA1 else "")
+
+
+def _user_problems(user: Entry, name: str) -> Iterator[str]:
+    certificate = user.get("client-certificate"), user.get("client-certificate-data")
+    key = user.get("client-key"), user.get("client-key-data")
+    if all(certificate):
+        yield (
+            f"client-cert-data and client-cert are both specified for {name}. client-cert-data will override."
         )
-    name = options.context or merged.current
-    if options.context and name not in contexts:
-        raise QosError(f'context "{name}" does not exist', hint=_choices("--context", contexts))
-    if options.cluster and options.cluster not in merged.entries["clusters"]:
-        hint = _choices("--cluster", merged.entries["clusters"])
-        raise QosError(f'cluster "{options.cluster}" does not exist', hint=hint)
-    if name and name not in contexts:
-        hint = _choices("--context", contexts)
-        raise QosError(f"context was not found for specified context: {name}", hint=hint)
-    context = contexts.get(name, {})
-    return {
-        "context": name,
-        "cluster": options.cluster or context.get("cluster") or "",
-        "user": options.user or context.get("user") or "",
-    }
+    if any(certificate) and all(key):
+        yield f"client-key-data and client-key are both specified for {name}; client-key-data will override"
+    if any(certificate) and not any(key):
+        yield (
+            f"client-key-data or client-key must be specified for {name} to use the clientCert"
+            " authentication method."
+        )
+    if any(certificate):
+        yield from _file_problems("client-cert", certificate[0], name)
+        yield from _file_problems("client-key", key[0], name)
+    if user.get("token") and (user.get("username") or user.get("password")):
+        yield (
+            f"more than one authentication method found for {name}; found [token basicAuth],"
+            " only one is allowed"
+        )
+    if (user.get("as-uid") or user.get("as-groups") or user.get("as-user-extra")) and not user.get("as"):
+        yield f"requesting uid, groups or user-extra for {name} without impersonating a user"
 
 
-def _without_server(
-    merged: _Merged, names: Mapping[str, str], found: Iterable[Path], listed: str
-) -> QosError:
-    """Why no server is known; kubectl would ask localhost:8080, where hardly anyone listens."""
-    contexts = merged.entries["contexts"]
-    if not any(True for _ in found):
-        where = f"at {listed}" if listed else "and this is not a pod"
-        return QosError(f"no kubeconfig found {where}", hint=_NEEDS_NONE)
-    if not names["cluster"] and not names["context"]:
-        if contexts:
-            return QosError("kubeconfig has no current-context", hint=_choices("--context", contexts))
-        return QosError(f"kubeconfig {', '.join(map(str, found))} defines no contexts", hint=_NEEDS_NONE)
-    place = f'context "{names["context"]}": ' if names["context"] else ""
-    missing = names["cluster"] not in merged.entries["clusters"]
-    what = "does not exist in the kubeconfig" if missing else "has no server"
-    return QosError(f'{place}cluster "{names["cluster"]}" {what}')
+def _plugin_problems(user: Entry, name: str) -> Iterator[str]:
+    plugin = user.get("exec")
+    if plugin is None:
+        return
+    purpose = f"must be specified for {name} to use exec authentication plugin"
+    mode = interactive_mode(plugin)
+    if user.get("auth-provider") is not None:
+        yield f"authProvider cannot be provided in combination with an exec plugin for {name}"
+    if not plugin.get("command"):
+        yield f"command {purpose}"
+    if not plugin.get("apiVersion"):
+        yield f"apiVersion {purpose}"
+    if not all((variable or {}).get("name") for variable in plugin.get("env") or ()):
+        yield f"env variable name {purpose}"
+    if not mode:
+        yield f"interactiveMode {purpose}"
+    elif mode not in INTERACTIVE_MODES:
+        yield f'invalid interactiveMode for {name}: "{mode}"'
 
 
-def _choices(flag: str, entries: Iterable[str]) -> str:
-    names = list(entries)
-    if not names:
-        return "the kubeconfig defines no contexts" if flag == "--context" else "the kubeconfig defines none"
-    return f"{flag} takes one of: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+def _cluster_problems(cluster: Entry, name: str) -> Iterator[str]:
+    proxy = cluster.get("proxy-url") or ""
+    problem = proxy_problem(proxy) if proxy else ""
+    if problem:
+        yield f'invalid \'proxy-url\' "{without_credentials(proxy)}" for cluster "{name}": {problem}'
+    if cluster.get("certificate-authority") and cluster.get("certificate-authority-data"):
+        yield (
+            f"certificate-authority-data and certificate-authority are both specified for {name}."
+            " certificate-authority-data will override."
+        )
+    yield from _file_problems("certificate-authority", cluster.get("certificate-authority"), name)
 
 
-def _unusable(file: Path, why: str) -> QosError:
-    return QosError(f'error loading config file "{file}": {why}')
+def _file_problems(what: str, path: str | None, name: str) -> Iterator[str]:
+    if not path:
+        return
+    try:
+        with open(path, "rb"):  # noqa: PTH123 - Path would change how the path is shown
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        yield f"unable to read {what} {path} for {name} due to open {path}: {reason}"

@@ -1,23 +1,19 @@
-"""What -v tells of the way to a cluster, as klog's lines for a sink that a shell sets.
+"""What `-v` logs of connections and decisions, by standard logging and without secrets.
 
-Levels are kubectl's: 4 what was decided, 6 each request, 7 and 8 their headers, 9 TLS and proxies. What opens
-a door is told at none of them: tokens, passwords, keys, cookies, credentials in URLs, what a plugin is given
-and gives, bodies. So headers and parameters have to be known to be shown. Not here: where lines go, and that
-they are harmless for a terminal (cli/verbosity.py).
+Levels are kubectl's: 4 decisions, 6 requests, 7 and 8 their headers, 9 TLS and proxies; `logging` has them as
+INFO - 4 and so on. Never logged are tokens, passwords, keys, cookies, credentials in URLs, bodies, and input
+and output of plugins; a header or a parameter of a URL is masked unless it is known to be harmless. Not here:
+where lines go (cli/logging.py).
 
-Sources: k8s.io/klog/v2 (the head of a line), k8s.io/client-go/transport/round_trippers.go (its levels).
+Source: k8s.io/client-go/transport/round_trippers.go.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
-from pathlib import Path
 from ssl import SSLSocket
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -27,6 +23,7 @@ from kubectl_qos.transport.proxy import without_credentials
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
+LOGGER: Final = "kubectl_qos"
 DECISIONS: Final = 4
 REQUESTS: Final = 6
 REQUEST_HEADERS: Final = 7
@@ -42,7 +39,7 @@ _SHOWN_HEADERS: Final = frozenset(
         *("user-agent", "via", "warning", "x-content-type-options", "sec-websocket-protocol"),
     }
 )
-_SHOWN_BEGINNINGS: Final = ("impersonate-", "x-kubernetes-pf-")
+_SHOWN_PREFIXES: Final = ("impersonate-", "x-kubernetes-pf-")
 _SHOWN_PARAMETERS: Final = frozenset(
     {
         *("allowWatchBookmarks", "container", "dryRun", "fieldManager", "fieldSelector", "fieldValidation"),
@@ -51,141 +48,115 @@ _SHOWN_PARAMETERS: Final = frozenset(
     }
 )
 
-_one_at_a_time = threading.Lock()
+
+def is_logged(level: int) -> bool:
+    """Whether -v is this level or higher; `logging`, which takes time to import, is there only then."""
+    logging = sys.modules.get("logging")
+    return logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO - level)
 
 
-def _nowhere(_: str) -> None:
-    pass
+def log(level: int, *lines: str, stacklevel: int = 2) -> None:
+    """Log lines that belong together: the message of the record is the tuple of them."""
+    if is_logged(level):
+        import logging
 
-
-_level = 0
-_sink: Callable[[str], None] = _nowhere
-
-
-def start(level: int, sink: Callable[[str], None]) -> None:
-    """From now on tell `sink` what is of this level or below, line by line; one thread at a time."""
-    global _level, _sink
-    with _one_at_a_time:
-        _level, _sink = level, sink
-
-
-def stop() -> None:
-    """Tell nothing more."""
-    start(0, _nowhere)
-
-
-def log(level: int, *lines: str) -> None:
-    """Lines that stay together, if so much is wanted; klog's head names the place in our code."""
-    if level > _level:
-        return
-    frame: Any = sys._getframe(1)  # noqa: SLF001 - klog looks at its callers as well
-    while frame.f_code.co_filename == log.__code__.co_filename:
-        frame = frame.f_back
-    place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-    with _one_at_a_time:
-        for line in lines:
-            now = datetime.now()  # noqa: DTZ005 - the local time, as klog has it
-            _sink(f"I{now:%m%d %H:%M:%S.%f} {os.getpid():7} {place}] {line}")
+        logging.getLogger(LOGGER).log(logging.INFO - level, lines, stacklevel=stacklevel)
 
 
 class LoggedRequest:
-    """A request that is on its way, to be told once it is known how it ended."""
+    """A request that is on its way; logged once it has ended, its headers at once."""
 
     def __init__(self, method: str, url: str, headers: Iterable[tuple[str, str]] = ()) -> None:
-        if _level < REQUESTS:
-            return
-        self._what = f"{method} {shown_url(url)}"
+        self._name = f"{method} {masked_url(url)}" if is_logged(REQUESTS) else ""
         self._began = time.monotonic()
-        if _level >= REQUEST_HEADERS:
-            log(REQUEST_HEADERS, f"{self._what} with", *_shown_headers(headers))
+        if is_logged(REQUEST_HEADERS):
+            log(REQUEST_HEADERS, f"{self._name} with", *_masked_headers(headers), stacklevel=3)
 
-    def failed(self, why: Exception) -> None:
-        """No answer came."""
-        if _level >= REQUESTS:
-            log(REQUESTS, f"{self._what} failed in {_milliseconds(self._began)}: {why}")
+    def failed(self, error: Exception) -> None:
+        """No response came."""
+        log(REQUESTS, f"{self._name} failed in {self._duration()}: {error}", stacklevel=3)
 
     def answered(self, response: BaseHTTPResponse) -> BaseHTTPResponse:
-        """The same response, which tells later how much it brought."""
-        if _level < REQUESTS:
+        """The same response, which logs its size when it ends."""
+        if not is_logged(REQUESTS):
             return response
         status = f"{response.status} {response.reason}"
-        more = _shown_headers(response.headers.items()) if _level >= RESPONSE_HEADERS else ()
-        tls = _tls(response) if _level >= WIRE else ()
-        log(REQUESTS, f"{self._what} {status} in {_milliseconds(self._began)}", *more, *tls)
-        return cast("BaseHTTPResponse", _LoggedResponse(response, self._what, self._began))
+        headers = _masked_headers(response.headers.items()) if is_logged(RESPONSE_HEADERS) else ()
+        tls = _tls_lines(response) if is_logged(WIRE) else ()
+        log(REQUESTS, f"{self._name} {status} in {self._duration()}", *headers, *tls, stacklevel=3)
+        return cast("BaseHTTPResponse", _LoggedResponse(response, self))
+
+    def ended(self, response: BaseHTTPResponse) -> None:
+        """The whole response was read, or is not needed."""
+        is_switched = response.status == HTTPStatus.SWITCHING_PROTOCOLS
+        what = "ended" if is_switched else f"received {response.tell()} bytes"
+        log(REQUESTS, f"{self._name} {what} in {self._duration()}", stacklevel=5)
+
+    def _duration(self) -> str:
+        return milliseconds(time.monotonic() - self._began)
 
 
 class _LoggedResponse:
-    """A response that tells when it is over; everything else is the response's own."""
+    """A response that logs when it ends; all else is the response's own."""
 
-    def __init__(self, response: BaseHTTPResponse, what: str, began: float) -> None:
+    def __init__(self, response: BaseHTTPResponse, request: LoggedRequest) -> None:
         self._response = response
-        self._what = what
-        self._began = began
-        self._is_over = False
+        self._request: LoggedRequest | None = request
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._response, name)
 
     def close(self) -> None:
-        """End it, with its connection."""
-        self._over()
+        self._end()
         self._response.close()
 
     def release_conn(self) -> None:
-        """End it; its connection takes another request."""
-        self._over()
+        self._end()
         self._response.release_conn()
 
-    def _over(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            switched = self._response.status == HTTPStatus.SWITCHING_PROTOCOLS
-            brought = "ended" if switched else f"brought {self._response.tell()} bytes"
-            log(REQUESTS, f"{self._what} {brought} in {_milliseconds(self._began)}")
+    def _end(self) -> None:
+        if self._request is not None:
+            self._request.ended(self._response)
+            self._request = None
 
 
-def shown_url(url: str) -> str:
+def masked_url(url: str) -> str:
     """A URL without credentials, and without the values of parameters that are not known to be harmless."""
     try:
         parts = urlsplit(without_credentials(url))
     except ValueError:
         return MASKED
-    query = "&".join(map(_shown_parameter, parts.query.split("&"))) if parts.query else ""
+    query = "&".join(map(_masked_parameter, parts.query.split("&"))) if parts.query else ""
     return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
 
 
-def shown_header(name: str, value: str) -> str:
+def _masked_parameter(parameter: str) -> str:
+    name = parameter.partition("=")[0]
+    return parameter if name in _SHOWN_PARAMETERS else f"{name}={MASKED}"
+
+
+def masked_header(name: str, value: str) -> str:
     """The value of a header, masked if it is not known to be harmless."""
     lower = name.lower()
-    if lower in _SHOWN_HEADERS or lower.startswith(_SHOWN_BEGINNINGS):
+    if lower in _SHOWN_HEADERS or lower.startswith(_SHOWN_PREFIXES):
         return value
     if lower == "location":
-        return shown_url(value)
+        return masked_url(value)
     scheme, _, rest = value.partition(" ")
     return f"{scheme} {MASKED}" if rest and scheme.lower() in _SCHEMES else MASKED
 
 
-def milliseconds(seconds: float) -> str:
-    """A duration as kubectl writes it."""
-    return f"{1000 * seconds:.0f} milliseconds"
+def _masked_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"    {name}: {masked_header(name, value)}" for name, value in headers)
 
 
-def _milliseconds(began: float) -> str:
-    return milliseconds(time.monotonic() - began)
-
-
-def _shown_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
-    return (f"    {name}: {shown_header(name, value)}" for name, value in headers)
-
-
-def _tls(response: BaseHTTPResponse) -> Iterator[str]:
-    """What the connection is encrypted by, unless it was given back already."""
+def _tls_lines(response: BaseHTTPResponse) -> Iterator[str]:
+    """How the connection is encrypted, unless it was given back already."""
     sock: Any = getattr(response.connection, "sock", None)
     if isinstance(sock, SSLSocket):
         yield f"    {sock.version()} {(sock.cipher() or ['without a cipher'])[0]}"
 
 
-def _shown_parameter(parameter: str) -> str:
-    name = parameter.partition("=")[0]
-    return parameter if name in _SHOWN_PARAMETERS else f"{name}={MASKED}"
+def milliseconds(seconds: float) -> str:
+    """A duration as kubectl writes it."""
+    return f"{1000 * seconds:.0f} milliseconds"

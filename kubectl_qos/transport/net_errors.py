@@ -1,4 +1,4 @@
-"""Request timeouts, why no server answered (in kubectl's words), and the warnings that one sends along."""
+"""Request timeouts, why no server answered (in kubectl's words), and the warnings of a response."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from kubectl_qos.k8s.quantity import parse_duration
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-
-_PART_BYTES: Final = 1 << 16
+_READ_BYTES: Final = 1 << 16
 
 
 class DeadlinePassed(TimeoutError):
-    """The request timeout was over before the body was."""
+    """The request timeout ended before the body did."""
 
 
 def parse_timeout(duration: str | None) -> float | None:
-    """--request-timeout in seconds, None for no limit; zero and less are none. Raises QosError."""
+    """--request-timeout in seconds, None for no limit: zero and less mean none. Raises QosError."""
     if not duration:
         return None
     if re.fullmatch(r"\+?[0-9]+", duration):
@@ -42,10 +41,10 @@ def parse_timeout(duration: str | None) -> float | None:
 
 
 class BoundedResponse:
-    """A response whose body must have arrived by a deadline, on the clock of `time.monotonic`.
+    """A response whose body must arrive by a deadline, on the clock of `time.monotonic`.
 
-    It reads from the socket no more than once before it looks at the clock, and never waits longer than is
-    left, so that neither silence nor a trickle outlasts the deadline. Everything else is the response's own.
+    Each read of the socket waits for the time that is left at most, so that neither silence nor a trickle
+    outlasts the deadline. Everything else is the response's own.
     """
 
     def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
@@ -66,40 +65,30 @@ class BoundedResponse:
         with suppress(ReadTimeoutError):
             if left > 0:
                 return self._response.read1(amt, decode_content=decode_content)
-        # What is left of this body must not be taken for the next answer's.
+        # The rest of this body must not be taken for the next response.
         self._response.close()
         raise DeadlinePassed
 
     def read(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
-        """`amt` bytes, fewer only at the body's end; all of it without. Raises DeadlinePassed."""
+        """`amt` bytes, or all of the body; fewer only at its end. Raises DeadlinePassed."""
         parts: list[bytes] = []
         missing = amt
         while missing is None or missing > 0:
-            part = self.read1(min(missing or _PART_BYTES, _PART_BYTES), decode_content)
+            part = self.read1(min(missing or _READ_BYTES, _READ_BYTES), decode_content)
             if not part:
                 break
             parts.append(part)
             missing = None if missing is None else missing - len(part)
         return b"".join(parts)
 
-    def stream(self, amt: int | None = _PART_BYTES, decode_content: bool | None = None) -> Iterator[bytes]:
-        """The body in parts, each as soon as it is there. Raises DeadlinePassed."""
-        while part := self.read1(amt, decode_content):
-            yield part
-
-    @property
-    def data(self) -> bytes:
-        """The whole body, decoded. Raises DeadlinePassed."""
-        return self.read(decode_content=True)
-
 
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
-_NOT_NOW: Final = frozenset({9, 10})
-"""Codes of X509_verify_cert: a chain that no CA of ours ends, a certificate before or after its time."""
+_WRONG_TIME: Final = frozenset({9, 10})
+"""Codes of X509_verify_cert: a chain that ends at no trusted CA, a certificate before or after its time."""
 
 _HINTS: Final = {
     "signed by unknown authority": "--certificate-authority FILE names the CA of the server's certificate",
-    "certificate is not valid for": "--tls-server-name NAME says whose certificate to expect",
+    "certificate is not valid for": "--tls-server-name NAME says which name the certificate must have",
     "does not look like a TLS": "does the server speak plain HTTP? then its URL begins with http://",
     "Client.Timeout": "--request-timeout says how long a request may take",
 }
@@ -110,26 +99,26 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
     from urllib3.exceptions import ProxyError
 
     causes = list(_causes(error))
-    socks = next((one for one in causes if type(one).__module__ == "socks"), None)
-    by_proxy = socks is not None or isinstance(error, ProxyError)
-    if not by_proxy and any(isinstance(one, ConnectionRefusedError) for one in causes):
+    socks = next((cause for cause in causes if type(cause).__module__ == "socks"), None)
+    is_proxy = socks is not None or isinstance(error, ProxyError)
+    if not is_proxy and any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         return ServerUnreachable(
             f"The connection to the server {server} was refused - did you specify the right host or port?"
         )
-    if any(isinstance(one, DeadlinePassed) for one in causes):
+    if any(isinstance(cause, DeadlinePassed) for cause in causes):
         return timeout_error("or context cancellation while reading body")
-    reached = "the proxy" if by_proxy else server
-    why = next(filter(None, (_reason(one, reached) for one in causes)), None) or _one_line(causes[-1])
+    peer = "the proxy" if is_proxy else server
+    reason = next(filter(None, (_reason(cause, peer) for cause in causes)), None) or _one_line(causes[-1])
     if socks is not None:
-        why = f"socks connect tcp: {_one_line(socks)}"
-    elif by_proxy:
-        why = f"proxyconnect tcp: {why}"
-    hint = next((hint for words, hint in _HINTS.items() if words in why), "")
-    return ServerUnreachable(f"Unable to connect to the server: {why}", hint=hint)
+        reason = f"socks connect tcp: {_one_line(socks)}"
+    elif is_proxy:
+        reason = f"proxyconnect tcp: {reason}"
+    hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
+    return ServerUnreachable(f"Unable to connect to the server: {reason}", hint=hint)
 
 
 def timeout_error(when: str) -> ServerUnreachable:
-    """The request timeout is over."""
+    """The request timeout has ended."""
     return ServerUnreachable(
         f"Unable to connect to the server: net/http: request canceled (Client.Timeout {when})",
         hint=_HINTS["Client.Timeout"],
@@ -168,14 +157,14 @@ def _reason(error: BaseException, server: str) -> str:
     if isinstance(error, IncompleteRead):
         return "unexpected EOF"
     if isinstance(error, OSError) and error.strerror:
-        broken = isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
-        return f"{'read' if broken else 'dial'} tcp {server}: {error.strerror.lower()}"
+        was_open = isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
+        return f"{'read' if was_open else 'dial'} tcp {server}: {error.strerror.lower()}"
     return ""
 
 
 def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: x509: {_certificate_trouble(error)}"
+        return f"tls: failed to verify certificate: x509: {_certificate_reason(error)}"
     if isinstance(error, ssl.SSLEOFError):
         return "EOF"
     reason = (error.reason or "").upper()
@@ -187,10 +176,10 @@ def _tls_reason(error: ssl.SSLError) -> str:
     return f"tls: {reason.replace('_', ' ').lower() or _one_line(error)}"
 
 
-def _certificate_trouble(error: ssl.SSLCertVerificationError) -> str:
+def _certificate_reason(error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
-    if error.verify_code in _NOT_NOW:
+    if error.verify_code in _WRONG_TIME:
         return "certificate has expired or is not yet valid"
     name = re.search(r"not valid for '(.*)'", error.verify_message)
     return f"certificate is not valid for {name[1]}" if name else error.verify_message
@@ -204,10 +193,7 @@ _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 def parse_warnings(values: Iterable[str]) -> tuple[str, ...]:
-    """The texts, each once, on one line and without what is not to be printed."""
-    found = (re.sub(r"\\(.)", r"\1", quoted) for value in values for quoted in _WARNING.findall(value))
-    return tuple(dict.fromkeys(" ".join(_printable(text).split()) for text in found))
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)
+    """The texts of Warning headers, each once, on one line and without unprintable characters."""
+    texts = (re.sub(r"\\(.)", r"\1", quoted) for value in values for quoted in _WARNING.findall(value))
+    printable = ("".join(sign if sign.isprintable() else " " for sign in text) for text in texts)
+    return tuple(dict.fromkeys(" ".join(text.split()) for text in printable))

@@ -1,7 +1,7 @@
 """The `oidc` auth provider: an id token, and a new one by the refresh token once it has expired.
 
-Providers may let a refresh token be used only once, so what they return is written to the kubeconfig before
-it is used, as kubectl does it; a login would be lost otherwise.
+Providers may accept a refresh token only once, so new tokens are written to the kubeconfig before they are
+used, as kubectl does; a login would be lost otherwise.
 
 Source: k8s.io/client-go/plugin/pkg/client/auth/oidc/oidc.go and tools/clientcmd/config.go (ModifyConfig).
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,51 +18,64 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import msgspec
+
+from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.client import pool
-from kubectl_qos.transport.go_decode import NotYaml, first_document
-from kubectl_qos.transport.kubeconfig import ResolvedContext
-from kubectl_qos.transport.tls import tls_context
+from kubectl_qos.transport.client import pool_manager
+from kubectl_qos.transport.go_decode import GoDecodeError, first_document
+from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext
+from kubectl_qos.transport.tls import KeyPair, tls_context
 
 EARLY_SECONDS: Final = 10.0
-"""So long before its end a token counts as expired, since clocks differ."""
-_ANSWER_SECONDS: Final = 30.0
+"""A token counts as expired this long before its end, since clocks differ."""
+_TIMEOUT_SECONDS: Final = 30.0
+_MAX_SHOWN: Final = 80
 
 
 class OidcTokens:
-    """One user's tokens; several threads may ask, one at a time refreshes."""
+    """Credentials by an OpenID Connect provider; used by several threads, one at a time refreshes tokens."""
 
-    def __init__(self, target: ResolvedContext) -> None:
-        self._config: dict[str, str] = dict(target.user["auth-provider"].get("config") or {})
-        self._user_name = target.user_name
-        self._file = target.user_file
+    def __init__(self, context: ResolvedContext, pair: KeyPair | None) -> None:
+        self._config: dict[str, str] = dict(context.user["auth-provider"].get("config") or {})
+        self._user_name = context.user_name
+        self._file = context.user_file
+        self._pair = pair
         self._lock = threading.Lock()
         for name in ("idp-issuer-url", "client-id"):
             if not self._config.get(name):
                 raise QosError(f"Must provide {name}")
 
-    def id_token(self) -> str:
-        """A token that holds for a while. Raises ServerUnreachable."""
+    def authorization(self) -> str:
+        """An id token that is valid for a while, as a header. Raises ServerUnreachable."""
         with self._lock:
             token = self._config.get("id-token") or ""
-            if token and _ends(token) > time.time() + EARLY_SECONDS:
-                return token
-            if not self._config.get("refresh-token"):
-                raise _failed("No valid id-token, and cannot refresh without refresh-token")
-            return self._refreshed()
+            if not token or _expiry(token) <= time.time() + EARLY_SECONDS:
+                token = self._refresh()
+            return f"Bearer {token}"
 
-    def _refreshed(self) -> str:
-        answer = self._exchanged(self._token_endpoint())
-        token = answer.get("id_token")
+    def pair(self) -> KeyPair | None:
+        """The certificate of the user entry."""
+        return self._pair
+
+    def renew(self, refused: str) -> bool:
+        """Whether the token has expired since, and was refreshed. Raises ServerUnreachable."""
+        return self.authorization() != refused
+
+    def _refresh(self) -> str:
+        if not self._config.get("refresh-token"):
+            raise _failed("No valid id-token, and cannot refresh without refresh-token")
+        response = self._exchange(self._token_endpoint())
+        token = response.get("id_token")
         if not isinstance(token, str):
             raise _failed(
                 'token response did not contain an id_token, either the scope "openid" wasn\'t requested upon'
                 " login, or the provider doesn't support id_tokens as part of the refresh response"
             )
         renewed = {**self._config, "id-token": token}
-        if answer.get("refresh_token"):
-            renewed["refresh-token"] = str(answer["refresh_token"])
+        if response.get("refresh_token"):
+            renewed["refresh-token"] = str(response["refresh_token"])
         if self._file is not None:
             _persist(self._file, self._user_name, renewed)
         self._config = renewed
@@ -73,68 +84,69 @@ class OidcTokens:
 
     def _token_endpoint(self) -> str:
         url = f"{self._config['idp-issuer-url'].removesuffix('/')}/.well-known/openid-configuration"
-        status, body = self._asked("GET", url)
+        status, body = self._request("GET", url)
         if status != 200:
-            raise _failed(f"oidc: failed to query metadata endpoint {status}: {_short(body)}")
+            raise _failed(f"oidc: failed to query metadata endpoint {status}: {_shortened(body)}")
         endpoint = _object(body, "oidc: failed to decode provider discovery object").get("token_endpoint")
         if not isinstance(endpoint, str) or not endpoint:
             raise _failed("oidc: discovery object doesn't contain a token_endpoint")
         return endpoint
 
-    def _exchanged(self, endpoint: str) -> Mapping[str, Any]:
-        """The answer for the refresh token: with the client's name in a header first, then in the form."""
+    def _exchange(self, endpoint: str) -> dict[str, Any]:
+        """The response for the refresh token: with the client's name in a header first, then in the form."""
         form = {"grant_type": "refresh_token", "refresh_token": self._config["refresh-token"]}
         name, secret = self._config["client-id"], self._config.get("client-secret") or ""
         basic = base64.b64encode(f"{quote(name, safe='')}:{quote(secret, safe='')}".encode()).decode()
-        status, body = self._asked("POST", endpoint, form, {"Authorization": f"Basic {basic}"})
+        status, body = self._request("POST", endpoint, form, f"Basic {basic}")
         if not 200 <= status < 300:
             named = {**form, "client_id": name} | ({"client_secret": secret} if secret else {})
-            status, body = self._asked("POST", endpoint, named)
+            status, body = self._request("POST", endpoint, named)
         if not 200 <= status < 300:
-            raise _failed(f"failed to refresh token: oauth2: cannot fetch token: {status}: {_short(body)}")
+            raise _failed(
+                f"failed to refresh token: oauth2: cannot fetch token: {status}: {_shortened(body)}"
+            )
         return _object(body, "failed to refresh token: oauth2: cannot parse json")
 
-    def _asked(
-        self,
-        method: str,
-        url: str,
-        form: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
+    def _request(
+        self, method: str, url: str, form: Mapping[str, str] | None = None, authorization: str = ""
     ) -> tuple[int, bytes]:
         from urllib3 import Timeout
         from urllib3.exceptions import HTTPError
 
-        encoded = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
-        sent = {**encoded, **(headers or {})}
-        asked = log.LoggedRequest(method, url, sent.items())
+        headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        if authorization:
+            headers["Authorization"] = authorization
+        logged = log.LoggedRequest(method, url, headers.items())
         try:
             # The provider is trusted by its own CA, or by the system's: never unverified.
             context = tls_context(self._trust(), None) if url.startswith("https") else None
-            response = pool(url, context).request(
+            response = pool_manager(url, context).request(
                 method,
                 url,
                 body=urlencode(form) if form else None,
-                headers=sent,
+                headers=headers,
                 retries=False,
-                timeout=Timeout(_ANSWER_SECONDS),
+                timeout=Timeout(_TIMEOUT_SECONDS),
             )
         except ValueError:
-            # Its sentence may repeat what was taken for a port, and is a password.
-            raise _failed(f"oidc: {log.shown_url(url)} is no URL") from None
+            # Its message may repeat what was parsed as a port, and is a password.
+            raise _failed(f"oidc: {log.masked_url(url)} is not a URL") from None
         except (HTTPError, OSError) as error:
-            why = _failed(f"oidc: {' '.join(str(error).split())}")
-            asked.failed(why)
-            raise why from error
-        asked.answered(response)
+            failure = _failed(f"oidc: {' '.join(str(error).split())}")
+            logged.failed(failure)
+            raise failure from error
+        logged.answered(response)
         return response.status, response.data
 
-    def _trust(self) -> dict[str, str]:
-        names = ("certificate-authority", "certificate-authority-data")
-        return {name: self._config.get(f"idp-{name}") or "" for name in names}
+    def _trust(self) -> Entry:
+        return {
+            "certificate-authority": self._config.get("idp-certificate-authority") or "",
+            "certificate-authority-data": self._config.get("idp-certificate-authority-data") or "",
+        }
 
 
-def _ends(token: str) -> float:
-    """When an id token expires, in seconds since 1970. Raises ServerUnreachable for what is no token."""
+def _expiry(token: str) -> float:
+    """When an id token expires, in seconds since 1970. Raises ServerUnreachable for anything else."""
     parts = token.split(".")
     if len(parts) != 3:
         raise _failed("ID Token is not a valid JWT")
@@ -147,6 +159,8 @@ def _ends(token: str) -> float:
 
 def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
     """Write the tokens to the user entry that they came from. Raises ServerUnreachable."""
+    import yaml
+
     try:
         real = file.resolve()
         with _locked(real):
@@ -154,8 +168,9 @@ def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
             for entry in content["users"]:
                 if entry["name"] == user_name:
                     entry["user"]["auth-provider"]["config"] = dict(config)
-            _replace(real, content)
-    except (OSError, NotYaml, KeyError, TypeError) as error:
+            text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+            replace_file(real, text.encode(), keep_rights=True)
+    except (OSError, GoDecodeError, KeyError, TypeError) as error:
         raise _failed(f"could not persist new tokens: {error}") from None
 
 
@@ -170,35 +185,17 @@ def _locked(file: Path) -> Iterator[None]:
         lock.unlink()
 
 
-def _replace(file: Path, content: Any) -> None:
-    """Put a file in another's place, whole and with the same rights, so that nobody reads half of it."""
-    import yaml
-
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+def _object(body: bytes, problem: str) -> dict[str, Any]:
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-            yaml.safe_dump(content, written, sort_keys=False, allow_unicode=True)
-        Path(name).chmod(file.stat().st_mode & 0o777)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _object(body: bytes, trouble: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(body)
+        return msgspec.json.decode(body, type=dict[str, Any])
     except ValueError as error:
-        raise _failed(f"{trouble}: {error}") from None
-    if not isinstance(found, dict):
-        raise _failed(f"{trouble}: it is not an object")
-    return found
+        raise _failed(f"{problem}: {error}") from None
 
 
-def _short(body: bytes) -> str:
+def _shortened(body: bytes) -> str:
     text = " ".join(body.decode(errors="replace").split())
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-def _failed(why: str) -> ServerUnreachable:
-    return ServerUnreachable(f"Unable to connect to the server: {why}")
+def _failed(reason: str) -> ServerUnreachable:
+    return ServerUnreachable(f"Unable to connect to the server: {reason}")

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server, decided as kubectl decides it: the kubeconfig's, else the environment's.
+"""The proxy for a server, chosen as kubectl does: that of the kubeconfig, else that of the environment.
 
 Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses and CIDR blocks).
 """
@@ -15,32 +15,32 @@ from urllib.parse import urlsplit
 from kubectl_qos.errors import QosError
 
 SCHEMES: Final = ("http", "https", "socks5")
-"""What a kubeconfig may name; the environment may say socks5h too."""
+"""What a kubeconfig may name; the environment may name socks5h too."""
 
 _Address = IPv4Address | IPv6Address
 
 
 def find_proxy(url: str, configured: str | None, environment: Mapping[str, str] | None = None) -> str | None:
-    """The proxy's URL, None for a direct connection. Raises QosError for a kind that we cannot speak.
+    """The proxy's URL, None for a direct connection. Raises QosError for an unsupported proxy.
 
-    A host behind a SOCKS proxy is looked up by the proxy, as Go does it, whatever the scheme's letters say.
+    A host behind a SOCKS proxy is looked up by the proxy, for socks5 as for socks5h, as in Go.
     """
-    found = configured or _from_environment(url, os.environ if environment is None else environment)
-    if not found:
+    proxy = configured or _proxy_from_environment(url, os.environ if environment is None else environment)
+    if not proxy:
         return None
-    if "://" not in found:
-        found = f"http://{found}"
-    trouble = proxy_problem(found.replace("socks5h://", "socks5://", 1))
-    if trouble:
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    problem = proxy_problem(proxy.replace("socks5h://", "socks5://", 1))
+    if problem:
         raise QosError(
-            f'invalid proxy address "{without_credentials(found)}": {trouble}',
+            f'invalid proxy address "{without_credentials(proxy)}": {problem}',
             hint="name an http, https or socks5 proxy, or list the server in NO_PROXY",
         )
-    return found.replace("socks5://", "socks5h://", 1)
+    return proxy.replace("socks5://", "socks5h://", 1)
 
 
 def proxy_problem(proxy: str) -> str:
-    """What client-go says of a kubeconfig's proxy-url that it refuses, empty for one that it takes.
+    """Why client-go refuses a proxy-url, empty if it does not.
 
     Source: k8s.io/client-go/tools/clientcmd/helpers.go parseProxyURL.
     """
@@ -55,30 +55,30 @@ def proxy_problem(proxy: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """A URL, or what was meant to be one, without the name and password before its host."""
+    """A URL, valid or not, without the name and password before its host."""
     return re.sub(r"^([^/@]*://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
-def _from_environment(url: str, variables: Mapping[str, str]) -> str | None:
+def _proxy_from_environment(url: str, variables: Mapping[str, str]) -> str | None:
     parts = urlsplit(url)
-    name = f"{parts.scheme}_proxy"
     exceptions = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if _is_direct(parts.hostname or "", port, exceptions):
         return None
+    name = f"{parts.scheme}_proxy"
     return variables.get(name.upper()) or variables.get(name)
 
 
 def _is_direct(host: str, port: int, exceptions: str) -> bool:
-    """Whether a host is reached without the proxy; this machine always is."""
+    """Whether a host needs no proxy; this machine never does."""
     host = host.lower().rstrip(".")
-    address = _address(host)
+    address = _parse_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     for pattern in exceptions.lower().replace(" ", "").split(","):
-        name, _, wanted_port = pattern.rpartition(":")
-        if name and ":" not in name and wanted_port.isdigit():
-            if int(wanted_port) == port and _matches(host, address, name):
+        name, _, expected_port = pattern.rpartition(":")
+        if name and ":" not in name and expected_port.isdigit():
+            if int(expected_port) == port and _matches(host, address, name):
                 return True
         elif pattern and _matches(host, address, pattern):
             return True
@@ -98,7 +98,7 @@ def _matches(host: str, address: _Address | None, pattern: str) -> bool:
     return host.endswith(pattern) if pattern.startswith(".") else f".{host}".endswith(f".{pattern}")
 
 
-def _address(host: str) -> _Address | None:
+def _parse_address(host: str) -> _Address | None:
     try:
         return ip_address(host)
     except ValueError:

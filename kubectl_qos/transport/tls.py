@@ -1,4 +1,4 @@
-"""TLS as strict as kubectl's, and no stricter: whom we trust, and the certificate that we show.
+"""TLS as strict as kubectl's, and no stricter: trusted CAs and client certificates.
 
 Source: k8s.io/client-go/transport/transport.go (TLSConfigFor).
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import ssl
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport.go_decode import decoded
+from kubectl_qos.transport.go_decode import decode_base64
+from kubectl_qos.transport.kubeconfig import Entry
 
 ROOTS: Final = (
     Path("/etc/ssl/certs/ca-certificates.crt"),  # Debian, Gentoo, Arch
@@ -23,9 +23,9 @@ ROOTS: Final = (
     Path("/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"),  # CentOS
     Path("/etc/ssl/cert.pem"),  # Alpine, macOS
 )
-"""Where systems have the CAs that they trust, as Go knows them. Source: crypto/x509/root_linux.go."""
+"""Where systems have their CAs, as Go knows them. Source: crypto/x509/root_linux.go."""
 
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ class KeyPair:
     key: bytes
 
 
-def tls_context(cluster: Mapping[str, Any], pair: KeyPair | None) -> ssl.SSLContext:
+def tls_context(cluster: Entry, pair: KeyPair | None) -> ssl.SSLContext:
     """A context for the cluster's server. Raises QosError for a CA or a key pair that cannot be used.
 
     Python >= 3.13 adds VERIFY_X509_STRICT, which refuses CAs without a key-usage extension or authority key
     id; Go, and so kubectl, takes them, and takes an intermediate CA as an anchor too.
     """
-    ca = read_pem(cluster, "certificate-authority")
-    insecure = bool(cluster.get("insecure-skip-tls-verify"))
+    ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))
+    insecure = cluster.get("insecure-skip-tls-verify")
     if ca and insecure:
         raise QosError("specifying a root certificates file with the insecure flag is not allowed")
-    context = _trusting(ca)
+    context = _ca_context(ca) if ca else _system_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if insecure:
@@ -57,35 +57,32 @@ def tls_context(cluster: Mapping[str, Any], pair: KeyPair | None) -> ssl.SSLCont
     return context
 
 
-def _trusting(ca: bytes | None) -> ssl.SSLContext:
-    if not ca:
-        return _trusting_the_system()
-    trouble = "unable to load root certificates:"
+def _ca_context(ca: bytes) -> ssl.SSLContext:
+    problem = "unable to load root certificates:"
     if b"-----BEGIN" not in ca:
-        raise QosError(f"{trouble} unable to parse bytes as PEM block")
+        raise QosError(f"{problem} unable to parse bytes as PEM block")
     try:
-        # Around certificates there may be words in any encoding; Python's reader takes ASCII only.
+        # Text in any encoding may surround certificates; Python's reader takes ASCII only.
         return ssl.create_default_context(cadata=b"\n".join(_CERTIFICATE.findall(ca)).decode("ascii"))
     except (ssl.SSLError, ValueError):
-        raise QosError(f"{trouble} no valid certificate authority data seen") from None
+        raise QosError(f"{problem} no valid certificate authority data seen") from None
 
 
-def _trusting_the_system() -> ssl.SSLContext:
-    """Whom this machine trusts. A Python that was built elsewhere looks where that machine had its CAs."""
+def _system_context() -> ssl.SSLContext:
+    """The CAs of this machine; a Python that was built elsewhere may look for them in the wrong place."""
     context = ssl.create_default_context()
-    where = ssl.get_default_verify_paths()
-    if where.cafile is None and where.capath is None:
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile is None and paths.capath is None:
         bundle = next((path for path in ROOTS if path.is_file()), None)
         if bundle is not None:
             context.load_verify_locations(bundle)
     return context
 
 
-def read_pem(entry: Mapping[str, Any], name: str) -> bytes | None:
-    """The content of `NAME-data` or of the file NAME, None without either. Raises QosError."""
-    inline, path = entry.get(f"{name}-data"), entry.get(name)
-    if inline:
-        return decoded(inline)
+def read_pem(path: str | None, data: str | None) -> bytes | None:
+    """What `NAME-data` or the file NAME of an entry holds, None without either. Raises QosError."""
+    if data:
+        return decode_base64(data)
     try:
         return Path(path).read_bytes() if path else None
     except OSError as error:
@@ -102,21 +99,17 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
         path.touch(mode=0o600)
         path.write_bytes(pair.certificate + b"\n" + pair.key)
         try:
-            # An empty password, lest OpenSSL ask the terminal for that of an encrypted key.
+            # An empty password, or OpenSSL would prompt for that of an encrypted key.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise QosError(f"tls: {_pair_trouble(error, pair)}") from None
+            raise QosError(f"tls: {_pair_problem(error, pair)}") from None
 
 
-def _pair_trouble(error: Exception, pair: KeyPair) -> str:
+def _pair_problem(error: Exception, pair: KeyPair) -> str:
     reason = getattr(error, "reason", None) or str(error)
     if reason == "KEY_VALUES_MISMATCH":
         return "private key does not match public key"
     if b"ENCRYPTED" in pair.key:
         return "failed to parse private key: it is encrypted"
-    return f"the client certificate or its key cannot be used: {_words(reason)}"
-
-
-def _words(reason: str) -> str:
-    """OpenSSL's name for a failure as words."""
-    return reason.replace("_", " ").lower() if reason.isupper() else reason
+    words = reason.replace("_", " ").lower() if reason.isupper() else reason
+    return f"the client certificate or its key cannot be used: {words}"

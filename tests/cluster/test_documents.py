@@ -163,7 +163,8 @@ BAD = [
     ),
     ("kind: Pod\nmetadata: 5\n", "Pod: metadata: Expected `object`, got `int`"),
     ("kind: [a]\n", "Object 'Kind' is missing"),
-    ("a: &x [*x]\nkind: !!python/name:os.system\n", "could not determine a constructor for the tag"),
+    ("a: &x [*x]\nkind: !!python/name:os.system\n", "Object 'Kind' is missing"),
+    ("kind: !!bool x\n", "not valid YAML: 'x'"),
 ]
 
 

@@ -238,7 +238,7 @@ def test_a_proxy(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> 
     word = quote(secrets("password of the proxy"), safe="")
     url = proxy.url.replace("//", f"//me:{word}@")
     done = check("--kubeconfig", config(tmp_path, server, cluster=cluster | {"proxy-url": url}))
-    is_told(done[:4], f"is reached by the proxy {proxy.url}")
+    is_told(done[:4], f"through the proxy {proxy.url}")
     assert proxy.asked
     proxy.close()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import run as running
-from kubectl_qos.cli.logging import MOST_FILES, LogFile, logging_to
+from kubectl_qos.cli.logging import MAX_FILES, LogFile, logging_to
 from kubectl_qos.cli.parser import parse
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import logging as log
@@ -81,7 +81,7 @@ def test_a_command_that_breaks_found_nothing(
 
 
 def test_a_log_file_is_for_its_owner_and_has_an_end(tmp_path: Path) -> None:
-    file = LogFile(tmp_path / "state" / "log.txt", most_bytes=100)
+    file = LogFile(tmp_path / "state" / "log.txt", max_bytes=100)
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
     for number in range(30):
@@ -99,16 +99,16 @@ def test_on_a_screen_it_goes_to_a_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
-    for number in range(MOST_FILES + 3):
+    for number in range(MAX_FILES + 3):
         (tmp_path / f"log-20200101T0000{number:02}-1.txt").touch()
     with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
         log.log(6, "this")
         assert capsys.readouterr().err == ""
     log.log(6, "nothing more")
     files = sorted(tmp_path.glob("log-*.txt"))
-    assert len(files) == MOST_FILES
+    assert len(files) == MAX_FILES
     assert re.fullmatch(r"I\d{4} .* test_verbosity\.py:\d+\] this\n", files[-1].read_text())
-    assert capsys.readouterr().err == f"what -v=6 tells is in {files[-1]}\n"
+    assert capsys.readouterr().err == f"the log of -v=6 is in {files[-1]}\n"
 
 
 def test_without_a_folder_it_goes_nowhere(
@@ -122,11 +122,11 @@ def test_without_a_folder_it_goes_nowhere(
     with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
         log.log(6, "this")
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "nothing is logged: there is no folder for what is kept ($KUBECTL_QOS_STATE)"
+    assert first == "nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)"
     assert second.startswith("nothing is logged: ")
 
 
 def test_what_opens_the_terminal_ui_names_its_file(run: Run) -> None:
     done = run("edit", "pod/db-0", "-n", "data", "--demo", "-v=6")
     assert done.code == 2
-    assert re.match(r"what -v=6 tells is in \S+/log-\S+\.txt\n", done.err)
+    assert re.match(r"the log of -v=6 is in \S+/log-\S+\.txt\n", done.err)

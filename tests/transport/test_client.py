@@ -274,7 +274,7 @@ def test_a_remedy_is_named(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(), hosts=("kube.example.com",))
     with pytest.raises(ServerUnreachable) as caught:
         KubeApi(connect_to(server)).pods()
-    assert caught.value.hint == "--tls-server-name NAME says whose certificate to expect"
+    assert caught.value.hint == "--tls-server-name NAME says which name the certificate must have"
 
 
 @needs_kubectl

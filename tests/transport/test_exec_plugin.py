@@ -161,9 +161,9 @@ def test_what_was_refused_is_replaced_once(server: HttpsServer, tmp_path: Path) 
     user = plugin(tmp_path, gives(token="=f'token {count}'"))
     path = write(tmp_path / "config", kubeconfig(server, user=user))
     found = ExecPlugin(resolve_context(ConnectionOptions(kubeconfig=str(path))))
-    refused = found.granted()
-    assert [found.renew(refused).token for _ in range(2)] == ["token 2", "token 2"]
-    assert (found.granted().token, calls(tmp_path)) == ("token 2", 2)
+    refused = found.authorization()
+    assert [found.renew(refused) for _ in range(2)] == [True, True]
+    assert (refused, found.authorization(), calls(tmp_path)) == ("Bearer token 1", "Bearer token 2", 2)
 
 
 def test_a_second_run_that_fails_says_what_the_plugin_said(
@@ -174,7 +174,7 @@ def test_a_second_run_that_fails_says_what_the_plugin_said(
     with pytest.raises(ServerUnreachable) as caught:
         connection.request("GET", "/version")
     assert str(caught.value) == f"{FAILED}exec: executable {tmp_path}/plugin failed with exit code 1"
-    assert caught.value.hint == "it says: the session is over, log in again"
+    assert caught.value.hint == "its stderr: the session is over, log in again"
     assert capfd.readouterr().err == ""
 
 

@@ -1,15 +1,19 @@
-"""What -v tells of the way to a cluster: each level, whole lines, nothing that a terminal would act on."""
+"""What -v logs of connections: each level, whole lines, nothing that a terminal would act on."""
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from kubectl_qos.cli.logging import klog
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.transport import logging as log
@@ -24,19 +28,29 @@ from tests.cluster.serving import ConnectTo, Serve
 HEAD = re.compile(r"I[01]\d[0-3]\d \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.py:\d+\] ")
 
 
+class Log:
+    """What is logged from `start` on."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.running = ExitStack()
+
+    def start(self, level: int) -> None:
+        self.running.close()
+        self.running.enter_context(klog(level, self.lines.append))
+
+    def texts(self) -> list[str]:
+        """The lines without klog's heads, with the port of the server and durations made the same."""
+        assert all(map(HEAD.match, self.lines)), self.lines
+        found = (HEAD.sub("", line) for line in self.lines)
+        return [re.sub(r"in \d+ m", "in N m", re.sub(r"127\.0\.0\.1:\d+", "SERVER", line)) for line in found]
+
+
 @pytest.fixture
-def told() -> Iterator[list[str]]:
-    """What is told, from `log.start(…, told.append)` on."""
-    lines: list[str] = []
-    yield lines
-    log.stop()
-
-
-def texts(lines: list[str]) -> list[str]:
-    """The lines without klog's heads, with the port of the server and durations made the same."""
-    assert all(map(HEAD.match, lines)), lines
-    found = (HEAD.sub("", line) for line in lines)
-    return [re.sub(r"in \d+ m", "in N m", re.sub(r"127\.0\.0\.1:\d+", "SERVER", line)) for line in found]
+def logged() -> Iterator[Log]:
+    found = Log()
+    with found.running:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -55,8 +69,8 @@ def texts(lines: list[str]) -> list[str]:
         ("", ""),
     ],
 )
-def test_a_url_is_shown_without_what_opens_doors(url: str, shown: str) -> None:
-    assert log.shown_url(url) == shown
+def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
+    assert log.masked_url(url) == shown
 
 
 @pytest.mark.parametrize(
@@ -81,10 +95,10 @@ def test_a_url_is_shown_without_what_opens_doors(url: str, shown: str) -> None:
     ],
 )
 def test_a_header_has_to_be_known_to_be_shown(name: str, value: str, shown: str) -> None:
-    assert log.shown_header(name, value) == shown
+    assert log.masked_header(name, value) == shown
 
 
-def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+def test_each_level_logs_more(serve: Serve, tmp_path: Path, logged: Log) -> None:
     objects = ObjectServer(pods=[pod("web-0")])
     objects.faults["/version"] = Answer(
         body=b"{}", headers={"Audit-Id": "7", "Set-Cookie": "a=b", "X-New": "c"}
@@ -92,10 +106,10 @@ def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) ->
     path = write(tmp_path / "config", kubeconfig(serve(objects), namespace="shop"))
     found: list[list[str]] = []
     for level in range(11):
-        log.start(level, told.append)
+        logged.start(level)
         KubeApi(connected_by(path, "--as", "jane")).server_version()
-        found.append(texts(told))
-        told.clear()
+        found.append(logged.texts())
+        logged.lines.clear()
     decided = [
         f"kubeconfig {path}: loaded",
         'context "test" (the kubeconfig)',
@@ -105,7 +119,7 @@ def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) ->
         "credentials: a token",
     ]
     asked = "GET https://SERVER/version"
-    ended = [f"{asked} 200 OK in N milliseconds", f"{asked} brought 2 bytes in N milliseconds"]
+    ended = [f"{asked} 200 OK in N milliseconds", f"{asked} received 2 bytes in N milliseconds"]
     assert found[:4] == [[]] * 4
     assert found[4] == found[5] == decided
     assert found[6] == [*decided, *ended]
@@ -120,17 +134,17 @@ def test_each_level_tells_more(serve: Serve, tmp_path: Path, told: list[str]) ->
     more = set(found[8]) - set(found[7])
     assert {"    Audit-Id: 7", "    Set-Cookie: <masked>", "    X-New: <masked>"} <= more
     assert "    Content-Length: 2" in more
-    assert set(found[9]) - set(found[8]) >= {"https://SERVER is reached without a proxy"}
+    assert set(found[9]) - set(found[8]) >= {"connecting to https://SERVER without a proxy"}
     assert [line for line in found[9] if line.startswith("    TLSv1.")]
     assert set(found[10]) ^ set(found[9]) <= {line for line in found[9] + found[10] if "Date: " in line}
 
 
-def test_where_the_names_come_from(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+def test_where_the_names_come_from(serve: Serve, tmp_path: Path, logged: Log) -> None:
     path = write(tmp_path / "config", kubeconfig(serve(ObjectServer())))
-    log.start(4, told.append)
+    logged.start(4)
     names = ["--context", "test", "--cluster", "test-cluster", "--user", "test-user", "-n", "mine"]
     connected_by(path, *names)
-    assert [line.partition("(")[2] for line in texts(told)[1:5]] == [
+    assert [line.partition("(")[2] for line in logged.texts()[1:5]] == [
         "--context)",
         "--cluster)",
         "--user)",
@@ -139,13 +153,13 @@ def test_where_the_names_come_from(serve: Serve, tmp_path: Path, told: list[str]
 
 
 def test_files_that_are_not_there(
-    serve: Serve, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    serve: Serve, tmp_path: Path, logged: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "config", kubeconfig(serve(ObjectServer())))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}{os.pathsep}{path}")
-    log.start(4, told.append)
+    logged.start(4)
     connected_by(None)
-    assert texts(told)[:2] == [f"kubeconfig {tmp_path / 'none'}: not found", f"kubeconfig {path}: loaded"]
+    assert logged.texts()[:2] == [f"kubeconfig {tmp_path / 'none'}: not found", f"kubeconfig {path}: loaded"]
 
 
 def test_at_level_0_nothing_is_in_the_way(serve: Serve, connect_to: ConnectTo) -> None:
@@ -154,68 +168,68 @@ def test_at_level_0_nothing_is_in_the_way(serve: Serve, connect_to: ConnectTo) -
     response.release_conn()
 
 
-def test_a_request_that_fails(tmp_path: Path, told: list[str]) -> None:
+def test_a_request_that_fails(tmp_path: Path, logged: Log) -> None:
     connection = connected_by(write(tmp_path / "config", kubeconfig("https://127.0.0.1:1")))
-    log.start(6, told.append)
+    logged.start(6)
     with pytest.raises(ServerUnreachable):
         connection.request("GET", "/version")
-    (line,) = texts(told)
+    (line,) = logged.texts()
     assert line.startswith(
         "GET https://SERVER/version failed in N milliseconds: The connection to the server"
     )
 
 
-def test_who_is_asked_to_wait_says_so(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+def test_a_retry_is_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
     objects = ObjectServer()
     busy = Answer(429, b"", headers={"Retry-After": "0"})
     answers = iter([busy, None])
     objects.faults["/version"] = lambda _: next(answers)
     api = KubeApi(connect_to(serve(objects)))
-    log.start(6, told.append)
+    logged.start(6)
     api.server_version()
-    lines = texts(told)
+    lines = logged.texts()
     assert lines[0] == "GET https://SERVER/version 429 Too Many Requests in N milliseconds"
     assert lines[2].startswith("/version is asked for again in 0 s: Error from server (TooManyRequests)")
     assert lines[3] == "GET https://SERVER/version 200 OK in N milliseconds"
 
 
-def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, told: list[str]) -> None:
+def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, logged: Log) -> None:
     user = plugin(tmp_path, gives(token="=['old', 'admin'][count > 1]"))
     path = write(tmp_path / "config", kubeconfig(serve(ObjectServer()), user=user))
-    log.start(6, told.append)
+    logged.start(6)
     KubeApi(connected_by(path)).server_version()
-    lines = [line for line in texts(told) if "plugin" in line or "GET" in line or "renewed" in line]
+    lines = [line for line in logged.texts() if "plugin" in line or "GET" in line or "renewed" in line]
     assert lines == [
         "credentials: an exec plugin",
         "exec plugin plugin ended with exit code 0 in N milliseconds",
         "GET https://SERVER/version 401 Unauthorized in N milliseconds",
         "exec plugin plugin ended with exit code 0 in N milliseconds",
-        "the credentials were not taken, and are renewed: it is sent again",
+        "the credentials were refused and renewed: sending it again",
         "GET https://SERVER/version 200 OK in N milliseconds",
-        *(line for line in lines if "brought" in line),
+        *(line for line in lines if "received" in line),
     ]
 
 
-def test_lists_say_what_they_ask(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+def test_lists_are_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
     api = KubeApi(connect_to(serve(objects)), page_size=1)
-    log.start(4, told.append)
+    logged.start(4)
     api.pods()
-    assert texts(told) == [
+    assert logged.texts() == [
         "list /api/v1/pods as the watch cache has it",
         "list /api/v1/pods again in one piece: it took longer than its revision is kept",
     ]
 
 
-def test_a_refusal_tells_what_it_brought_once(serve: Serve, connect_to: ConnectTo, told: list[str]) -> None:
+def test_a_refusal_logs_its_size_once(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
     api = KubeApi(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
-    log.start(6, told.append)
+    logged.start(6)
     with pytest.raises(ApiError):
         api.nodes()
-    lines = texts(told)
+    lines = logged.texts()
     assert [line for line in lines if "403 Forbidden" in line]
-    assert len([line for line in lines if " brought " in line]) == 1
+    assert len([line for line in lines if " received " in line]) == 1
 
 
 def raw(_: Request) -> Answer:
@@ -242,10 +256,10 @@ def test_a_user_of_any_script_may_be_acted_as(serve: Serve, tmp_path: Path) -> N
     assert server.requests[0].headers["impersonate-user"].encode("latin-1").decode() == "猫"
 
 
-def test_lines_of_threads_are_whole_and_stay_together(told: list[str]) -> None:
+def test_lines_of_threads_are_whole_and_stay_together() -> None:
     pieces: list[str] = []
 
-    def sink(line: str) -> None:
+    def write(line: str) -> None:
         for piece in line.rpartition("] ")[2].split():
             pieces.append(piece)
             os.sched_yield()
@@ -254,16 +268,47 @@ def test_lines_of_threads_are_whole_and_stay_together(told: list[str]) -> None:
         for _ in range(50):
             log.log(6, f"a{number} b{number}", f"c{number} d{number}")
 
-    log.start(6, sink)
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with klog(6, write):
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert len(pieces) == 8 * 50 * 4
     for start in range(0, len(pieces), 4):
         number = pieces[start][1:]
         assert pieces[start : start + 4] == [f"{letter}{number}" for letter in "abcd"]
+
+
+def test_a_line_names_its_caller(logged: Log, serve: Serve, connect_to: ConnectTo) -> None:
+    logged.start(7)
+    log.log(6, "here", "and here")
+    request = log.LoggedRequest("GET", "/", [("a", "b")])
+    request.failed(OSError())
+    response = request.answered(connect_to(serve(ObjectServer())).request("GET", "/version"))
+    response.drain_conn()
+    response.release_conn()
+    response.close()
+    places = [re.findall(r" (\w+)\.py:\d+\] (?!    )(.*)", line) for line in logged.lines]
+    ours = [text for found in places for name, text in found if name == "test_logging"]
+    assert [re.sub(r"[\d.]+", "N", text) for text in ours] == [
+        "here",
+        "and here",
+        "GET / with",
+        "GET / failed in N milliseconds: ",
+        "GET / N OK in N milliseconds",
+        "GET / received N bytes in N milliseconds",
+    ]
+
+
+def test_nothing_is_imported_to_log_nothing() -> None:
+    code = """
+import sys
+from kubectl_qos.transport import kubeconfig
+kubeconfig.entry_names(kubeconfig.ConnectionOptions())
+assert "logging" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_server_cannot_act_on_the_terminal(

@@ -156,7 +156,7 @@ class ServerNames:
 
 def kubeconfig_names(options: argparse.Namespace, entries: str) -> tuple[str, ...]:
     """The names of its `contexts`, `clusters` or `users`. Raises QosError for a file that cannot be used."""
-    return kubeconfig.entry_names(connection_options(options), entries)
+    return kubeconfig.entry_names(connection_options(options))[entries]
 
 
 def connection_options(options: argparse.Namespace, seconds: float = 0) -> ConnectionOptions:

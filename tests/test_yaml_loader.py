@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_qos.transport.go_decode import DEEPEST, is_too_deep
+from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
 
-LOADER = yaml.CSafeLoader
+READ = {
+    "2020-01-01": "2020-01-01",
+    "{a: =}": {"a": "="},
+    "!odd x": "x",
+    "!odd {a: [1]}": {"a": [1]},
+    "[!odd [1], !!python/name:os.system ]": [[1], ""],
+    "!!python/object/apply:os.abort []": [],
+    "!!timestamp x": "x",
+    "[yes, 1.5, ~]": [True, 1.5, None],
+}
 DEEP = {
     "flow": "[" * 100_000,
     "maps": "{a: " * 100_000,
-    "indented": "".join(f"{' ' * depth}a:\n" for depth in range(DEEPEST + 10)),
+    "indented": "".join(f"{' ' * depth}a:\n" for depth in range(MAX_DEPTH + 10)),
     "items": "- " * 100_000 + "a",
     "keys": "? " * 100_000 + "a",
 }
@@ -22,7 +31,7 @@ DEEP = {
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
 def test_deep_texts_are_found(text: str) -> None:
-    assert is_too_deep(text, LOADER)
+    assert is_too_deep(text)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +47,7 @@ def test_deep_texts_are_found(text: str) -> None:
     ],
 )
 def test_others_are_not(text: str) -> None:
-    assert not is_too_deep(text, LOADER)
+    assert not is_too_deep(text)
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
@@ -51,3 +60,8 @@ def test_commands_say_so_in_one_sentence(text: str, flags: list[str], tmp_path: 
     assert ended.returncode == 1
     assert "deep" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("text", READ)
+def test_values_are_those_of_kubectl(text: str) -> None:
+    assert yaml.load(text, Loader=yaml_loader()) == READ[text]
