@@ -55,7 +55,7 @@ SURROUNDINGS: Final = """\
 : settings, see [configuration](../configuration.md); elsewhere on macOS and Windows
 
 `~/.local/state/kubectl-qos/`
-: what the terminal UI showed last, and the journal of changes
+: what the terminal UI showed last, and the change history
 
 ## Exit codes
 

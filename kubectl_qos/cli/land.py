@@ -69,9 +69,9 @@ def prepare(options: argparse.Namespace) -> None:
     Raises UsageError where somebody would have to be asked and nobody is there.
     """
     from kubectl_qos.config.paths import config_file
-    from kubectl_qos.config.settings import read_write_settings
+    from kubectl_qos.config.settings import read_settings
 
-    options.settings = read_write_settings(config_file())
+    options.settings = read_settings(config_file())
     if not dry_run(options) and not getattr(options, "yes", False) and not streams.is_interactive():
         raise UsageError(
             "nothing is written without a question, and there is no terminal to ask it",
@@ -252,7 +252,7 @@ def _confirm(plan: Plan, writer: Writer, dry_run_result: DryRunResult, settings:
     """Ask on the terminal. Raises QosError unless the answer is the one that was asked for."""
     context = writer.context
     streams.notes(confirm_lines(context, writer.server, dry_run_result.request, plan.preview, plan.strategy))
-    wanted = context if settings.for_context(context).confirm_by_name else "yes"
+    wanted = context if settings.for_context(context).confirm == "name" else "yes"
     what = "the context's name" if wanted is context else "yes"
     answer = streams.ask(f"Write this to {context}? Type {what} to do it:")
     if answer != wanted:

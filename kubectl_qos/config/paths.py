@@ -1,39 +1,22 @@
-"""Where the two files are; each system has its own folders for them. Nothing is read or made here."""
+"""Where settings and state are, by each system's conventions. Nothing is read or created here."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 NAME: Final = "kubectl-qos"
 
 
 def config_file() -> Path | None:
-    """The file with a person's settings, whether it is there or not.
-
-    $KUBECTL_QOS_CONFIG names another one, or none if it is empty. None where there is no such folder either.
-    """
-    given = os.environ.get("KUBECTL_QOS_CONFIG")
-    if given is not None:
-        return _expanded(given)
-    import platformdirs
-
-    return _usable(platformdirs.user_config_path(NAME, appauthor=False), "config.yaml")
+    """The file with a person's settings: that of $KUBECTL_QOS_CONFIG, none if that is empty."""
+    return _path("KUBECTL_QOS_CONFIG", "user_config_path", "config.yaml")
 
 
 def state_dir() -> Path | None:
-    """The folder of what is kept between runs, whether it is there or not.
-
-    $KUBECTL_QOS_STATE names another one; if it is empty nothing is kept, which is None, as where there is no
-    such folder.
-    """
-    given = os.environ.get("KUBECTL_QOS_STATE")
-    if given is not None:
-        return _expanded(given)
-    import platformdirs
-
-    return _usable(platformdirs.user_state_path(NAME, appauthor=False))
+    """The folder of what is kept between runs: that of $KUBECTL_QOS_STATE, none if that is empty."""
+    return _path("KUBECTL_QOS_STATE", "user_state_path")
 
 
 def state_file() -> Path | None:
@@ -42,13 +25,15 @@ def state_file() -> Path | None:
     return None if folder is None else folder / "state.json"
 
 
-def _expanded(given: str) -> Path | None:
+def _path(variable: str, kind: Literal["user_config_path", "user_state_path"], *names: str) -> Path | None:
+    value = os.environ.get(variable)
+    if value is None:
+        import platformdirs
+
+        folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
+        # Without a home, as in some containers, it begins with `~` and would be in the current folder.
+        return folder.joinpath(*names) if folder.is_absolute() else None
     try:
-        return Path(given).expanduser() if given else None
-    except RuntimeError:
-        return Path(given)
-
-
-def _usable(folder: Path, *names: str) -> Path | None:
-    """Without a home, as in some containers, the folder is the word `~` and would be made where we stand."""
-    return folder.joinpath(*names) if folder.is_absolute() else None
+        return Path(value).expanduser() if value else None
+    except RuntimeError:  # `~` of an unknown user
+        return Path(value)

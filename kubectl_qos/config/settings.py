@@ -1,4 +1,4 @@
-"""A person's settings: their defaults, and the file that says otherwise."""
+"""A person's settings: their defaults, and the file that overrides them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from kubectl_qos.config.keys import textual_key
 from kubectl_qos.config.yaml_source import YamlValue, read_yaml
 from kubectl_qos.errors import InputError
 
-SHORTEST_REFRESH_SECONDS: Final = 2
-LONGEST_REFRESH_SECONDS: Final = 24 * 60 * 60
+MIN_REFRESH_SECONDS: Final = 2
+MAX_REFRESH_SECONDS: Final = 24 * 60 * 60
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+_Readers = Mapping[str, Callable[[YamlValue], Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class StartScope:
-    """What is shown first; without anything said, the UI decides."""
+    """What is shown first; the UI decides where nothing is set."""
 
     namespace: str | None = None
     node: str | None = None
@@ -30,26 +31,18 @@ class StartScope:
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """What an entry of `contexts` says; None where it says nothing."""
+    """Whether nothing is written to a context, and whether its name must be typed before; None if not set."""
 
     readonly: bool | None = None
     confirm: Literal["name", "key"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRules:
-    """What holds in one context: whether anything is written at all, and whether its name must be typed."""
-
-    readonly: bool
-    confirm_by_name: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting with its default. None means that the UI decides as if there were no such setting.
+    """Every setting with its default; None leaves the decision to the UI.
 
-    `refresh_seconds` is how often usage is asked for, and what of a cluster cannot be watched. `ascii` None
-    looks at the terminal. `keys` has Textual's names of keys by the action.
+    `refresh_seconds` is how often usage is read, and what of a cluster cannot be watched. `ascii` None looks
+    at the terminal. `keys` has Textual's names of keys by the action.
     """
 
     theme: str | None = None
@@ -57,152 +50,121 @@ class Settings:
     scope: StartScope = StartScope()
     view: str | None = None
     readonly: bool = False
-    contexts: Mapping[str, ContextSettings] = field(default_factory=lambda: _NOTHING)
+    contexts: Mapping[str, ContextSettings] = field(default_factory=lambda: _EMPTY)
     refresh_seconds: float | None = None
     ascii: bool | None = None
     motion: Literal["full", "reduced"] = "full"
     mouse: bool = True
-    keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
 
-    def for_context(self, name: str) -> WriteRules:
-        """What holds in the context of this name.
+    def for_context(self, name: str) -> ContextSettings:
+        """The settings of the context of this name, with a value for each.
 
-        Each of the two is said by the most specific entry that says it: the one of exactly this name, then
-        the last pattern that matches, then `readonly` of the whole file.
+        Each is that of the most specific entry that sets it: the one of exactly this name, then the last
+        pattern that matches, then the file's `readonly`. Only `*` is special in patterns.
         """
-        matching = [entry for pattern, entry in self.contexts.items() if _is_pattern_of(pattern, name)]
-        exact = self.contexts.get(name)
-        entries = [*([exact] if exact is not None else []), *reversed(matching)]
+        patterns = [pattern for pattern in self.contexts if "*" in pattern and _matches(pattern, name)]
+        entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
         readonly = (entry.readonly for entry in entries if entry.readonly is not None)
         confirm = (entry.confirm for entry in entries if entry.confirm is not None)
-        return WriteRules(next(readonly, self.readonly), next(confirm, "key") == "name")
+        return ContextSettings(next(readonly, self.readonly), next(confirm, "key"))
 
     def keymap(self) -> dict[str, str]:
         """The keys in the form of Textual's `set_keymap`."""
         return {action: ",".join(keys) for action, keys in self.keys.items()}
 
 
+def _matches(pattern: str, name: str) -> bool:
+    return bool(re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL))
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedNames:
-    """The words that settings may use.
+    """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
-    Attributes:
-        columns: the keys of the columns of pods.
-        themes: the names of themes.
-        views: the names of lists.
-        actions: the names of actions, `room.verb`, each with its own keys in Textual's names.
-        rooms_together: sets of rooms whose keys are heard at the same time, so that one key means one thing
-            in all of them; in one room it does anyway.
+    An action is named `group.verb`, and has its default keys in Textual's names. `active_together` has sets
+    of binding groups that are active at the same time, in which a key can have one meaning only.
     """
 
     columns: Collection[str]
     themes: Collection[str]
     views: Collection[str]
     actions: Mapping[str, Sequence[str]]
-    rooms_together: Collection[Collection[str]] = ()
+    active_together: Collection[Collection[str]] = ()
 
 
-def read_settings(path: Path | None, known: AllowedNames) -> Settings:
+def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
     """The settings of a file; the defaults if there is none.
 
-    Raises InputError for the first thing in it that cannot be used, with the file and the line.
+    Commands give no allowed names: they read only `readonly` and `contexts`, and ignore the rest. Raises
+    InputError for the first mistake, with the file and the line.
     """
     document = None if path is None else read_yaml(path)
     if document is None:
         return Settings()
-    readers: Mapping[str, Callable[[YamlValue], Any]] = {
-        "theme": lambda value: value.one_of(known.themes),
-        "columns": lambda value: _columns(value, known.columns),
-        "scope": _scope,
-        "view": lambda value: value.one_of(known.views),
-        "readonly": YamlValue.flag,
-        "contexts": _contexts,
-        "refresh": _refresh_seconds,
-        "ascii": _ascii,
-        "motion": lambda value: value.one_of(("full", "reduced")),
-        "mouse": YamlValue.flag,
-        "keys": lambda value: _keys(value, known),
-    }
-    fields = {"refresh": "refresh_seconds"}
-    entries = document.entries("setting", readers)
-    found = {
-        fields.get(name, name): readers[name](value) for name, value in entries.items() if not value.is_empty
-    }
-    return Settings(**found)
+    readers: _Readers = {"readonly": YamlValue.flag, "contexts": _contexts}
+    if allowed is not None:
+        readers = {
+            "theme": lambda value: value.choice(allowed.themes),
+            "columns": lambda value: _columns(value, allowed.columns),
+            "scope": _scope,
+            "view": lambda value: value.choice(allowed.views),
+            **readers,
+            "refresh": _refresh_seconds,
+            "ascii": _ascii,
+            "motion": lambda value: value.choice(("full", "reduced")),
+            "mouse": YamlValue.flag,
+            "keys": lambda value: _keys(value, allowed),
+        }
+    settings = _read_entries(document.entries("setting", None if allowed is None else readers), readers)
+    if "refresh" in settings:
+        settings["refresh_seconds"] = settings.pop("refresh")
+    return Settings(**settings)
 
 
-def read_write_settings(path: Path | None) -> Settings:
-    """What a file says about writing, all else at its default: commands need no more, and know no themes.
-
-    Raises InputError for what of that cannot be used.
-    """
-    document = None if path is None else read_yaml(path)
-    if document is None:
-        return Settings()
-    entries = document.entries("setting")
-    readonly, contexts = entries.get("readonly"), entries.get("contexts")
-    return Settings(
-        readonly=readonly is not None and not readonly.is_empty and readonly.flag(),
-        contexts=_NOTHING if contexts is None or contexts.is_empty else _contexts(contexts),
-    )
+def _read_entries(entries: Mapping[str, YamlValue], readers: _Readers) -> dict[str, Any]:
+    known = {name: value for name, value in entries.items() if name in readers and not value.is_empty}
+    return {name: readers[name](value) for name, value in known.items()}
 
 
-def _columns(value: YamlValue, known: Collection[str]) -> tuple[str, ...]:
-    found: list[str] = []
+def _columns(value: YamlValue, allowed: Collection[str]) -> tuple[str, ...]:
+    columns: list[str] = []
     for item in value.items():
-        key = item.one_of(known)
-        if key in found:
-            raise item.wrong(f"the column {key} stands in the list twice", "keep one")
-        found.append(key)
-    if not found:
-        raise value.wrong("columns is an empty list", "name some, or leave the setting out")
-    return tuple(found)
+        column = item.choice(allowed)
+        if column in columns:
+            raise item.error(f"the column {column} is in the list twice", "keep one")
+        columns.append(column)
+    if not columns:
+        raise value.error("columns is an empty list", "name some, or leave the setting out")
+    return tuple(columns)
 
 
 def _scope(value: YamlValue) -> StartScope:
-    if not value.is_mapping:
-        if value.text() != "all":
-            hint = "write all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}"
-            raise value.wrong(f"scope cannot be {value.text()!r}", hint)
-        return StartScope(all_namespaces=True)
-    parts = value.entries("part of a scope", ("namespace", "node"))
-    named = {part: _name(entry) for part, entry in parts.items()}
-    return StartScope(namespace=named.get("namespace"), node=named.get("node"))
+    if value.node.id == "mapping":
+        entries = value.entries("part of a scope", ("namespace", "node"))
+        names = {kind: _name(item) for kind, item in entries.items()}
+        return StartScope(names.get("namespace"), names.get("node"))
+    if value.text() != "all":
+        hint = "write all, {namespace: NAME}, {node: NAME} or {namespace: NAME, node: NAME}"
+        raise value.error(f"invalid scope {value.text()!r}", hint)
+    return StartScope(all_namespaces=True)
 
 
 def _name(value: YamlValue) -> str:
-    text = value.text()
-    if not _NAME.fullmatch(text):
-        raise value.wrong(
-            f"{text!r} cannot be the name of a {value.name}", "names have small letters, digits, - and ."
-        )
-    return text
+    if not _NAME.fullmatch(value.text()):
+        hint = "names have small letters, digits, - and ."
+        raise value.error(f"invalid name of a {value.name}: {value.text()!r}", hint)
+    return value.text()
 
 
 def _contexts(value: YamlValue) -> Mapping[str, ContextSettings]:
-    readers: Mapping[str, Callable[[YamlValue], Any]] = {
-        "readonly": YamlValue.flag,
-        "confirm": lambda entry: entry.one_of(("name", "key")),
-    }
+    readers: _Readers = {"readonly": YamlValue.flag, "confirm": lambda item: item.choice(("name", "key"))}
     return MappingProxyType(
         {
-            name: ContextSettings(
-                **{
-                    key: readers[key](said)
-                    for key, said in entry.entries("setting of a context", readers).items()
-                    if not said.is_empty
-                }
-            )
-            for name, entry in value.entries("context").items()
-            if not entry.is_empty
+            name: ContextSettings(**_read_entries(item.entries("setting of a context", readers), readers))
+            for name, item in value.entries("context").items()
+            if not item.is_empty
         }
-    )
-
-
-def _is_pattern_of(pattern: str, name: str) -> bool:
-    """Only `*` stands for something: names of contexts are full of other signs."""
-    return "*" in pattern and bool(
-        re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL)
     )
 
 
@@ -213,64 +175,56 @@ def _refresh_seconds(value: YamlValue) -> float:
     try:
         seconds = parse_duration(value.text()) / 1e9
     except InputError:
-        raise value.wrong(f"refresh cannot be {value.text()!r}", hint) from None
-    if not SHORTEST_REFRESH_SECONDS <= seconds <= LONGEST_REFRESH_SECONDS:
-        raise value.wrong(f"refresh is at least 2s and at most 24h, not {value.text()}", hint)
+        raise value.error(f"invalid refresh {value.text()!r}", hint) from None
+    if not MIN_REFRESH_SECONDS <= seconds <= MAX_REFRESH_SECONDS:
+        raise value.error(f"refresh is at least 2s and at most 24h, not {value.text()}", hint)
     return seconds
 
 
 def _ascii(value: YamlValue) -> bool | None:
-    return None if value.text() == "auto" else _flag_or_auto(value)
-
-
-def _flag_or_auto(value: YamlValue) -> bool:
+    if value.text() == "auto":
+        return None
     try:
         return value.flag()
     except InputError:
-        raise value.wrong(f"ascii is true, false or auto, not {value.text()!r}") from None
+        raise value.error(f"ascii is true, false or auto, not {value.text()!r}") from None
 
 
-def _keys(value: YamlValue, known: AllowedNames) -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    taken = {action: tuple(keys) for action, keys in known.actions.items()}
-    entries = value.entries("action", known.actions)
-    for action in entries:
-        # What this file moves away from a key leaves it free, wherever in the file that stands.
-        del taken[action]
+def _keys(value: YamlValue, allowed: AllowedNames) -> Mapping[str, tuple[str, ...]]:
+    entries = value.entries("action", allowed.actions)
+    # A key is free if this file takes it away from its action, wherever in the file.
+    taken = {action: keys for action, keys in allowed.actions.items() if action not in entries}
+    changed: dict[str, tuple[str, ...]] = {}
     for action, entry in entries.items():
-        written = dict(_named_keys(entry))
-        keys = tuple(written)
-        for other, key in _shared(action, keys, taken, known.rooms_together):
-            raise entry.wrong(
-                f"{action} and {other} would both have the key {written[key]}", "give one of them another key"
-            )
-        found[action] = taken[action] = keys
-    return MappingProxyType(found)
+        written = dict(_action_keys(entry))
+        for other in _rivals(action, allowed.active_together, taken):
+            for key in [key for key in written if key in taken[other]]:
+                raise entry.error(
+                    f"{action} and {other} would both have the key {written[key]}",
+                    "give one of them another key",
+                )
+        changed[action] = taken[action] = tuple(written)
+    return MappingProxyType(changed)
 
 
-def _named_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
-    """The keys of one action: Textual's name of each, and what stands in the file. Raises InputError."""
+def _action_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
+    """The keys of one action: Textual's name of each, and what is in the file. Raises InputError."""
     items = value.items() if value.node.id == "sequence" else [value]
     if not items:
-        raise value.wrong(f"{value.name} has no key", "name one, or leave the line out")
+        raise value.error(f"{value.name} has no key", "name one, or leave the line out")
     for item in items:
         if not item.text():
-            raise item.wrong(f"{value.name} has an empty key", "name a key, or leave the line out")
+            raise item.error(f"{value.name} has an empty key", "name a key, or leave the line out")
         try:
             yield textual_key(item.text()), item.text()
         except InputError as error:
-            raise item.wrong(f"{value.name}: {error}", error.hint) from None
+            raise item.error(f"{value.name}: {error}", error.hint) from None
 
 
-def _shared(
-    action: str,
-    keys: Sequence[str],
-    taken: Mapping[str, Sequence[str]],
-    rooms_together: Collection[Collection[str]],
-) -> Iterator[tuple[str, str]]:
-    """Other actions that are heard where this one is, with a key that both have."""
-    room = action.partition(".")[0]
-    rooms = {room, *(other for together in rooms_together if room in together for other in together)}
-    for other, theirs in taken.items():
-        if other.partition(".")[0] in rooms:
-            yield from ((other, key) for key in keys if key in theirs)
+def _rivals(
+    action: str, active_together: Collection[Collection[str]], actions: Collection[str]
+) -> Iterator[str]:
+    """The actions whose binding groups are active together with that of this action."""
+    group = action.partition(".")[0]
+    groups = {group}.union(*(together for together in active_together if group in together))
+    yield from (other for other in actions if other.partition(".")[0] in groups)

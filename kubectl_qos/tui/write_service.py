@@ -43,7 +43,7 @@ class WriteService:
 
     def is_readonly(self, context: str) -> bool:
         """Whether everything that could change a cluster is out of reach."""
-        return self._readonly or self._settings.for_context(context).readonly
+        return self._readonly or bool(self._settings.for_context(context).readonly)
 
     def writer_of(self, source: Source) -> Writer:
         """What writes to a source. Raises QosError with the sentence why nothing does."""
@@ -54,7 +54,7 @@ class WriteService:
 
     def confirms_by_name(self, context: str) -> bool:
         """Whether the name of a context must be typed before anything is written to it."""
-        return self._settings.for_context(context).confirm_by_name
+        return self._settings.for_context(context).confirm == "name"
 
     def send(self, job: ApplyJob, take: Taker) -> None:
         """Write what a person confirmed, in a thread."""

@@ -18,7 +18,7 @@ KNOWN = AllowedNames(
         "table.down": ("down", "j"),
         "app.quit": ("q", "ctrl+c"),
     },
-    rooms_together=({"app", "table", "pods"}, {"app", "table", "nodes"}),
+    active_together=({"app", "table", "pods"}, {"app", "table", "nodes"}),
 )
 
 

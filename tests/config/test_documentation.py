@@ -32,7 +32,7 @@ def test_the_example_is_valid_and_shows_every_setting(tmp_path: Path) -> None:
     assert {one.name.removesuffix("_seconds") for one in fields(Settings)} == shown
     assert found.for_context("prod-1").readonly
     assert not found.for_context("prod-maintenance").readonly
-    assert found.for_context("prod-maintenance").confirm_by_name
+    assert found.for_context("prod-maintenance").confirm == "name"
 
 
 def test_the_table_has_every_setting_in_its_order() -> None:

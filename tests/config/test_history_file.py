@@ -1,4 +1,4 @@
-"""The journal: nothing that was put down is lost, and nothing on disk can break it."""
+"""The change history: nothing that was recorded is lost, and nothing on disk can break it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.config import history_file as history
-from kubectl_qos.config.history_file import MOST_ENTRIES, HistoryFile, history_path
+from kubectl_qos.config.history_file import MAX_ENTRIES, HistoryFile, history_path
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
@@ -45,7 +45,7 @@ def _of(text: str) -> Quantity:
 
 
 def test_what_is_put_down_is_read_by_the_next_run(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "journal.jsonl"
+    path = tmp_path / "deep" / "history.jsonl"
     written = HistoryFile(path)
     written.put(entry(2))
     written.put(entry(1))
@@ -72,7 +72,7 @@ def test_another_process_adds_to_the_same_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
-    path = tmp_path / "kubectl-qos" / "journal.jsonl"
+    path = tmp_path / "kubectl-qos" / "history.jsonl"
     before = os.umask(0)
     try:
         HistoryFile(path).put(entry())
@@ -106,10 +106,18 @@ def test_bad_lines_are_left_out(tmp_path: Path) -> None:
         good | {"version": 2},
         good | {"state": "maybe"},
         good | {"before": []},
-        good | {"before": [["app", "requests", "memory", "lots"], good["before"][1]]},
-        good | {"before": [["app", "wishes", "memory", "1"], good["before"][1]]},
-        good | {"before": [["app", "requests", "memory"], good["before"][1]]},
-        good | {"before": [["app", "requests", "memory", 1], good["before"][1]]},
+        *(
+            good | {"before": [good["before"][0] | change, good["before"][1]]}
+            for change in (
+                {"quantity": "lots"},
+                {"quantity": 1},
+                {"side": "wishes"},
+                {"owner": None},
+                {"resource": "cpu"},
+            )
+        ),
+        good | {"before": [{"owner": "app", "side": "requests", "resource": "memory"}, good["before"][1]]},
+        good | {"before": [["app", "requests", "memory", None], good["before"][1]]},
         good | {"before": "text"},
         good | {"id": ""},
         [],
@@ -132,8 +140,8 @@ def test_a_line_that_broke_off_harms_only_itself(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_ENTRIES", 10)
-    monkeypatch.setattr(history, "_MOST_LINES", 40)
+    monkeypatch.setattr(history, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(history, "_MAX_LINES", 40)
     kept = HistoryFile(tmp_path / "j")
     for number in range(1, 60):
         kept.put(entry(number))
@@ -142,7 +150,7 @@ def test_only_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     wanted = tuple(entry(number, state=EntryState.DONE) for number in range(50, 60))
     assert kept.entries() == HistoryFile(tmp_path / "j").entries() == wanted
     assert list(tmp_path.iterdir()) == [tmp_path / "j"]
-    assert MOST_ENTRIES == 1_000
+    assert MAX_ENTRIES == 1_000
 
 
 def test_without_a_file_it_is_kept_for_this_run() -> None:
@@ -182,7 +190,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_it_lies_beside_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
-    assert history_path() == tmp_path / "journal.jsonl"
+    assert history_path() == tmp_path / "history.jsonl"
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
     assert history_path() is None
 
@@ -212,7 +220,7 @@ import sys
 from pathlib import Path
 from kubectl_qos.config import history_file
 from tests.config.test_history_file import entry
-history_file.MOST_ENTRIES, history_file._MOST_LINES = 120, 150
+history_file.MAX_ENTRIES, history_file._MAX_LINES = 120, 150
 kept = history_file.HistoryFile(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -84,9 +84,13 @@ def test_what_the_help_screen_shows_can_be_written(key: str) -> None:
 @pytest.mark.parametrize(
     ("shown", "sentence", "hint"),
     [
-        ("ctrl-k", "ctrl-k stays free: in k9s ctrl-k kills and ctrl-d deletes", "choose another"),
-        ("Ctrl-D", "Ctrl-D stays free: in k9s ctrl-k kills and ctrl-d deletes", "choose another"),
-        ("ctrl+d", "ctrl+d stays free", "choose another"),
+        (
+            "ctrl-k",
+            "ctrl-k is not bound: k9s users press ctrl-k to kill and ctrl-d to delete",
+            "choose another",
+        ),
+        ("Ctrl-D", "Ctrl-D is not bound: k9s users press", "choose another"),
+        ("ctrl+d", "ctrl+d is not bound", "choose another"),
         ("ctrl-i", "to a terminal ctrl-i and tab are the same key", "write tab"),
         ("ctrl-m", "to a terminal ctrl-m and enter are the same key", "write enter"),
         ("ctrl-[", "to a terminal ctrl-[ and esc are the same key", "write esc"),
@@ -98,12 +102,12 @@ def test_what_the_help_screen_shows_can_be_written(key: str) -> None:
         ("alt-1", "many terminals send something else for alt-1", "alt goes with letters other"),
         ("alt-f", "many terminals send something else for alt-f", "alt goes with letters other"),
         ("shift-/", "what shift makes of / depends on the keyboard", "write the character"),
-        ("strg-f", "there is no key 'strg-f'", "write a key as"),
-        ("ctrl-", "there is no key 'ctrl-'", "write a key as"),
-        ("f25", "there is no key 'f25'", "write a key as"),
-        ("ab", "there is no key 'ab'", "write a key as"),
-        ("", "there is no key ''", "write a key as"),
-        ("\x1b", "there is no key '\\x1b'", "write a key as"),
+        ("strg-f", "unknown key 'strg-f'", "write a key as"),
+        ("ctrl-", "unknown key 'ctrl-'", "write a key as"),
+        ("f25", "unknown key 'f25'", "write a key as"),
+        ("ab", "unknown key 'ab'", "write a key as"),
+        ("", "unknown key ''", "write a key as"),
+        ("\x1b", "unknown key '\\x1b'", "write a key as"),
     ],
 )
 def test_what_is_no_key_is_refused(shown: str, sentence: str, hint: str) -> None:
@@ -116,10 +120,10 @@ def test_what_is_no_key_is_refused(shown: str, sentence: str, hint: str) -> None
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ("pods.explian: i", "line 2: there is no action 'pods.explian'"),
+        ("pods.explian: i", "line 2: unknown action 'pods.explian'"),
         ("pods.explain: ''", "line 2: pods.explain has an empty key"),
         ("pods.explain: []", "line 2: pods.explain has no key"),
-        ("pods.explain:\n  - i\n  - ctrl-d", "line 4: pods.explain: ctrl-d stays free: in k9s"),
+        ("pods.explain:\n  - i\n  - ctrl-d", "line 4: pods.explain: ctrl-d is not bound: k9s users"),
         ("pods.explain: {a: b}", "line 2: pods.explain is one value, not a mapping"),
         ("pods.explain: e", "line 2: pods.explain and pods.edit would both have the key e"),
         ("pods.explain: '/'", "line 2: pods.explain and pods.filter would both have the key /"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config.settings import Settings, StartScope, WriteRules, read_settings
+from kubectl_qos.config.settings import ContextSettings, Settings, StartScope, read_settings
 from kubectl_qos.errors import InputError
 from tests.config.known import KNOWN, settings_of
 
@@ -48,7 +48,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert found.scope == StartScope(namespace="shop", node="worker-1.example.com")
     assert found.view == "workloads"
     assert found.readonly is True
-    assert found.for_context("prod") == WriteRules(readonly=True, confirm_by_name=True)
+    assert found.for_context("prod") == ContextSettings(readonly=True, confirm="name")
     assert found.refresh_seconds == 90
     assert found.ascii is True
     assert found.motion == "reduced"
@@ -98,59 +98,59 @@ def test_all_namespaces_and_auto(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence", "hint"),
     [
-        ("a: 1", "line 1: there is no setting 'a'", "there are: theme, columns, scope, view, readonly,"),
-        ("mouse: true\n\nthme: x", "line 3: there is no setting 'thme'", "did you mean theme?"),
-        ("theme: qos-drak", "line 1: theme: there is no 'qos-drak'", "did you mean qos-dark?"),
-        ("theme: zzz", "line 1: theme: there is no 'zzz'", "there are: qos-dark, qos-light"),
+        ("a: 1", "line 1: unknown setting 'a'", "one of: theme, columns, scope, view, readonly,"),
+        ("mouse: true\n\nthme: x", "line 3: unknown setting 'thme'", "did you mean theme?"),
+        ("theme: qos-drak", "line 1: theme: unknown value 'qos-drak'", "did you mean qos-dark?"),
+        ("theme: zzz", "line 1: theme: unknown value 'zzz'", "one of: qos-dark, qos-light"),
         ("theme: [qos-dark]", "line 1: theme is one value, not a list", ""),
         ("theme:\n  {a: b}", "line 2: theme is one value, not a mapping", ""),
         (
             "theme: qos-dark\ntheme: qos-light",
-            "line 2: 'theme' stands here a second time, first in line 1",
+            "line 2: 'theme' is there twice, first in line 1",
             "keep one",
         ),
         ("columns: pod", "line 1: columns is a list, not 'pod'", "such as [a, b]"),
         ("columns: {pod: 1}", "line 1: columns is a list, not a mapping", "such as [a, b]"),
         ("columns: []", "line 1: columns is an empty list", "name some, or leave"),
-        ("columns:\n- pod\n- memry", "line 3: columns: there is no 'memry'", "did you mean memory?"),
-        ("columns:\n- pod\n- pod", "line 3: the column pod stands in the list twice", "keep one"),
+        ("columns:\n- pod\n- memry", "line 3: columns: unknown value 'memry'", "did you mean memory?"),
+        ("columns:\n- pod\n- pod", "line 3: the column pod is in the list twice", "keep one"),
         ("columns:\n- [pod]", "line 2: columns is one value, not a list", ""),
-        ("scope: shop", "line 1: scope cannot be 'shop'", "write all, {namespace: NAME}"),
+        ("scope: shop", "line 1: invalid scope 'shop'", "write all, {namespace: NAME}"),
         ("scope: [shop]", "line 1: scope is one value, not a list", ""),
-        ("scope: {pod: a}", "line 1: there is no part of a scope 'pod'", "there are: namespace, node"),
+        ("scope: {pod: a}", "line 1: unknown part of a scope 'pod'", "one of: namespace, node"),
         (
             "scope: {namespace: A b}",
-            "line 1: 'A b' cannot be the name of a namespace",
+            "line 1: invalid name of a namespace: 'A b'",
             "names have small letters",
         ),
-        ("scope:\n  node:", "line 2: '' cannot be the name of a node", "names have small letters"),
-        ("view: pod", "line 1: view: there is no 'pod'", "did you mean pods?"),
+        ("scope:\n  node:", "line 2: invalid name of a node: ''", "names have small letters"),
+        ("view: pod", "line 1: view: unknown value 'pod'", "did you mean pods?"),
         ("readonly: maybe", "line 1: readonly is true or false, not 'maybe'", ""),
         ("contexts: prod", "line 1: contexts has entries of the form NAME: VALUE, not 'prod'", ""),
         ("contexts:\n  prod: true", "line 2: prod has entries of the form NAME: VALUE, not 'true'", ""),
         (
             "contexts:\n  prod: {confirm: yes}",
-            "line 2: confirm: there is no 'yes'",
-            "there are: name, key",
+            "line 2: confirm: unknown value 'yes'",
+            "one of: name, key",
         ),
         (
             "contexts:\n  prod:\n    readOnly: true",
-            "line 3: there is no setting of a context 'readOnly'",
+            "line 3: unknown setting of a context 'readOnly'",
             "did you mean readonly?",
         ),
         ("contexts:\n  ? [a]\n  : {}", "line 2: the name of a context is one value, not a list", ""),
-        ("refresh: 15", "line 1: refresh cannot be '15'", "write a time such as 15s, 1m or 1m30s"),
+        ("refresh: 15", "line 1: invalid refresh '15'", "write a time such as 15s, 1m or 1m30s"),
         ("refresh: 1s", "line 1: refresh is at least 2s and at most 24h, not 1s", "write a time"),
         ("refresh: 25h", "line 1: refresh is at least 2s and at most 24h, not 25h", "write a time"),
-        (f"refresh: {'9' * 400}h", f"line 1: refresh cannot be '{'9' * 400}h'", "write a time"),
+        (f"refresh: {'9' * 400}h", f"line 1: invalid refresh '{'9' * 400}h'", "write a time"),
         ("ascii: no idea", "line 1: ascii is true, false or auto, not 'no idea'", ""),
-        ("motion: none", "line 1: motion: there is no 'none'", "there are: full, reduced"),
+        ("motion: none", "line 1: motion: unknown value 'none'", "one of: full, reduced"),
         ("just words", "line 1: the file has entries of the form NAME: VALUE, not 'just words'", ""),
         ("- theme", "line 1: the file has entries of the form NAME: VALUE, not a list", ""),
         (
             "theme: qos-dark\n---\ntheme: qos-light",
             "line 3: a second document begins here",
-            "one file has one",
+            "write one document",
         ),
     ],
 )
@@ -164,21 +164,21 @@ def test_every_mistake_is_named_with_its_line(tmp_path: Path, text: str, sentenc
 @pytest.mark.parametrize(
     ("text", "sentence", "hint"),
     [
-        ("theme: 'x\nview: pods\n", "line 3: this is no YAML: while scanning a quoted scalar", ""),
-        ("mouse: true\n\ttheme: x", "line 2: this is no YAML: while scanning", "indent with spaces"),
-        ("mouse: true\ntheme: @x", "line 2: this is no YAML: while scanning", "put the value in quotes"),
+        ("theme: 'x\nview: pods\n", "line 3: invalid YAML: while scanning a quoted scalar", ""),
+        ("mouse: true\n\ttheme: x", "line 2: invalid YAML: while scanning", "indent with spaces"),
+        ("mouse: true\ntheme: @x", "line 2: invalid YAML: while scanning", "put the value in quotes"),
         (
             "keys:\n  pods.edit: -",
-            "line 2: this is no YAML: sequence entries are not allowed here",
+            "line 2: invalid YAML: block sequence entries are not allowed in this context",
             "put a value",
         ),
         (
             "mouse: true\ntheme\n",
-            "line 3: this is no YAML: while scanning a simple key",
+            "line 3: invalid YAML: while scanning a simple key",
             "each line has the form",
         ),
-        ("mouse: *x", "line 1: this is no YAML: found undefined alias 'x'", ""),
-        ("mouse: true\ntheme: \x07", "line 2: the character '\\x07' cannot stand in YAML", ""),
+        ("mouse: *x", "line 1: invalid YAML: found undefined alias", ""),
+        ("mouse: true\ntheme: \x07", "line 2: the character '\\x07' is not allowed in YAML", ""),
         (b"mouse: true\ntheme: \xff", "line 2: this is not UTF-8", "save the file as UTF-8"),
         ("theme: x".encode("utf-16"), "line 1: this is not UTF-8", "save the file as UTF-8"),
     ],
@@ -202,7 +202,7 @@ def test_aliases_of_aliases_are_not_unfolded(tmp_path: Path) -> None:
     bomb = "a0: &a0 [x]\n" + "".join(
         f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 30)
     )
-    assert refusal(tmp_path, f"theme: qos-dark\n{bomb}")[0] == "line 2: there is no setting 'a0'"
+    assert refusal(tmp_path, f"theme: qos-dark\n{bomb}")[0] == "line 2: unknown setting 'a0'"
     columns = bomb.replace("a0: ", "columns: ", 1).replace("\n", "\n  ")
     assert refusal(tmp_path, f"contexts:\n  {columns}")[0].startswith("line 2: columns has entries")
 
@@ -213,7 +213,7 @@ def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"^{tmp_path} is a folder$"):
+    with pytest.raises(InputError, match=f"^{tmp_path} cannot be read: Is a directory$"):
         read_settings(tmp_path, KNOWN)
 
 
@@ -248,22 +248,22 @@ contexts:
     )
     rules = {name: found.for_context(name) for name in ("other", "dev-us", "dev-fr-eu", "dev-eu", "nothing")}
     assert rules == {
-        "other": WriteRules(readonly=True, confirm_by_name=True),
-        "dev-us": WriteRules(readonly=False, confirm_by_name=False),
-        "dev-fr-eu": WriteRules(readonly=True, confirm_by_name=False),
-        "dev-eu": WriteRules(readonly=False, confirm_by_name=False),
-        "nothing": WriteRules(readonly=True, confirm_by_name=True),
+        "other": ContextSettings(readonly=True, confirm="name"),
+        "dev-us": ContextSettings(readonly=False, confirm="key"),
+        "dev-fr-eu": ContextSettings(readonly=True, confirm="key"),
+        "dev-eu": ContextSettings(readonly=False, confirm="key"),
+        "nothing": ContextSettings(readonly=True, confirm="name"),
     }
     assert not found.for_context("arn:aws:eks:eu-1:1:cluster/[x]prod").readonly
     assert found.for_context("arn:aws:eks:eu-1:1:cluster/x").readonly
-    assert Settings().for_context("any") == WriteRules(readonly=False, confirm_by_name=False)
+    assert Settings().for_context("any") == ContextSettings(readonly=False, confirm="key")
 
 
 def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) -> None:
     code = f"""\
 import sys
 from pathlib import Path
-import kubectl_qos.config.paths, kubectl_qos.config.state
+import kubectl_qos.config.paths
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 assert "platformdirs" not in sys.modules
 known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})

@@ -99,23 +99,24 @@ def test_a_field_that_cannot_be_used_is_left_out_and_the_others_stay(
     assert load_state(path) == found
 
 
-def test_parts_of_a_field_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
-    content = {
-        "version": 1,
-        "sort": {"a": ["x", True], "b": ["x", 1], "c": ["x"], "d": "x", "e": [1, True]},
-        "columns": {"a": ["x", 1, "y"], "b": [], "c": [None], "d": "x", "e": {"x": 1}},
-        "widths": {"a": {"x": 5, "y": -1, "z": 0, "w": True, "v": "5", "u": 1001}, "b": {"x": None}, "c": 3},
-        "filters": ["a", 1, None, "b"],
-        "views": {"a": {}, "b": [], "c": None},
-        "unknown": 1,
-    }
-    assert load_state(written(tmp_path / "state.json", content)) == UiState(
-        sort={"a": ("x", True)},
-        columns={"a": ("x", "y"), "b": (), "c": ()},
-        widths={"a": {"x": 5}},
-        filters=("a", "b"),
-        views={"a": {}},
-    )
+BAD_PARTS: dict[str, list[Any]] = {
+    "sort": [{"a": item} for item in (["x", 1], ["x"], "x", [1, True], ["x", True, 1])],
+    "columns": [{"a": ["x", 1]}, {"a": [None]}, {"a": "x"}, {"a": {"x": 1}}],
+    "widths": [
+        *({"a": {"x": width}} for width in (-1, 0, True, "5", 1001, 2.5, None)),
+        {"a": 3},
+        {"a": ["x"]},
+    ],
+    "filters": [["a", 1], [None], {"a": "b"}],
+    "views": [{"a": []}, {"a": None}, {"a": "x"}],
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_a_field_with_a_part_that_cannot_be_used_is_left_out(tmp_path: Path, name: str) -> None:
+    for bad in BAD_PARTS[name]:
+        content = {"version": 1, "theme": "x", "unknown": 1, name: bad}
+        assert load_state(written(tmp_path / "state.json", content)) == UiState(theme="x")
 
 
 def test_only_the_last_lines_and_contexts_are_kept(tmp_path: Path) -> None:

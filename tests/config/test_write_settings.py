@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config.settings import WriteRules, read_write_settings
+from kubectl_qos.config.settings import ContextSettings, read_settings
 from kubectl_qos.errors import InputError
 
 
-def rules_of(folder: Path, text: str, context: str) -> WriteRules:
+def rules_of(folder: Path, text: str, context: str) -> ContextSettings:
     file = folder / "config.yaml"
     file.write_text(text)
-    return read_write_settings(file).for_context(context)
+    return read_settings(file).for_context(context)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def rules_of(folder: Path, text: str, context: str) -> WriteRules:
     ],
 )
 def test_what_is_said_about_writing(tmp_path: Path, text: str, readonly: bool, by_name: bool) -> None:
-    assert rules_of(tmp_path, text, "prod") == WriteRules(readonly, by_name)
+    assert rules_of(tmp_path, text, "prod") == ContextSettings(readonly, "name" if by_name else "key")
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_what_cannot_be_used_stops(tmp_path: Path, text: str) -> None:
 
 def test_without_a_file_everything_is_at_its_default(tmp_path: Path) -> None:
     for path in (None, tmp_path / "none.yaml"):
-        assert read_write_settings(path).for_context("prod") == WriteRules(False, False)
+        assert read_settings(path).for_context("prod") == ContextSettings(False, "key")

@@ -54,7 +54,7 @@ def test_dry_runs_change_nothing(cluster: Cluster, flag: str, sent: list[str], w
     assert cluster.sent == sent
     assert cluster.memory("Pod", "alone") == "64Mi"
     assert done.lines[-1] == f"pod/alone resized{words or ' (server dry run)'}"
-    assert not (cluster.run.home / ".local/state/kubectl-qos/journal.jsonl").exists()
+    assert not (cluster.run.home / ".local/state/kubectl-qos/history.jsonl").exists()
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_asked_or_sent(cluster: Cluster) -> None:
