@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,12 +20,12 @@ SCHEMES: Final = ("http", "https", "socks5")
 _Address = IPv4Address | IPv6Address
 
 
-def find_proxy(url: str, configured: str | None, environment: Mapping[str, str] | None = None) -> str | None:
+def find_proxy(url: str, configured: str | None) -> str | None:
     """The proxy's URL, None for a direct connection. Raises QosError for an unsupported proxy.
 
     A host behind a SOCKS proxy is looked up by the proxy, for socks5 as for socks5h, as in Go.
     """
-    proxy = configured or _proxy_from_environment(url, os.environ if environment is None else environment)
+    proxy = configured or _proxy_from_environment(url)
     if not proxy:
         return None
     if "://" not in proxy:
@@ -59,20 +59,22 @@ def without_credentials(url: str) -> str:
     return re.sub(r"^([^/@]*://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
-def _proxy_from_environment(url: str, variables: Mapping[str, str]) -> str | None:
+def _proxy_from_environment(url: str) -> str | None:
     parts = urlsplit(url)
-    exceptions = variables.get("NO_PROXY") or variables.get("no_proxy") or ""
+    exceptions = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if _is_direct(parts.hostname or "", port, exceptions):
         return None
     name = f"{parts.scheme}_proxy"
-    return variables.get(name.upper()) or variables.get(name)
+    return os.environ.get(name.upper()) or os.environ.get(name)
 
 
 def _is_direct(host: str, port: int, exceptions: str) -> bool:
     """Whether a host needs no proxy; this machine never does."""
     host = host.lower().rstrip(".")
-    address = _parse_address(host)
+    address: _Address | None = None
+    with suppress(ValueError):
+        address = ip_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     for pattern in exceptions.lower().replace(" ", "").split(","):
@@ -96,10 +98,3 @@ def _matches(host: str, address: _Address | None, pattern: str) -> bool:
             return False
     pattern = pattern.removeprefix("*")
     return host.endswith(pattern) if pattern.startswith(".") else f".{host}".endswith(f".{pattern}")
-
-
-def _parse_address(host: str) -> _Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None

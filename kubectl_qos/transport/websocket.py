@@ -51,14 +51,9 @@ def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> s
 
 
 class BoundedWebSocket(WebSocket):
-    """A websocket that is read until it ends.
+    """A websocket that is read until it ends, `deadline` on the clock of `time.monotonic` at the latest.
 
-    Args:
-        read1: reads what is there, at most that many bytes, waiting once; empty at the end. What came with
-            the headers may be in its buffer.
-        sock: the socket below, written to.
-        deadline: when it must be over, on the clock of `time.monotonic`.
-        max_bytes: how much may be read in all.
+    `read1` is that of the response's buffered reader, which may hold what came with the headers.
     """
 
     def __init__(self, read1: Callable[[int], bytes], sock: Any, *, deadline: float, max_bytes: int) -> None:
@@ -72,10 +67,8 @@ class BoundedWebSocket(WebSocket):
     def messages(self) -> Iterator[bytes]:
         """Each message, until the server closes in order; pings are answered.
 
-        Raises:
-            DeadlinePassed: it is late.
-            ServerUnreachable: it broke off, broke the protocol, or sent too much.
-            OSError: the connection failed.
+        Raises DeadlinePassed, ServerUnreachable for a server that breaks off, breaks the protocol or sends
+        more than `max_bytes`, and OSError.
         """
         while True:
             try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import socket
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -19,6 +21,12 @@ from tests.transport.proxies import ConnectProxy, SocksProxy, through
 
 URL = "https://kube.example.com:6443"
 PROXY = "http://proxy:3128"
+
+
+def chosen(environment: dict[str, str], *, url: str = URL, configured: str | None = None) -> str | None:
+    """The proxy in an environment with these variables only."""
+    with patch.dict(os.environ, environment, clear=True):
+        return find_proxy(url, configured)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ PROXY = "http://proxy:3128"
     ],
 )
 def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], proxy: str | None) -> None:
-    assert find_proxy(URL, None, environment) == proxy
+    assert chosen(environment) == proxy
 
 
 @pytest.mark.parametrize(
@@ -59,27 +67,27 @@ def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], pro
     ],
 )
 def test_addresses_are_compared_as_addresses(url: str, exceptions: str, direct: bool) -> None:
-    found = find_proxy(url, None, {"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions})
+    found = chosen({"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions}, url=url)
     assert (found is None) is direct
 
 
 def test_the_proxy_of_the_kubeconfig_is_not_to_be_excepted() -> None:
-    assert find_proxy(URL, PROXY, {"NO_PROXY": "*", "HTTPS_PROXY": "http://other:1"}) == PROXY
+    assert chosen({"NO_PROXY": "*", "HTTPS_PROXY": "http://other:1"}, configured=PROXY) == PROXY
 
 
 def test_a_proxy_that_we_cannot_speak_to_is_named() -> None:
     with pytest.raises(QosError, match=r'^invalid proxy address "ftp://proxy": unsupported scheme "ftp"'):
-        find_proxy(URL, None, {"HTTPS_PROXY": "ftp://proxy"})
+        chosen({"HTTPS_PROXY": "ftp://proxy"})
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 def test_a_socks_proxy_looks_names_up(scheme: str) -> None:
     """Go leaves it to the proxy for both."""
-    assert find_proxy(URL, None, {"HTTPS_PROXY": f"{scheme}://proxy:1080"}) == "socks5h://proxy:1080"
+    assert chosen({"HTTPS_PROXY": f"{scheme}://proxy:1080"}) == "socks5h://proxy:1080"
 
 
 def test_all_proxy_means_nothing() -> None:
-    assert find_proxy(URL, None, {"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
+    assert chosen({"ALL_PROXY": PROXY, "all_proxy": PROXY}) is None
 
 
 def test_requests_go_through_a_socks_proxy(serve: Serve, connect_to: ConnectTo) -> None:
