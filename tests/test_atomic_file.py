@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,20 @@ def test_a_file_that_is_not_there_has_no_rights_to_keep(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         replace_file(tmp_path / "none", b"new", keep_rights=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_writes_and_reads_at_once_has_whole_files(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(path, b"a" * 50_000)
+
+    def work(letter: bytes) -> None:
+        for _ in range(50):
+            replace_file(path, letter * 50_000)
+
+    writers = [threading.Thread(target=work, args=(letter,)) for letter in (b"a", b"b", b"c")]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        content = path.read_bytes()
+        assert content == content[:1] * 50_000
+    assert list(tmp_path.iterdir()) == [path]

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -177,59 +175,3 @@ def test_a_home_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert save_state(tmp_path / "state.json", FULL) is False
     assert save_state(tmp_path / "new" / "state.json", FULL) is False
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "state.json"
-    assert save_state(path, FULL)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    assert save_state(path, UiState()) is False
-    assert load_state(path) == FULL
-    assert list(tmp_path.iterdir()) == [path]
-
-
-SAVER = """\
-import sys
-from pathlib import Path
-from kubectl_qos.config.state import UiState, save_state
-path, word = Path(sys.argv[1]), sys.argv[2]
-print("ready", flush=True)
-sys.stdin.readline()
-for length in range(150):
-    assert save_state(path, UiState(theme=word, filters=(word * 40,) * (length % 50)))
-"""
-
-
-def test_processes_that_save_at_once_never_leave_a_broken_file(tmp_path: Path) -> None:
-    path = tmp_path / "kubectl-qos" / "state.json"
-    savers = [
-        subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(path), word],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for word in ("one", "other", "third")
-    ]
-    for saver in savers:
-        assert saver.stdout is not None
-        assert saver.stdout.readline() == "ready\n"
-    for saver in savers:
-        assert saver.stdin is not None
-        saver.stdin.write("go\n")
-        saver.stdin.flush()
-    seen = set()
-    while any(saver.poll() is None for saver in savers):
-        if path.exists():
-            found = json.loads(path.read_text())
-            assert set(found["filters"]) <= {found["theme"] * 40}
-            seen.add(found["theme"])
-    for saver in savers:
-        saver.communicate()
-        assert saver.returncode == 0
-    assert load_state(path).theme in seen | {"one", "other", "third"}
-    assert list(path.parent.iterdir()) == [path]

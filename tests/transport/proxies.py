@@ -1,15 +1,34 @@
-"""Proxies on loopback, and clusters that are reached through them."""
+"""Servers of plain sockets and proxies on loopback, and clusters that are reached through them."""
 
 from __future__ import annotations
 
 import select
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline
+
+
+@contextmanager
+def listening(handle: Callable[[socket.socket], object]) -> Iterator[int]:
+    """A server on loopback that handles each connection in a thread and closes it then; its port."""
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=run, args=listener.accept()[:1], daemon=True).start()
+
+    def run(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            handle(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
 
 
 class ConnectProxy:
@@ -18,31 +37,21 @@ class ConnectProxy:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.heads: list[str] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._running = listening(self._tunnel)
+        self.url = f"http://127.0.0.1:{self._running.__enter__()}"
 
     def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
+        self._running.__exit__(None, None, None)
 
     def _tunnel(self, client: socket.socket) -> None:
-        with client:
-            head = client.recv(65536).decode()
-            line = head.split("\r\n")[0]
-            self.asked.append(line)
-            self.heads.append(head)
-            host, _, port = line.split()[1].rpartition(":")
-            with socket.create_connection((host, int(port))) as server:
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                pass_on(client, server)
+        head = client.recv(65536).decode()
+        line = head.split("\r\n")[0]
+        self.asked.append(line)
+        self.heads.append(head)
+        host, _, port = line.split()[1].rpartition(":")
+        with socket.create_connection((host, int(port))) as server:
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            pass_on(client, server)
 
 
 class SocksProxy:
@@ -54,26 +63,17 @@ class SocksProxy:
         self.asked: list[tuple[str, int]] = []
         self.logins: list[tuple[str, str]] = []
         self._known, self._login, self._code = known, login, code
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._running = listening(self._serve)
+        self.address = f"127.0.0.1:{self._running.__enter__()}"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+        self._running.__exit__(None, None, None)
 
     def _serve(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as read:
+        with client.makefile("rb") as read:
             methods = read.read(read.read(2)[1])
             method = 2 if self._login else 0
             client.sendall(bytes([5, method if method in methods else 255]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
-import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import ConnectTo, Serve
+from tests.transport.proxies import listening
 
 
 @pytest.fixture
@@ -128,18 +128,13 @@ def test_plain_http_tells_nobody_who_we_are(tmp_path: Path) -> None:
     """As kubectl does; whom we would act as is no secret."""
     user = {"token": "secret", "as": "jane"}
     asked: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def answer() -> None:
-            found, _ = listener.accept()
-            with found:
-                asked.append(found.recv(65536))
-                found.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    def answer(connection: socket.socket) -> None:
+        asked.append(connection.recv(65536))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-        threading.Thread(target=answer, daemon=True).start()
-        path = write(
-            tmp_path / "config", kubeconfig(f"http://127.0.0.1:{listener.getsockname()[1]}", user=user)
-        )
+    with listening(answer) as port:
+        path = write(tmp_path / "config", kubeconfig(f"http://127.0.0.1:{port}", user=user))
         assert connect(ConnectionOptions(kubeconfig=str(path))).request("GET", "/").read() == b"ok"
     assert b"secret" not in asked[0]
     assert b"Impersonate-User: jane" in asked[0]

@@ -6,7 +6,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +27,7 @@ from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import ConnectTo, Serve
+from tests.transport.proxies import listening
 
 ONE_POD = [pod("web")]
 
@@ -137,21 +137,6 @@ def test_insecure_skip_tls_verify_false_verifies(serve: Serve, connect_to: Conne
     )
 
 
-def test_a_refused_connection_reads_as_in_kubectl(connect_to: ConnectTo) -> None:
-    port = unused_port()
-    assert failure(KubeApi(connect_to(f"https://127.0.0.1:{port}")).pods) == (
-        f"The connection to the server 127.0.0.1:{port} was refused - did you specify the right host or port?"
-    )
-
-
-@needs_kubectl
-def test_kubectl_says_the_same_of_a_refused_connection(tmp_path: Path) -> None:
-    port = unused_port()
-    path = write(tmp_path / "kubeconfig", kubeconfig(f"https://127.0.0.1:{port}"))
-    ours = failure(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
-    assert ours == said_by_kubectl(path, "get", "--raw", "/api")
-
-
 @needs_kubectl
 def test_kubectl_takes_this_server_too(serve: Serve, tmp_path: Path) -> None:
     server = serve(ObjectServer(version="v1.36.7"))
@@ -177,35 +162,6 @@ def test_a_server_that_does_not_answer(
     assert failure(KubeApi(connect_to(server)).pods) == (
         f"Unable to connect to the server: read tcp 127.0.0.1:{server.port}: i/o timeout"
     )
-
-
-def test_a_server_that_hangs_up(connect_to: ConnectTo) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def hang_up() -> None:
-            found, _ = listener.accept()
-            with found:
-                found.recv(1000)
-
-        threading.Thread(target=hang_up, daemon=True).start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(KubeApi(connect_to(url)).pods) == "Unable to connect to the server: EOF"
-
-
-def test_a_server_that_speaks_no_tls(connect_to: ConnectTo) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer_plainly() -> None:
-            found, _ = listener.accept()
-            with found:
-                found.recv(1000)
-                found.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        threading.Thread(target=answer_plainly, daemon=True).start()
-        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        assert failure(KubeApi(connect_to(url)).pods) == (
-            "Unable to connect to the server: tls: first record does not look like a TLS handshake"
-        )
 
 
 @pytest.mark.parametrize(
@@ -260,16 +216,6 @@ def test_a_ca_among_other_words(serve: Serve, connect_to: ConnectTo, authority: 
     assert server.paths() == ["/api/v1/nodes"]
 
 
-def test_a_certificate_that_has_expired(
-    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
-    assert failure(KubeApi(connect_to(serve(ObjectServer()))).pods) == (
-        "Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or"
-        " is not yet valid"
-    )
-
-
 def test_a_remedy_is_named(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(), hosts=("kube.example.com",))
     with pytest.raises(ServerUnreachable) as caught:
@@ -277,51 +223,52 @@ def test_a_remedy_is_named(serve: Serve, connect_to: ConnectTo) -> None:
     assert caught.value.hint == "--tls-server-name NAME says which name the certificate must have"
 
 
+UNREACHABLE = "Unable to connect to the server: "
+NOT_VERIFIED = f"{UNREACHABLE}tls: failed to verify certificate: x509:"
+REFUSED = "The connection to the server {server} was refused - did you specify the right host or port?"
+FAULTS = {
+    "unknown authority": f"{NOT_VERIFIED} certificate signed by unknown authority",
+    "expired": f"{NOT_VERIFIED} certificate has expired or is not yet valid",
+    "no TLS": f"{UNREACHABLE}tls: first record does not look like a TLS handshake",
+    "no HTTP": f'{UNREACHABLE}net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH"',
+    "hang-up": f"{UNREACHABLE}EOF",
+    "refused": REFUSED,
+}
+
+
+@pytest.fixture(params=FAULTS)
+def fault(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[tuple[Path, str]]:
+    """A kubeconfig of a server with a fault, and what is said of it."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65536)
+        if request.param != "hang-up":
+            connection.sendall(b"SSH\r\n")
+
+    cluster = {"certificate-authority-data": inline(Authority().certificate)}
+    monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1 if request.param == "expired" else 60))
+    with listening(answer) as used:
+        port = unused_port() if request.param == "refused" else used
+        scheme = "http" if request.param in {"no HTTP", "hang-up"} else "https"
+        server: Any = f"{scheme}://127.0.0.1:{port}"
+        if request.param in {"unknown authority", "expired"}:
+            server = serve(ObjectServer())
+        config = kubeconfig(server, cluster=cluster if request.param == "unknown authority" else None)
+        yield write(tmp_path / "kubeconfig", config), FAULTS[request.param].format(server=f"127.0.0.1:{port}")
+
+
+def test_a_fault_is_named(fault: tuple[Path, str]) -> None:
+    path, said = fault
+    assert failure(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods) == said
+
+
 @needs_kubectl
-@pytest.mark.parametrize("fault", ["unknown authority", "expired", "no TLS", "hang-up"])
-def test_kubectl_says_the_same_of_a_fault(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+def test_kubectl_says_the_same_of_a_fault(fault: tuple[Path, str]) -> None:
     """Or more: the time of a certificate's end, why a signature does not fit."""
-    cluster: dict[str, Any] | None = None
-    if fault == "expired":
-        monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
-    if fault == "unknown authority":
-        cluster = {"certificate-authority-data": inline(Authority().certificate)}
-    answers = {"no TLS": b"SSH-2.0-OpenSSH\r\n", "hang-up": b""}
-    with answering(answers.get(fault, b"")) as port:
-        scheme = "http" if fault == "hang-up" else "https"
-        server = f"{scheme}://127.0.0.1:{port}" if fault in answers else serve(ObjectServer())
-        path = write(tmp_path / "kubeconfig", kubeconfig(server, cluster=cluster))
-        ours = failure(KubeApi(connect(ConnectionOptions(kubeconfig=str(path)))).pods)
-        assert said_by_kubectl(path, "get", "--raw", "/api").startswith(ours)
-
-
-@contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """A server that says one thing to everyone, and hangs up."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def accept() -> None:
-            while True:
-                try:
-                    found, _ = listener.accept()
-                except OSError:
-                    return
-                with found:
-                    found.recv(65536)
-                    found.sendall(answer)
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
-
-
-def test_an_answer_that_is_no_http(connect_to: ConnectTo) -> None:
-    with answering(b"SSH-2.0-OpenSSH\r\n") as port:
-        assert failure(KubeApi(connect_to(f"http://127.0.0.1:{port}")).pods) == (
-            "Unable to connect to the server: net/http: HTTP/1.x transport connection broken: malformed HTTP"
-            ' response "SSH-2.0-OpenSSH"'
-        )
+    path, said = fault
+    assert said_by_kubectl(path, "get", "--raw", "/api").startswith(said)
 
 
 def test_a_body_and_its_type(serve: Serve, connect_to: ConnectTo) -> None:

@@ -49,19 +49,30 @@ def test_a_token_is_asked_for_once(server: HttpsServer, connect_to: ConnectTo, t
     assert (sent(server), calls(tmp_path)) == (["admin", "admin"], 1)
 
 
-def test_the_beta_api_has_a_mode_of_its_own(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
+IN_YAML = f"print('apiVersion: {API_VERSION}\\nkind: ExecCredential\\nstatus: {{token: admin}}')"
+BETA = gives(token="admin").replace("k8s.io/v1", "k8s.io/v1beta1")
+BY_ARGUMENTS = gives(token="=sys.argv[1] + os.environ['REST'] + os.environ['EMPTY']")
+SPELLINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "in YAML": (IN_YAML, {}),
+    "the beta API without a mode": (BETA, {"apiVersion": f"{API_VERSION}beta1", "interactiveMode": None}),
+    "a command beside the kubeconfig": (gives(token="admin"), {"command": "./plugin"}),
+    "no arguments, as kubectl config writes it": (gives(token="admin"), {"args": None, "env": None}),
+    "empty arguments": (gives(token="admin"), {"args": [], "env": []}),
+    "arguments and environment": (
+        BY_ARGUMENTS,
+        {"args": ["ad"], "env": [{"name": "REST", "value": "min"}, {"name": "EMPTY"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_plugin_is_run_as_it_is_written(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, spelling: str
 ) -> None:
-    user = plugin(tmp_path, gives(token="admin").replace("k8s.io/v1", "k8s.io/v1beta1"))
-    user["exec"] |= {"apiVersion": f"{API_VERSION}beta1"}
-    del user["exec"]["interactiveMode"]
+    code, changes = SPELLINGS[spelling]
+    user = plugin(tmp_path, code)
+    user["exec"] |= changes
     KubeApi(connect_to(server, user=user)).nodes()
-    assert sent(server) == ["admin"]
-
-
-def test_a_token_in_yaml(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
-    code = f"print('apiVersion: {API_VERSION}\\nkind: ExecCredential\\nstatus: {{token: admin}}')"
-    KubeApi(connect_to(server, user=plugin(tmp_path, code))).nodes()
     assert sent(server) == ["admin"]
 
 
@@ -276,33 +287,6 @@ def test_a_plugin_that_is_not_installed(
         connect_to(server, user={"exec": entry})
     assert str(caught.value) == f"{FAILED}exec: executable no-such-plugin not found"
     assert caught.value.hint.startswith(hint)
-
-
-def test_a_command_beside_the_kubeconfig(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
-    user = plugin(tmp_path, gives(token="admin"))
-    user["exec"]["command"] = "./plugin"
-    KubeApi(connect_to(server, user=user)).nodes()
-    assert sent(server) == ["admin"]
-
-
-def test_it_sees_arguments_and_environment(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
-) -> None:
-    user = plugin(tmp_path, gives(token="=sys.argv[1] + os.environ['REST'] + os.environ['EMPTY']"))
-    user["exec"] |= {"args": ["ad"], "env": [{"name": "REST", "value": "min"}, {"name": "EMPTY"}]}
-    KubeApi(connect_to(server, user=user)).nodes()
-    assert sent(server) == ["admin"]
-
-
-@pytest.mark.parametrize("nothing", [None, []])
-def test_no_arguments_and_no_environment(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, nothing: Any
-) -> None:
-    """kubectl config writes `args: null` and `env: null`."""
-    user = plugin(tmp_path, gives(token="admin"))
-    user["exec"] |= {"args": nothing, "env": nothing}
-    KubeApi(connect_to(server, user=user)).nodes()
-    assert sent(server) == ["admin"]
 
 
 def told(folder: Path) -> dict[str, Any]:

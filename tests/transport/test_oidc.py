@@ -197,7 +197,7 @@ def test_a_provider_is_never_trusted_unseen(
         (
             "/token",
             Answer(body=b"[]"),
-            "failed to refresh token: oauth2: cannot parse json: it is not an object",
+            "failed to refresh token: oauth2: cannot parse json: Expected `object`, got `array`",
         ),
     ],
     ids=["no metadata", "metadata of another kind", "no endpoint", "refused", "no id token", "no object"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from kubectl_qos.transport.kubeconfig import ConnectionOptions
 from kubectl_qos.transport.net_errors import DeadlinePassed, parse_timeout, unreachable_error
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import Serve
+from tests.transport.proxies import listening
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -26,27 +26,14 @@ TIMEOUT = 0.4
 
 @contextmanager
 def served(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A plain HTTP server whose connections are a function's affair; its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    """A plain HTTP server that answers a request by this function; its URL."""
 
-        def accept() -> None:
-            while True:
-                try:
-                    found, _ = listener.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(found,), daemon=True).start()
+    def handle(connection: socket.socket) -> None:
+        connection.recv(65536)
+        answer(connection)
 
-        def one(found: socket.socket) -> None:
-            with found:
-                found.recv(65536)
-                try:
-                    answer(found)
-                except OSError:
-                    return
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with listening(handle) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def trickle(head: bytes, part: bytes) -> Callable[[socket.socket], None]:
