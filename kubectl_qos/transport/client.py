@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
-from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
 from kubectl_qos.transport.kubeconfig import (
@@ -26,7 +26,13 @@ from kubectl_qos.transport.kubeconfig import (
     resolve_context,
     validate_context,
 )
-from kubectl_qos.transport.net_errors import BoundedResponse, parse_timeout, timeout_error, unreachable_error
+from kubectl_qos.transport.net_errors import (
+    BoundedResponse,
+    connection_error,
+    parse_timeout,
+    timeout_error,
+    unreachable_error,
+)
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 
@@ -285,8 +291,7 @@ def _header_value(name: str, value: str) -> str:
     Source: golang.org/x/net/http/httpguts (ValidHeaderFieldValue) and net/http/transport.go.
     """
     if _CONTROL_CHARACTERS.search(value):
-        reason = f'net/http: invalid header field value for "{name}"'
-        raise ServerUnreachable(f"Unable to connect to the server: {reason}")
+        raise connection_error(f'net/http: invalid header field value for "{name}"')
     return value.encode().decode("latin-1")
 
 
@@ -310,7 +315,5 @@ def _base_url(server: str) -> str:
     if not is_valid or any(character.isspace() for character in parts.netloc):
         raise invalid
     if parts.scheme not in {"http", "https"}:
-        raise ServerUnreachable(
-            f'Unable to connect to the server: unsupported protocol scheme "{parts.scheme}"'
-        )
+        raise connection_error(f'unsupported protocol scheme "{parts.scheme}"')
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))

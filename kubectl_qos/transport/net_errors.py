@@ -113,16 +113,18 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
         reason = f"socks connect tcp: {_one_line(socks)}"
     elif is_proxy:
         reason = f"proxyconnect tcp: {reason}"
-    hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
-    return ServerUnreachable(f"Unable to connect to the server: {reason}", hint=hint)
+    return connection_error(reason)
 
 
 def timeout_error(when: str) -> ServerUnreachable:
     """The request timeout has ended."""
-    return ServerUnreachable(
-        f"Unable to connect to the server: net/http: request canceled (Client.Timeout {when})",
-        hint=_HINTS["Client.Timeout"],
-    )
+    return connection_error(f"net/http: request canceled (Client.Timeout {when})")
+
+
+def connection_error(reason: str) -> ServerUnreachable:
+    """Kubectl's sentence, with a remedy for the most frequent reasons."""
+    hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
+    return ServerUnreachable(f"Unable to connect to the server: {reason}", hint)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

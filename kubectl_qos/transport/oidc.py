@@ -21,11 +21,12 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import pool_manager
 from kubectl_qos.transport.go_decode import GoDecodeError, first_document
 from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext
+from kubectl_qos.transport.net_errors import connection_error
 from kubectl_qos.transport.tls import KeyPair, tls_context
 
 EARLY_SECONDS: Final = 10.0
@@ -65,11 +66,11 @@ class OidcTokens:
 
     def _refresh(self) -> str:
         if not self._config.get("refresh-token"):
-            raise _failed("No valid id-token, and cannot refresh without refresh-token")
+            raise connection_error("No valid id-token, and cannot refresh without refresh-token")
         response = self._exchange(self._token_endpoint())
         token = response.get("id_token")
         if not isinstance(token, str):
-            raise _failed(
+            raise connection_error(
                 'token response did not contain an id_token, either the scope "openid" wasn\'t requested upon'
                 " login, or the provider doesn't support id_tokens as part of the refresh response"
             )
@@ -86,10 +87,10 @@ class OidcTokens:
         url = f"{self._config['idp-issuer-url'].removesuffix('/')}/.well-known/openid-configuration"
         status, body = self._request("GET", url)
         if status != 200:
-            raise _failed(f"oidc: failed to query metadata endpoint {status}: {_shortened(body)}")
+            raise connection_error(f"oidc: failed to query metadata endpoint {status}: {_shortened(body)}")
         endpoint = _object(body, "oidc: failed to decode provider discovery object").get("token_endpoint")
         if not isinstance(endpoint, str) or not endpoint:
-            raise _failed("oidc: discovery object doesn't contain a token_endpoint")
+            raise connection_error("oidc: discovery object doesn't contain a token_endpoint")
         return endpoint
 
     def _exchange(self, endpoint: str) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class OidcTokens:
             named = {**form, "client_id": name} | ({"client_secret": secret} if secret else {})
             status, body = self._request("POST", endpoint, named)
         if not 200 <= status < 300:
-            raise _failed(
+            raise connection_error(
                 f"failed to refresh token: oauth2: cannot fetch token: {status}: {_shortened(body)}"
             )
         return _object(body, "failed to refresh token: oauth2: cannot parse json")
@@ -130,9 +131,9 @@ class OidcTokens:
             )
         except ValueError:
             # Its message may repeat what was parsed as a port, and is a password.
-            raise _failed(f"oidc: {log.masked_url(url)} is not a URL") from None
+            raise connection_error(f"oidc: {log.masked_url(url)} is not a URL") from None
         except (HTTPError, OSError) as error:
-            failure = _failed(f"oidc: {' '.join(str(error).split())}")
+            failure = connection_error(f"oidc: {' '.join(str(error).split())}")
             logged.failed(failure)
             raise failure from error
         logged.answered(response)
@@ -149,12 +150,12 @@ def _expiry(token: str) -> float:
     """When an id token expires, in seconds since 1970. Raises ServerUnreachable for anything else."""
     parts = token.split(".")
     if len(parts) != 3:
-        raise _failed("ID Token is not a valid JWT")
+        raise connection_error("ID Token is not a valid JWT")
     try:
         payload = json.loads(base64.b64decode(parts[1] + "=" * (-len(parts[1]) % 4), altchars=b"-_"))
         return float(payload.get("exp") or 0)
     except (ValueError, TypeError, AttributeError) as error:
-        raise _failed(f"parsing claims: {error}") from None
+        raise connection_error(f"parsing claims: {error}") from None
 
 
 def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
@@ -171,7 +172,7 @@ def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
             text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
             replace_file(real, text.encode(), keep_rights=True)
     except (OSError, GoDecodeError, KeyError, TypeError) as error:
-        raise _failed(f"could not persist new tokens: {error}") from None
+        raise connection_error(f"could not persist new tokens: {error}") from None
 
 
 @contextmanager
@@ -189,13 +190,9 @@ def _object(body: bytes, problem: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except ValueError as error:
-        raise _failed(f"{problem}: {error}") from None
+        raise connection_error(f"{problem}: {error}") from None
 
 
 def _shortened(body: bytes) -> str:
     text = " ".join(body.decode(errors="replace").split())
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _failed(reason: str) -> ServerUnreachable:
-    return ServerUnreachable(f"Unable to connect to the server: {reason}")

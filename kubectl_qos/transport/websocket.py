@@ -18,7 +18,7 @@ from typing import Any, Final
 from websocket import ABNF, WebSocket, WebSocketException, WebSocketTimeoutException, frame_buffer
 
 from kubectl_qos.errors import ServerUnreachable
-from kubectl_qos.transport.net_errors import DeadlinePassed
+from kubectl_qos.transport.net_errors import DeadlinePassed, connection_error
 
 _KEY_SUFFIX: Final = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _NORMAL_CLOSURE: Final = 1000
@@ -76,7 +76,7 @@ class BoundedWebSocket(WebSocket):
             except WebSocketTimeoutException:
                 raise DeadlinePassed from None
             except WebSocketException as error:
-                raise _failed(str(error)) from None
+                raise connection_error(f"websocket: {error}") from None
             if opcode != ABNF.OPCODE_CLOSE:
                 yield payload
                 continue
@@ -84,7 +84,7 @@ class BoundedWebSocket(WebSocket):
             code = int.from_bytes(payload[:2], "big") or _NORMAL_CLOSURE
             if code != _NORMAL_CLOSURE:
                 reason = " ".join(payload[2:].decode(errors="replace").split())
-                raise _failed(f"close {code}{f' ({reason})' if reason else ''}")
+                raise connection_error(f"websocket: close {code}{f' ({reason})' if reason else ''}")
             return
 
     def recv_frame(self) -> ABNF:
@@ -111,12 +111,8 @@ class BoundedWebSocket(WebSocket):
         except TimeoutError:
             raise DeadlinePassed from None
         if not part:
-            raise _failed("it broke off")
+            raise connection_error("websocket: it broke off")
         self._left -= len(part)
         if self._left < 0:
             raise ServerUnreachable("the container sent more than was asked for: the rest is not read")
         return part
-
-
-def _failed(reason: str) -> ServerUnreachable:
-    return ServerUnreachable(f"Unable to connect to the server: websocket: {reason}")

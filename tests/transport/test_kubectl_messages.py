@@ -35,9 +35,7 @@ class Case(NamedTuple):
 
 
 def config(
-    cluster: Mapping[str, Any] | None = None,
-    user: Mapping[str, Any] | str | None = None,
-    **top: Any,
+    cluster: Mapping[str, Any] | None = None, user: Mapping[str, Any] | str | None = None, **top: Any
 ) -> str:
     """A kubeconfig with one context `c`, cluster `cl` and user `u`."""
     return yaml.safe_dump(
@@ -174,12 +172,10 @@ CASES = {
     ),
     # Clusters.
     "a CA that is not there": Case(
-        config({"certificate-authority": "gone"}),
-        (gone("certificate-authority", "gone", "cl"),),
+        config({"certificate-authority": "gone"}), (gone("certificate-authority", "gone", "cl"),)
     ),
     "a CA twice": Case(
-        config({"certificate-authority": "config", "certificate-authority-data": inline(b"x")}),
-        (CA_TWICE,),
+        config({"certificate-authority": "config", "certificate-authority-data": inline(b"x")}), (CA_TWICE,)
     ),
     "a CA that is none": Case(
         config({"certificate-authority-data": inline(b"x")}),
@@ -189,17 +185,12 @@ CASES = {
         config({"certificate-authority-data": inline(b"x"), "insecure-skip-tls-verify": True}),
         ("specifying a root certificates file with the insecure flag is not allowed",),
     ),
-    "a proxy of another kind": Case(
-        config({"proxy-url": "ftp://x"}),
-        (wrong_proxy("ftp://x", "ftp"),),
-    ),
+    "a proxy of another kind": Case(config({"proxy-url": "ftp://x"}), (wrong_proxy("ftp://x", "ftp"),)),
     "a proxy without a scheme": Case(
-        config({"proxy-url": "proxy:3128"}),
-        (wrong_proxy("proxy:3128", "proxy"),),
+        config({"proxy-url": "proxy:3128"}), (wrong_proxy("proxy:3128", "proxy"),)
     ),
     "a proxy by socks5h": Case(
-        config({"proxy-url": "socks5h://x"}),
-        (wrong_proxy("socks5h://x", "socks5h"),),
+        config({"proxy-url": "socks5h://x"}), (wrong_proxy("socks5h://x", "socks5h"),)
     ),
     "a proxy that is no URL": Case(
         config({"proxy-url": "http://x:abc"}),
@@ -223,10 +214,7 @@ CASES = {
     "a token file that is not there": Case(
         with_user(tokenFile="gone"), ("open {folder}/gone: no such file or directory",)
     ),
-    "a certificate without its key": Case(
-        with_user(**{"client-certificate-data": inline(b"x")}),
-        (NO_KEY,),
-    ),
+    "a certificate without its key": Case(with_user(**{"client-certificate-data": inline(b"x")}), (NO_KEY,)),
     "a certificate that is none": Case(
         with_user(**PAIR), ("tls: failed to find any PEM data in certificate input",)
     ),

@@ -234,7 +234,7 @@ def test_a_refusal_logs_its_size_once(serve: Serve, connect_to: ConnectTo, logge
 
 def raw(_: Request) -> Answer:
     return Answer(
-        raw=b'HTTP/1.1 200 O\x1b[2JK\r\nWarning: 299 - "\x1b[31mred"\r\nContent-Length: 2\r\n\r\n{}',
+        raw=b'HTTP/1.1 200 O\x1b[2JK\r\nWarning: 299 - "\x1b[31mred"\r\nContent-Length: 2\r\n\r\n{}'
     )
 
 

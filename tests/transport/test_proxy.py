@@ -155,10 +155,7 @@ def test_a_socks_proxy_that_is_not_there_is_not_taken_for_the_server(
 def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=[pod("web")]))
     proxy = ConnectProxy()
-    cluster = {
-        "certificate-authority-data": inline(server.authority.certificate),
-        "proxy-url": proxy.url,
-    }
+    cluster = {"certificate-authority-data": inline(server.authority.certificate), "proxy-url": proxy.url}
     try:
         assert len(KubeApi(connect_to(server, cluster=cluster)).pods()) == 1
     finally:

@@ -100,11 +100,7 @@ def test_a_server_that_is_silent() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        trickle(HEAD, b"x"),
-        trickle(CHUNKED, b"1\r\nx\r\n"),
-        trickle(HEAD, b""),
-    ],
+    [trickle(HEAD, b"x"), trickle(CHUNKED, b"1\r\nx\r\n"), trickle(HEAD, b"")],
     ids=["length", "chunked", "silent"],
 )
 @pytest.mark.parametrize(
