@@ -88,7 +88,7 @@ class BoundedWebSocket(WebSocket):
             return
 
     def recv_frame(self) -> ABNF:
-        """A frame as servers may send them; the library takes masked and long control frames too."""
+        """A frame as servers may send it. Raises WebSocketException; the library itself is less strict."""
         frame = self.frame_buffer.recv_frame()
         if frame.mask_value:
             raise WebSocketException("a server must not mask its frames")
@@ -111,7 +111,7 @@ class BoundedWebSocket(WebSocket):
         except TimeoutError:
             raise DeadlinePassed from None
         if not part:
-            raise connection_error("websocket: it broke off")
+            raise connection_error("the websocket broke off")
         self._left -= len(part)
         if self._left < 0:
             raise ServerUnreachable("the container sent more than was asked for: the rest is not read")

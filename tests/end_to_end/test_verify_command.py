@@ -288,4 +288,4 @@ def test_no_more_is_loaded_than_for_a_list(serve: Serve, tmp_path: Path) -> None
     done = with_modules(tmp_path, "verify", "pod/be-plain", "--kubeconfig", str(config))
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.splitlines()[-1].split())
-    assert loaded & {"textual", "rich", "kubernetes", "websocket"} == set()
+    assert loaded & {"textual", "rich", "kubernetes"} == set()
