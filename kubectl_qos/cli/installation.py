@@ -13,7 +13,7 @@ from typing import Final
 
 from kubectl_qos import __version__
 from kubectl_qos.config.paths import config_file
-from kubectl_qos.config.yaml_source import read_yaml
+from kubectl_qos.config.settings import read_yaml
 from kubectl_qos.errors import QosError
 
 _LIBRARIES: Final = ("textual", "urllib3", "msgspec", "pyyaml", "platformdirs", "kubernetes", "textual-serve")
