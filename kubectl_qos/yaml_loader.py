@@ -15,7 +15,7 @@ _INDENTED: Final = re.compile(rf"^[ ?-]{{{MAX_DEPTH}}}", re.MULTILINE)
 
 @cache
 def yaml_loader() -> Any:
-    """PyYAML's safe loader, with times and `=` as text, and with the plain value of a tag it does not know."""
+    """PyYAML's safe loader, with times and `=` as text, and the plain value of unknown tags."""
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
