@@ -21,8 +21,8 @@ from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import table, to_json, to_yaml
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill, Need, parse_moment
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.evidence import Need, parse_moment
 
 if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         known.snapshot,
         known.event_list,
         logs,
-        wanted=lambda pod: known.scope.matches(pod) and _is_target(pod, targets),
+        is_included=lambda pod: known.scope.matches(pod) and _is_target(pod, targets),
         outside_pods=not (known.scope.namespace or known.scope.selector_text or targets),
     )
     since = getattr(options, "since", None)

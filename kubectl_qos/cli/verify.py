@@ -25,7 +25,7 @@ from kubectl_qos.present.verification import (
 )
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import assumptions, predict
-from kubectl_qos.qos.verify.compare import Unread, Verified, drifted, verify_levels, verify_pod
+from kubectl_qos.qos.verify.compare import Unread, Verified, verify_levels, verify_pod
 from kubectl_qos.qos.verify.observed import Files, Observed, ObservedContainer, observed_from_sections
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
         streams.out(check_lines(verified, everything=output == "wide"))
         streams.notes(notes)
     streams.notes(f"error: {problem}" for problem in wanted.problems)
-    if drifted(verified):
+    if any(one.drift for one in verified):
         return EXIT_DRIFT
     failed = wanted.failed or any(one.failed for one in read)
     return EXIT_TROUBLE if failed or not any(one.compared for one in verified) else 0

@@ -28,9 +28,9 @@ from kubectl_qos.qos.oom_score import (
     Kernel,
     PodAdj,
     kernel_formula,
-    restricted,
+    restrict_adj,
 )
-from kubectl_qos.qos.qos_class import QosClass, computed_class, decided_at_pod_level
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
 
 UNIT_BYTES: Final = 1 << 20
@@ -134,7 +134,7 @@ class _RankSearch:
         self._capacity = setup.node.memory_capacity_bytes or 0
         self._new = default_pod(as_new(pod), setup.release)
         self._own = (_memory(self._new.spec.resources, "requests") or ZERO).value()
-        self._is_pod_level = decided_at_pod_level(self._new, setup.release)
+        self._is_pod_level = is_decided_at_pod_level(self._new, setup.release)
 
     def found(self, *, may_be_guaranteed: bool) -> Goal:
         """The edits, or what stands in the way."""
@@ -162,7 +162,7 @@ class _RankSearch:
             why = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
             return _impossible(Obstacle(why, name, needed, fixed.adj))
         runtime = self._setup.node.runtime_oom_score_adj
-        least = restricted(LOWEST_BURSTABLE_ADJ, runtime)
+        least = restrict_adj(LOWEST_BURSTABLE_ADJ, runtime)
         if needed < least:
             by_runtime = needed >= LOWEST_BURSTABLE_ADJ
             why = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
@@ -193,7 +193,7 @@ class _RankSearch:
 
     def _guaranteed(self, mine: RankedPod) -> Goal:
         found = goal(self._pod, QosClass.GUARANTEED, self._release)
-        least = restricted(GUARANTEED_ADJ, self._setup.node.runtime_oom_score_adj)
+        least = restrict_adj(GUARANTEED_ADJ, self._setup.node.runtime_oom_score_adj)
         name, needed = min(self._highest_adj(mine).items(), key=lambda item: item[1])
         if needed < least:
             return _impossible(Obstacle(ObstacleReason.BEYOND_GUARANTEED, name, needed, least))

@@ -15,33 +15,10 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.host.procfs import parse_fields, parse_number, read, read_or_empty
+from kubectl_qos.qos.process_order import HostProcess
 
 LONGEST_COMMAND: Final = 4096
 _CAP_SYS_ADMIN: Final = 21
-
-
-class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A process that has memory.
-
-    `score` is /proc/PID/oom_score, None where it could not be read; `cgroup` the path in the hierarchy that
-    counts memory; `admin` whether it has CAP_SYS_ADMIN, which matters before 4.17; `borrows` whether it was
-    created by vfork and uses the memory of its parent, so that the kernel skips it.
-    """
-
-    pid: int
-    ppid: int
-    comm: str
-    cmdline: str = ""
-    adj: int
-    score: int | None = None
-    rss_kb: int
-    anon_kb: int = 0
-    swap_kb: int = 0
-    pte_kb: int = 0
-    cgroup: str = ""
-    uid: int = 0
-    admin: bool = False
-    borrows: bool = False
 
 
 class Memoryless(msgspec.Struct, frozen=True):

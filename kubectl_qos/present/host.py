@@ -14,11 +14,10 @@ from kubectl_qos.present.format import NONE, escape, mebibytes
 from kubectl_qos.present.pod_columns import Align, ColumnOf, Holds, largest_first
 from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
-from kubectl_qos.qos.process_order import OomDomain, RankedProcess, ScoredProcess, Spared, oom_group
+from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, oom_group
 
 SHORT_UID: Final = 8
 SHORT_ID: Final = 12
-MACHINE: Final = "/"
 
 
 class NamedPod(Protocol):
@@ -51,13 +50,13 @@ class NodeReading(Protocol):
 class ProcessRow:
     """A process with its place, its pod, and how many processes die with it."""
 
-    ranked: RankedProcess[ScoredProcess]
+    ranked: RankedProcess
     pod: PodCgroup | None
     named: NamedPod | None
     dying: int
 
     @property
-    def process(self) -> ScoredProcess:
+    def process(self) -> HostProcess:
         """What was measured."""
         return self.ranked.process
 
@@ -72,16 +71,13 @@ class ProcessRow:
 
 
 def build_process_rows(
-    order: Iterable[RankedProcess[ScoredProcess]],
+    order: Iterable[RankedProcess],
     names: Mapping[str, NamedPod],
     oom_groups: Collection[str],
 ) -> list[ProcessRow]:
     """A row for each process of the order; `oom_groups` are the cgroups that die as a whole."""
     found = list(order)
-    machine = OomDomain(MACHINE, 0)
-    groups = [
-        oom_group(row.process.cgroup, machine, oom_groups) if row.spared is None else None for row in found
-    ]
+    groups = [oom_group(row.process.cgroup, oom_groups) if row.spared is None else None for row in found]
     rows = []
     for ranked, group in zip(found, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)
@@ -146,7 +142,7 @@ def _column(
     )
 
 
-def _kib(key: str, header: str, of: Callable[[ScoredProcess], int], meaning: str) -> ColumnOf[ProcessRow]:
+def _kib(key: str, header: str, of: Callable[[HostProcess], int], meaning: str) -> ColumnOf[ProcessRow]:
     return _column(
         key,
         header,

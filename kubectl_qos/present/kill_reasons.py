@@ -8,28 +8,34 @@ from typing import Any, Final
 from kubectl_qos.present.format import binary, escape
 from kubectl_qos.present.output import lines
 from kubectl_qos.present.pod_columns import Align
-from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact, Kill, KillMechanism, Need
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, ScoredTask, Unranked, VictimChoice
 from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.reason import Mechanism
 
 RUNNERS_UP: Final = 5
 
 _MECHANISMS: Final = {
-    KillMechanism.CONTAINER_LIMIT: "killed by the kernel at the container's own memory limit",
-    KillMechanism.POD_LIMIT: "killed by the kernel at the memory limit of the pod",
-    KillMechanism.PODS_LIMIT: "killed by the kernel at the memory limit of all pods of the node, or of a class",
-    KillMechanism.NODE: "killed by the kernel because the node ran out of memory",
-    KillMechanism.EVICTION: "evicted by the kubelet, which was short of memory on the node; no OOM",
-    KillMechanism.PREEMPTION: "ended by the kubelet to make room for a critical pod: by requests, not by use; no OOM",
-    KillMechanism.SIGKILL: "killed by somebody else: nothing says that it was for memory",
-    KillMechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that is no pod's",
-    KillMechanism.UNKNOWN: "killed, and what is known does not say at which limit, or by whom",
+    Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's own memory limit",
+    Mechanism.POD_LIMIT: "killed by the kernel at the memory limit of the pod",
+    Mechanism.KUBEPODS_LIMIT: (
+        "killed by the kernel at the memory limit of all pods of the node, or of a class"
+    ),
+    Mechanism.NODE: "killed by the kernel because the node ran out of memory",
+    Mechanism.EVICTION: "evicted by the kubelet, which was short of memory on the node; no OOM",
+    Mechanism.PREEMPTION: (
+        "ended by the kubelet to make room for a critical pod: by requests, not by use; no OOM"
+    ),
+    Mechanism.SIGKILL: "killed by somebody else: nothing says that it was for memory",
+    Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that is no pod's",
+    Mechanism.UNKNOWN: "killed, and what is known does not say at which limit, or by whom",
 }
 
 
 def diagnosis_sentence(diagnosis: Diagnosis) -> str:
     """The mechanism and how sure it is."""
-    return f"{diagnosis.sure.value}: {_MECHANISMS[diagnosis.by]}"
+    return f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}"
 
 
 def need_sentence(need: Need, node: str) -> str:
@@ -45,7 +51,7 @@ def need_sentence(need: Need, node: str) -> str:
 
 def evidence_sentence(evidence: Evidence) -> str:
     """A piece of evidence."""
-    return _FACTS[evidence.fact](evidence.said)
+    return _FACTS[evidence.fact](evidence.details)
 
 
 def victim_sentence(kill: Kill) -> Iterator[str]:

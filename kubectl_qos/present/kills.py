@@ -15,7 +15,8 @@ from kubectl_qos.present.kill_reasons import (
     victim_sentence,
 )
 from kubectl_qos.present.pod_columns import Align, ColumnOf, largest_first
-from kubectl_qos.qos.kills.evidence import Kill, parse_moment
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import parse_moment
 from kubectl_qos.qos.kills.report import OomReport, ScoredTask, Unranked, VictimChoice
 
 KillColumn = ColumnOf[Kill]
@@ -90,8 +91,8 @@ def kill_values(kill: Kill) -> dict[str, Any]:
         "containerID": kill.container_id or None,
         "node": kill.node or None,
         "cgroup": kill.cgroup or None,
-        "by": diagnosis.by.value,
-        "sure": diagnosis.sure.value,
+        "by": diagnosis.mechanism.value,
+        "sure": diagnosis.confidence.value,
         "exitCode": kill.exit_code,
         "reason": kill.reason or None,
         "score": kill.score,
@@ -100,7 +101,7 @@ def kill_values(kill: Kill) -> dict[str, Any]:
             {
                 "fact": one.fact.name.lower(),
                 "time": one.time or None,
-                **dict(one.said),
+                **dict(one.details),
                 "text": evidence_sentence(one),
             }
             for one in diagnosis.evidence
@@ -263,9 +264,9 @@ _COLUMNS: Final[tuple[KillColumn, ...]] = (
         "BY",
         _L,
         18,
-        lambda kill, _: kill.diagnosis.by.value,
-        lambda kill: kill.diagnosis.by.value,
-        lambda kill: kill.diagnosis.by.value,
+        lambda kill, _: kill.diagnosis.mechanism.value,
+        lambda kill: kill.diagnosis.mechanism.value,
+        lambda kill: kill.diagnosis.mechanism.value,
         "the mechanism",
     ),
     ColumnOf(
@@ -273,9 +274,9 @@ _COLUMNS: Final[tuple[KillColumn, ...]] = (
         "SURE",
         _L,
         8,
-        lambda kill, _: kill.diagnosis.sure.value,
-        lambda kill: kill.diagnosis.sure.value,
-        lambda kill: kill.diagnosis.sure.value,
+        lambda kill, _: kill.diagnosis.confidence.value,
+        lambda kill: kill.diagnosis.confidence.value,
+        lambda kill: kill.diagnosis.confidence.value,
         "certain, likely or possible",
     ),
     ColumnOf(

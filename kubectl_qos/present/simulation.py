@@ -12,16 +12,16 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, binary, escape, mebibytes
 from kubectl_qos.present.output import lines
 from kubectl_qos.present.pod_columns import Align, ColumnOf, largest_first
-from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
-from kubectl_qos.qos.simulation.scenario import (
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
+from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
-    Mechanism,
-    MechanismDistance,
-    MemoryLevel,
+    Importance,
+    ImportanceReason,
+    NodeState,
     Scenario,
-    Simulation,
-    SimulationStep,
 )
+from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 STEP_TITLES: Final = ("STEP", "BY", "VICTIM", "CONTAINER", "QOS", "SCORE", "FREED", "FREE_AFTER", "NOTE")
 _L, _R = Align.LEFT, Align.RIGHT
@@ -84,7 +84,7 @@ def step_lines(simulation: Simulation) -> Iterator[str]:
 
 def reach_lines(simulation: Simulation) -> Iterator[str]:
     """How far each mechanism is, the nearest first."""
-    if simulation.reaches:
+    if simulation.distances:
         yield from lines(reach_cells(simulation), REACH_ALIGNS, REACH_TITLES)
 
 
@@ -127,7 +127,7 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
         )
     if node_state.kubepods_bytes is None:
         yield "no limit of kubepods is known: pods as a whole are bounded by the node alone"
-    if not node_state.whole_containers:
+    if not node_state.has_oom_group:
         yield "memory.oom.group is not set: of a container with several processes the kernel kills one"
     if scenario.eviction:
         yield from _eviction_notes(node_state, simulation)
@@ -151,7 +151,7 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
         "scenario": {
             "freeBytes": scenario.free_bytes,
             "grow": [
-                {**_growing(node_state, one.member), "toBytes": one.to_bytes} for one in scenario.growth
+                {**_growing(node_state, one.container), "toBytes": one.to_bytes} for one in scenario.growth
             ],
             "untilOom": scenario.until_oom,
             "allAtLimit": scenario.all_at_limit,
@@ -161,10 +161,10 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
         "totalBytes": node_state.total_bytes,
         "before": _level(simulation.before),
         "after": _level(simulation.after),
-        "met": simulation.is_met,
+        "reached": simulation.is_reached,
         "firstImportantStep": simulation.first_important,
         "steps": [_step(number, step) for number, step in enumerate(simulation.steps, start=1)],
-        "reaches": [_reach(one) for one in simulation.reaches],
+        "reaches": [_reach(one) for one in simulation.distances],
         "refused": ["/".join(key) for key in simulation.refused],
         "summary": sentence(simulation),
         "notes": list(simulation_notes(node_state, simulation)),
@@ -178,7 +178,7 @@ def step_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
     for number, step in enumerate(simulation.steps, start=1):
         yield (
             str(number),
-            step.mechanism.value,
+            mechanism_name(step.mechanism),
             _name(step.key),
             escape(step.container) or NONE,
             step.qos.value if step.qos is not None else NONE,
@@ -191,17 +191,17 @@ def step_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
 
 def reach_cells(simulation: Simulation) -> Iterator[tuple[str, ...]]:
     """What the table says of each mechanism that may act first."""
-    for one in simulation.reaches:
+    for one in simulation.distances:
         whom = _name(one.key), escape(one.container)
-        yield one.mechanism.value, mebibytes(one.more_bytes), _percent(one), *whom
+        yield mechanism_name(one.mechanism), mebibytes(one.more_bytes), _percent(one), *whom
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
-    if growth.member is None:
+    if growth.container is None:
         who, used = "the node itself", node_state.own_bytes
     else:
-        one = node_state.members[growth.member]
-        who = f"{_name(node_state.tenants[one.tenant].key)}, container {escape(one.container)},"
+        one = node_state.containers[growth.container]
+        who = f"{_name(node_state.pod_for(one).key)}, container {escape(one.name)},"
         used = one.used_bytes
     return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
@@ -215,7 +215,7 @@ def _step_notes(step: SimulationStep, *, is_first: bool) -> Iterator[str]:
     if step.important:
         mark = "! first important" if is_first else "important"
         yield f"{mark}: {', '.join(map(_reason, step.important))}"
-    if step.comes_back:
+    if step.restarts:
         yield "restarts"
     if step.tied:
         yield f"tied with {step.tied}"
@@ -247,17 +247,17 @@ def _outcome(simulation: Simulation) -> str:
         nothing = "nothing is killed or evicted" if scenario.eviction else "nothing is killed"
         return f"{nothing}: {amount}" + (" then" if scenario.growth or scenario.all_at_limit else "")
     after = f"after {_counted(steps)} {amount}"
-    if scenario.free_bytes is not None and not simulation.is_met:
+    if scenario.free_bytes is not None and not simulation.is_reached:
         return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
-    if scenario.growth and not simulation.is_met:
+    if scenario.growth and not simulation.is_reached:
         return f"{after}, and not all that was to grow lives to reach its size"
     return after
 
 
 def _first_of_all(simulation: Simulation) -> str:
-    if not simulation.reaches:
+    if not simulation.distances:
         return "nothing is killed, however much all containers grow"
-    first = simulation.reaches[0]
+    first = simulation.distances[0]
     whom = f"{_name(first.key)}, container {escape(first.container)}" if first.container else _name(first.key)
     return (
         f"{binary(first.more_bytes)} more, each container at {_percent(first)}, until the first is hit:"
@@ -265,10 +265,16 @@ def _first_of_all(simulation: Simulation) -> str:
     )
 
 
+def mechanism_name(mechanism: Mechanism) -> str:
+    """As the column BY has it; nothing here is preempted, so an eviction needs no kubelet before it."""
+    return "eviction" if mechanism is Mechanism.EVICTION else mechanism.value
+
+
 def _by(mechanism: Mechanism) -> str:
-    return {Mechanism.NODE: "the kernel, as the node is full", Mechanism.EVICTION: "eviction"}.get(
-        mechanism, f"the {mechanism.value}"
-    )
+    if mechanism is Mechanism.NODE:
+        return "the kernel, as the node is full"
+    name = mechanism_name(mechanism)
+    return name if mechanism is Mechanism.EVICTION else f"the {name}"
 
 
 def _counted(steps: Iterable[SimulationStep]) -> str:
@@ -297,8 +303,8 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
     return step.mechanism is not Mechanism.EVICTION and any(
-        one.restarts and one.container == step.container and node_state.tenants[one.tenant].key == step.key
-        for one in node_state.members
+        one.restarts and one.name == step.container and node_state.pod_for(one).key == step.key
+        for one in node_state.containers
     )
 
 
@@ -319,15 +325,15 @@ def _side(step: SimulationStep | None) -> tuple[str, str, str]:
         return "-", "", ""
     victim = f"{_name(step.key)}:{escape(step.container)}" if step.container else _name(step.key)
     mark = " !" if step.important else ""
-    return f"{victim}{mark}", step.mechanism.value, mebibytes(step.freed.free_bytes)
+    return f"{victim}{mark}", mechanism_name(step.mechanism), mebibytes(step.freed.free_bytes)
 
 
-def _growing(node_state: NodeState, member: int | None) -> dict[str, Any]:
-    if member is None:
+def _growing(node_state: NodeState, index: int | None) -> dict[str, Any]:
+    if index is None:
         return {"namespace": None, "pod": None, "container": None}
-    one = node_state.members[member]
-    namespace, name = node_state.tenants[one.tenant].key
-    return {"namespace": namespace, "pod": name, "container": one.container}
+    container = node_state.containers[index]
+    namespace, name = node_state.pod_for(container).key
+    return {"namespace": namespace, "pod": name, "container": container.name}
 
 
 def _level(level: MemoryLevel) -> dict[str, int]:
@@ -337,7 +343,7 @@ def _level(level: MemoryLevel) -> dict[str, int]:
 def _step(number: int, step: SimulationStep) -> dict[str, Any]:
     return {
         "step": number,
-        "by": step.mechanism.value,
+        "by": mechanism_name(step.mechanism),
         "namespace": step.key[0],
         "pod": step.key[1] if step.qos is not None else None,
         "process": step.key[1] if step.qos is None else None,
@@ -350,7 +356,7 @@ def _step(number: int, step: SimulationStep) -> dict[str, Any]:
         "freedBytes": step.freed.free_bytes,
         "freedWorkingSetBytes": step.freed.available_bytes,
         "after": _level(step.level),
-        "restarts": step.comes_back,
+        "restarts": step.restarts,
         "important": [{"why": reason.why.value, "what": reason.what} for reason in step.important],
         "refused": ["/".join(key) for key in step.refused],
     }
@@ -358,7 +364,7 @@ def _step(number: int, step: SimulationStep) -> dict[str, Any]:
 
 def _reach(reach: MechanismDistance) -> dict[str, Any]:
     return {
-        "by": reach.mechanism.value,
+        "by": mechanism_name(reach.mechanism),
         "moreBytes": reach.more_bytes,
         "factor": round(reach.factor, 4),
         "namespace": reach.key[0],
@@ -409,7 +415,7 @@ def reach_rows(simulation: Simulation) -> list[VictimRow]:
     return [
         VictimRow(place, one.key, one.mechanism, _named(REACH_TITLES, cells), is_next=place == 1)
         for place, (one, cells) in enumerate(
-            zip(simulation.reaches, reach_cells(simulation), strict=True), start=1
+            zip(simulation.distances, reach_cells(simulation), strict=True), start=1
         )
     ]
 

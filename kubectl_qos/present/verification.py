@@ -11,8 +11,9 @@ from kubectl_qos.present.pod_columns import Align
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
-from kubectl_qos.qos.verify.drift import Confidence, DriftCause, DriftReason
+from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
 
 _HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
 _MOST_NAMED: Final = 3
@@ -102,7 +103,7 @@ def verification_values(found: Sequence[Verified], notes: Iterable[str]) -> dict
 
 def cause_sentence(cause: DriftCause) -> str:
     """`likely: …`; what is certain is said without a word for it."""
-    said = _SENTENCES[cause.why](cause.inputs)
+    said = _SENTENCES[cause.reason](cause.inputs)
     return said if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {said}"
 
 
@@ -150,7 +151,7 @@ def _check_values(check: CheckedValue) -> dict[str, Any]:
         "cause": None
         if cause is None
         else {
-            "why": cause.why.value,
+            "why": cause.reason.value,
             "confidence": cause.confidence.value,
             "sentence": cause_sentence(cause),
         },

@@ -17,8 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import unexpected_error
@@ -84,7 +83,7 @@ def load_kills(source: Source, facts: ViewModel, whose: KillScope, known: EventL
         kills = find_kills(
             facts.snapshot,
             events,
-            wanted=lambda pod: facts.scope.matches(pod) and whose.has(pod),
+            is_included=lambda pod: facts.scope.matches(pod) and whose.has(pod),
             outside_pods=False,
         )
         return KillsLoaded((events, kills))

@@ -11,7 +11,7 @@ from kubectl_qos.k8s.kubelet import CgroupDriver
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.cgroup import cpu
+from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_linear
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.qos_class import QosClass
@@ -495,7 +495,7 @@ def test_row_073_the_curve_is_that_of_the_oci_runtime(runtime: str, weight: str)
 
 @pytest.mark.parametrize(("cpus", "weight"), [(8000, 313), (7500, 293), (7000, 274)])
 def test_row_074_weights_of_kubepods(cpus: int, weight: int) -> None:
-    assert cpu.shares_to_weight_linear(cpu.milli_to_shares(cpus)) == weight
+    assert shares_to_weight_linear(milli_to_shares(cpus)) == weight
 
 
 def test_row_076_every_page_size_is_limited() -> None:

@@ -56,7 +56,7 @@ def test_what_changes_a_profile_is_part_of_it() -> None:
     pod = decoded({"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "priority": 0}})
 
     def adj(found: Pod) -> int | None:
-        return profiles.of(found).containers[0].adj
+        return profiles.profile_for(found).containers[0].adj
 
     assert adj(pod) == 750
     replace = msgspec.structs.replace
@@ -76,5 +76,5 @@ def test_the_same_spec_is_computed_once() -> None:
     sharing, profiles = Interner(), Profiles(CAPACITY, release)
     of_the_pod = {"requests": {"memory": "2Gi"}}
     raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
-    first, second = (profiles.of(sharing.pod(decoded(raw))) for _ in range(2))
+    first, second = (profiles.profile_for(sharing.pod(decoded(raw))) for _ in range(2))
     assert first is second

@@ -18,8 +18,9 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Orig
 from kubectl_qos.k8s.objects import Pod, convert, json_decoder
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.process_order import HostProcess
 from kubectl_qos.qos.verify.compare import CheckedValue, verify_levels, verify_pod
-from kubectl_qos.qos.verify.drift import KERNEL_DEFAULTS, Confidence, DriftReason
+from kubectl_qos.qos.verify.drift import KERNEL_DEFAULTS, DriftReason
 from kubectl_qos.qos.verify.observed import (
     Observed,
     ObservedContainer,
@@ -228,7 +229,7 @@ def causes(one: Pod, measured: Observed, kubelet: Kubelet | None = None) -> dict
     return {
         f"{check.level} {check.file}": None
         if check.cause is None
-        else (check.cause.why.name, check.cause.confidence.value)
+        else (check.cause.reason.name, check.cause.confidence.value)
         for check in drifts(verify_pod(predict(one, NODE, kubelet=kubelet), measured))
     }
 
@@ -261,7 +262,7 @@ def test_a_hierarchy_that_was_left_behind_is_no_drift() -> None:
     assert not left.drift
     assert left.measured == "/kubepods"
     assert left.cause is not None
-    assert left.cause.why is DriftReason.LEFT_HIERARCHY
+    assert left.cause.reason is DriftReason.LEFT_HIERARCHY
     assert verify_levels(tree, {"/kubepods": {"memory.max": "max"}}) == ()
 
 
@@ -375,7 +376,7 @@ def test_what_the_recorded_resizes_left() -> None:
                 count += len(checks)
                 for check in drifts(checks):
                     assert check.cause is not None
-                    why.setdefault((name, check.file), set()).add(check.cause.why.name)
+                    why.setdefault((name, check.file), set()).add(check.cause.reason.name)
     assert why == {
         **{(name, "oom_score_adj"): {"BEFORE_RESIZE"} for name in RESIZED},
         **{("rz-defer", name): {"RESIZE_UNDER_WAY"} for name in ("cpu.weight", "cpu.max")},
@@ -475,14 +476,13 @@ def test_numbers_that_are_none_are_refused() -> None:
 
 
 def test_processes_of_a_node_belong_to_the_container_of_their_cgroup() -> None:
-    class Process:
-        def __init__(self, pid: int, cgroup: str) -> None:
-            self.pid, self.cgroup, self.comm, self.adj = pid, cgroup, "app", 985
+    def process(pid: int, cgroup: str) -> HostProcess:
+        return HostProcess(pid=pid, ppid=1, comm="app", adj=985, rss_kb=4, cgroup=cgroup)
 
     scope = f"/kubepods.slice/kubepods-podx.slice/cri-containerd-{ID}.scope"
     found = observed_on_node(
         {scope: {"memory.max": "1"}, f"{scope}/container": {"memory.max": "max"}},
-        [Process(7, f"{scope}/container"), Process(8, "/system.slice"), Process(9, f"{scope}")],
+        [process(7, f"{scope}/container"), process(8, "/system.slice"), process(9, scope)],
     )
     assert found == {
         ID: ObservedContainer(
@@ -504,7 +504,3 @@ def test_what_a_container_sees_below_its_limits_with_crun() -> None:
     inner = replace(read, files={**read.files, "memory.max": "max"}, path=None)
     assert causes(one, Observed({"a": inner})) == {"container memory.max": ("INNER_CGROUP", "possible")}
     assert causes(one, Observed({"a": replace(inner, path=read.path)})) == {"container memory.max": None}
-
-
-def test_only_what_is_sure_is_called_certain() -> None:
-    assert {Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE} == set(Confidence)

@@ -15,8 +15,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.present.kills import detail_lines
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.tui import workers as deaths
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -273,7 +272,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any, **__: Any) -> list[Kill]:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(deaths, "kills_of", broken)
+    monkeypatch.setattr(deaths, "find_kills", broken)
     async with killed(ready=False) as pilot:
         await seen(pilot, "! unexpected ZeroDivisionError: no")
 

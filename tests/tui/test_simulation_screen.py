@@ -16,10 +16,16 @@ from textual.widgets import Static
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
-from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, reach_rows, sentence, victim_rows
+from kubectl_qos.present.simulation import (
+    REACH_COLUMNS,
+    STEP_COLUMNS,
+    mechanism_name,
+    reach_rows,
+    sentence,
+    victim_rows,
+)
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
-from kubectl_qos.qos.simulation.scenario import Scenario
+from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
 from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -137,7 +143,7 @@ async def test_the_modes_ask_what_the_command_asks() -> None:
         now = simulate(worker_2(), Scenario(until_oom=True))
         assert outcome(pilot) == sentence(now)
         assert [row.cells["BY"] for row in screen(pilot).table.rows] == [
-            one.mechanism.value for one in now.reaches
+            mechanism_name(one.mechanism) for one in now.distances
         ]
         await press(pilot, "E")
         assert "eviction" in [row.cells["BY"] for row in screen(pilot).table.rows]
@@ -161,7 +167,7 @@ async def test_each_mode_has_a_slider_of_its_own_that_stays_within_its_ends() ->
         await press(pilot, "shift+tab")
         assert asked(pilot) == "free 0 B"
         await press(pilot, "end")
-        assert len(victims(pilot)) == len(worker_2().members)
+        assert len(victims(pilot)) == len(worker_2().containers)
         assert "cannot be freed" not in outcome(pilot)
         await press(pilot, "left", "left")
         assert asked(pilot) == "free 14.6Gi"
