@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.host.procfs import parse_fields, parse_number, read, read_or_empty
+from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.process_order import HostProcess
 
 LONGEST_COMMAND: Final = 4096
@@ -62,22 +63,6 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
 
 
 _SIZES: Final = ("VmRSS", "RssAnon", "VmSwap", "VmPTE", "VmPMD")
-
-
-def memory_path(text: str) -> str:
-    """The path in the hierarchy that counts memory, from the lines of /proc/PID/cgroup.
-
-    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may have colons.
-    """
-    unified = ""
-    for line in text.split("\n"):
-        number, _, rest = line.partition(":")
-        controllers, colon, path = rest.partition(":")
-        if colon and "memory" in controllers.split(","):
-            return path
-        if colon and number == "0" and not controllers:
-            unified = path
-    return unified
 
 
 def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, str] | None:

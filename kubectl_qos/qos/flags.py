@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import IntEnum, StrEnum
-from itertools import groupby
 from typing import Final
 
 from kubectl_qos.k8s.objects import Pod
@@ -87,10 +86,14 @@ def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
     """For each ranked pod, the lowest priority of those with a later rank."""
     lowest: list[int | None] = []
     after: int | None = None
-    for _, group in groupby(reversed(ranked), key=lambda row: row.rank):
-        priorities = [row.pod.spec.priority or 0 for row in group]
-        lowest += [after] * len(priorities)
-        after = min(priorities) if after is None else min(after, *priorities)
+    least: int | None = None
+    rank: int | None = None
+    for row in reversed(ranked):
+        if row.rank != rank:
+            rank, after = row.rank, least
+        lowest.append(after)
+        priority = row.pod.spec.priority or 0
+        least = priority if least is None else min(least, priority)
     lowest.reverse()
     return lowest
 

@@ -14,14 +14,7 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos.cgroup.names import (
-    class_name,
-    container_path,
-    literal,
-    pod_name,
-    pod_uid,
-    process_path,
-)
+from kubectl_qos.qos.cgroup import names
 from kubectl_qos.qos.cgroup.pod import (
     PodTotals,
     container_reasons,
@@ -120,11 +113,7 @@ class Prediction:
 
 
 def predict(
-    pod: Pod,
-    node: Node,
-    *,
-    kubelet: Kubelet | None = None,
-    release: str | Release | None = None,
+    pod: Pod, node: Node, *, kubelet: Kubelet | None = None, release: str | Release | None = None
 ) -> Prediction:
     """What Kubernetes and Linux do with a pod on a node.
 
@@ -169,7 +158,7 @@ def predict(
         totals=totals,
         containers=tuple(_containers(pod, qos, path, setup)),
         cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
-        class_cgroup_path=literal(class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
+        class_cgroup_path=names.literal(names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
     )
 
 
@@ -181,7 +170,7 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
         steps = adj.steps_for(container) if node.memory_capacity_bytes else adj.fixed
         resources = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
         files = container_files(resources, setup)
-        path = container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
+        path = names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
         value = restrict_adj(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
         yield ContainerPrediction(
             name=container.name,
@@ -192,14 +181,14 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             oom_score_adj_reason=adj_reason(steps, node.runtime_oom_score_adj) if steps is not None else None,
             asked=resources,
             cgroup=CgroupPrediction(path, files, container_reasons(files, pod, container, resources, setup)),
-            process_path=process_path(path, kubelet, node),
+            process_path=names.process_path(path, kubelet, node),
         )
 
 
 def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
     """The pod's literal path; a manifest has no UID yet, so a placeholder stands for it."""
-    uid = pod_uid(pod)
-    path = literal(pod_name(uid or "UID", qos, kubelet), kubelet.cgroup_driver)
+    uid = names.pod_uid(pod)
+    path = names.literal(names.pod_name(uid or "UID", qos, kubelet), kubelet.cgroup_driver)
     return path if uid else path.replace("podUID", f"pod{NO_UID}")
 
 

@@ -90,14 +90,16 @@ def process_order(
         is_whole: whether process 1 is the machine's init, and not that of a PID namespace.
     """
     rows = [_row(process, total_pages, page, kernel, is_whole=is_whole) for process in processes]
-    candidates = sorted((row for row in rows if row.spared is None), key=lambda row: (-row.points, _pid(row)))
+    candidates = sorted(
+        (row for row in rows if row.spared is None), key=lambda row: (-row.points, row.process.pid)
+    )
     first: dict[int, int] = {}
     counts: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):
         first.setdefault(row.points, place)
         counts[row.points] = counts.get(row.points, 0) + 1
     ranked = [replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates]
-    others = sorted((row for row in rows if row.spared is not None), key=_pid)
+    others = sorted((row for row in rows if row.spared is not None), key=lambda row: row.process.pid)
     return (*ranked, *others)
 
 
@@ -154,7 +156,3 @@ def _spared(process: HostProcess, expected: int, *, is_whole: bool) -> Spared | 
     if process.score == 0 and expected > SCORE_SLACK:
         return Spared.SCORE
     return None
-
-
-def _pid(row: RankedProcess) -> int:
-    return row.process.pid

@@ -140,7 +140,9 @@ class RankedPod(NamedTuple):
 
     def alive(self) -> Sequence[ContainerScore]:
         """The containers that have processes, none for a pod that has none."""
-        return () if self.worst is None else _alive(self.pod, self.profile, self.containers)
+        if self.worst is None:
+            return ()
+        return self.containers if self.profile.always_alive else _alive(self.pod, self.containers)
 
 
 class Ranking(NamedTuple):
@@ -189,11 +191,9 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
     """Init containers and sidecars, app containers, ephemeral ones, as the kubelet starts them."""
     kinds = [(container, ContainerKind.APP) for container in pod.containers]
     if pod.spec.init_containers:
-        sidecar, init = ContainerKind.SIDECAR, ContainerKind.INIT
-        kinds = [
-            *[(one, sidecar if is_sidecar(one, release) else init) for one in pod.spec.init_containers],
-            *kinds,
-        ]
+        sidecar, plain = ContainerKind.SIDECAR, ContainerKind.INIT
+        init_containers = pod.spec.init_containers
+        kinds = [(init, sidecar if is_sidecar(init, release) else plain) for init in init_containers] + kinds
     if pod.spec.ephemeral_containers:
         kinds += [(container, ContainerKind.EPHEMERAL) for container in pod.ephemeral_containers]
     return kinds
@@ -276,7 +276,8 @@ class _Scorer:
         scores = tuple([self._container(container, usage) for container in profile.containers])
         worst = None
         if has_processes(pod):
-            worst = max(_alive(pod, profile, scores), key=_danger, default=None)
+            alive = scores if profile.always_alive else _alive(pod, scores)
+            worst = max(alive, key=_danger, default=None)
         return RankedPod(pod, profile.qos, None, False, worst, scores, usage, profile)
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
@@ -298,13 +299,11 @@ def _danger(score: ContainerScore) -> int:
     return score.points if score.points is not None else score.adj or 0
 
 
-def _alive(pod: Pod, profile: Profile, scores: Sequence[ContainerScore]) -> Sequence[ContainerScore]:
+def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> list[ContainerScore]:
     """The containers that have processes: a finished init container has none.
 
     Without a status (a manifest) everything that will keep running counts.
     """
-    if profile.always_alive:
-        return scores
     statuses = {status.name: status for status in pod.status.every_container}
     return [score for score in scores if _is_alive(statuses.get(score.name), score.kind)]
 

@@ -33,6 +33,7 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
 
 RESTART: Final = "RestartContainer"
 _MUTABLE: Final = "only cpu and memory resources are mutable"
+_SIDES: Final = ("requests", "limits")
 _Requirements = ResourceRequirements | None
 
 
@@ -191,15 +192,10 @@ def _has_any(resources: _Requirements) -> bool:
 
 
 def _pod_level_refusals(old: _Requirements, new: _Requirements) -> Iterator[Refusal]:
-    if old is not None:
-        if new is None:
-            yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
-            return
-        for side in ("requests", "limits"):
-            if _removed(_side(old, side), _side(new, side)):
-                yield Refusal(
-                    f"spec.resources.{side}", f"Forbidden: pod-level resource {side} cannot be removed"
-                )
+    if old is not None and new is None:
+        yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
+        return
+    yield from _removals(old, new, "spec.resources", "pod-level resource")
     if _other_resources(old) != _other_resources(new):
         yield Refusal("spec", f"Forbidden: {_MUTABLE} at pod-level")
 
@@ -210,7 +206,7 @@ def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusa
         path = f"spec.initContainers[{index}]"
         sidecar = is_sidecar(before, release)
         if sidecar or init_allowed:
-            yield from _removals(before, after, path)
+            yield from _removals(before.resources, after.resources, f"{path}.resources", owner=before.name)
             if _other_resources(before.resources) != _other_resources(after.resources):
                 yield Refusal(*_wrong_resource(path, release), before.name)
             policies = before.resize_policy or ()
@@ -222,9 +218,10 @@ def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusa
             sentence = "resources for non-sidecar init containers are immutable"
             yield Refusal("spec", f"Forbidden: {sentence}", before.name)
     for index, (before, after) in enumerate(zip(old.containers, new.containers, strict=True)):
-        yield from _removals(before, after, f"spec.containers[{index}]")
+        path = f"spec.containers[{index}].resources"
+        yield from _removals(before.resources, after.resources, path, owner=before.name)
         if release.has(Change.MEMORY_LIMIT_ONLY_GROWS):
-            yield from _shrinking(before, after, f"spec.containers[{index}].resources.limits")
+            yield from _shrinking(before, after, f"{path}.limits")
         if _other_resources(before.resources) != _other_resources(after.resources):
             yield Refusal("spec", f"Forbidden: {_MUTABLE}", before.name)
 
@@ -236,11 +233,12 @@ def _wrong_resource(path: str, release: Release) -> tuple[str, str]:
     return "spec", "Forbidden: only cpu and memory resources for sidecar containers are mutable"
 
 
-def _removals(before: Container, after: Container, path: str) -> Iterator[Refusal]:
-    for side in ("requests", "limits"):
-        if _removed(_side(before.resources, side), _side(after.resources, side)):
-            sentence = f"Forbidden: resource {side} cannot be removed"
-            yield Refusal(f"{path}.resources.{side}", sentence, before.name)
+def _removals(
+    old: _Requirements, new: _Requirements, path: str, what: str = "resource", owner: str = ""
+) -> Iterator[Refusal]:
+    for side in _SIDES:
+        if not _side(old, side).keys() <= _side(new, side).keys():
+            yield Refusal(f"{path}.{side}", f"Forbidden: {what} {side} cannot be removed", owner)
 
 
 def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refusal]:
@@ -327,28 +325,20 @@ def _all(pod: Pod) -> tuple[Container, ...]:
 def _differs(before: Container, after: Container, resource: str) -> bool:
     return any(
         _side(before.resources, side).get(resource) != _side(after.resources, side).get(resource)
-        for side in ("requests", "limits")
+        for side in _SIDES
     )
 
 
-def _side(resources: ResourceRequirements, side: str) -> ResourceList:
-    return getattr(resources, side) or EMPTY_RESOURCES
+def _side(resources: _Requirements, side: str) -> ResourceList:
+    return getattr(resources, side, None) or EMPTY_RESOURCES
 
 
-def _removed(old: ResourceList, new: ResourceList) -> bool:
-    return any(name not in new for name in old)
-
-
-def _other_resources(resources: _Requirements) -> dict[str, dict[str, Quantity]]:
+def _other_resources(resources: _Requirements) -> list[dict[str, Quantity]]:
     """What a resize may not touch."""
-    return {
-        side: {
-            name: value
-            for name, value in (_side(resources, side) if resources is not None else EMPTY_RESOURCES).items()
-            if name not in {CPU, MEMORY}
-        }
-        for side in ("requests", "limits")
-    }
+    return [
+        {name: value for name, value in _side(resources, side).items() if name not in {CPU, MEMORY}}
+        for side in _SIDES
+    ]
 
 
 def _amount(quantities: Mapping[str, Quantity], resource: str) -> int:

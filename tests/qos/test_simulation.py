@@ -185,7 +185,8 @@ def test_every_step_is_accounted_for(data: st.DataObject) -> None:
     if not (found.scenario.growth or found.scenario.all_at_limit or found.scenario.until_oom):
         lasting = sum(step.freed.free_bytes for step in found.steps if not step.restarts)
         assert found.after.free_bytes - found.before.free_bytes == lasting
-        assert found.freed_bytes <= at.used_bytes + sum(one.used_bytes for one in at.own_processes)
+        freed = sum(step.freed.free_bytes for step in found.steps)
+        assert freed <= at.used_bytes + sum(one.used_bytes for one in at.own_processes)
 
 
 @settings(deadline=None)

@@ -158,11 +158,7 @@ class PodCgroup:
         return PathLevel.CONTAINER if self.container_id else PathLevel.POD
 
 
-_QOS: Final = {
-    "burstable": QosClass.BURSTABLE,
-    "besteffort": QosClass.BEST_EFFORT,
-    None: QosClass.GUARANTEED,
-}
+_QOS: Final = {"burstable": QosClass.BURSTABLE, "besteffort": QosClass.BEST_EFFORT, None: QosClass.GUARANTEED}
 _RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "docker", "libpod": "cri-o"}
 
 # A UID is a UUID or, of a static pod, a hash of 32 digits; any other that a server stored is accepted too.
@@ -217,3 +213,19 @@ def path_level(path: str, below: str = "") -> PathLevel:
     is_machine = path in {"", "/"}
     holds_pods = below.startswith(path.rstrip("/") + "/") and pod_cgroup(below) is not None
     return PathLevel.ABOVE if is_machine or holds_pods else PathLevel.OTHER
+
+
+def memory_path(text: str) -> str:
+    """The path in the hierarchy that counts memory, of the lines of /proc/PID/cgroup (cgroups(7)).
+
+    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may hold colons.
+    """
+    unified = ""
+    for line in text.split("\n"):
+        hierarchy, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and "memory" in controllers.split(","):
+            return path
+        if colon and hierarchy == "0" and not controllers:
+            unified = path
+    return unified

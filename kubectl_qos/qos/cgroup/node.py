@@ -14,14 +14,8 @@ from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
+from kubectl_qos.qos.cgroup import names
 from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
-from kubectl_qos.qos.cgroup.names import (
-    CgroupName,
-    class_name,
-    kubepods_name,
-    parse_cgroupfs,
-    parse_systemd,
-)
 from kubectl_qos.qos.cgroup.values import MIN_SHARES, CgroupSettings, milli_to_shares
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
@@ -39,7 +33,7 @@ _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 class CgroupWrite(NamedTuple):
     """One cgroup and what the kubelet writes there."""
 
-    name: CgroupName
+    name: names.CgroupName
     settings: CgroupSettings
 
 
@@ -64,12 +58,12 @@ def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, rel
     """
     is_enforced = kubelet.cgroups_per_qos and PODS in kubelet.enforce_node_allocatable
     resources = allocatable(capacity, kubelet) if is_enforced else capacity
-    return CgroupWrite(kubepods_name(kubelet), _settings(resources, cores, release))
+    return CgroupWrite(names.kubepods_name(kubelet), _settings(resources, cores, release))
 
 
 def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite]:
     """The kube-reserved and system-reserved cgroups, as far as they are enforced."""
-    parse = parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else parse_cgroupfs
+    parse = names.parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else names.parse_cgroupfs
     suffixes = ("", _COMPRESSIBLE) if release.has(Change.RESERVED_COMPRESSIBLE) else ("",)
     writes = []
     for suffix in suffixes:
@@ -92,34 +86,27 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
     `pods` are the node's pods that have not ended, defaulted.
     """
     kubelet = setup.kubelet
-    sums = _sum_requests(pods, setup.release)
+    cpu_milli, burstable_memory, guaranteed_memory = _sum_requests(pods, setup.release)
     kubepods_unified: dict[str, str] = {}
     burstable_unified: dict[str, str] = {}
     if has_memory_qos(setup):
-        kubepods_unified, burstable_unified = class_memory_qos(
-            sums.guaranteed_memory, sums.burstable_memory, setup
-        )
-    burstable_limit, best_effort_limit = _qos_reserved_limits(sums, setup)
+        kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
+    burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
     unbounded = unbounded_hugepages(setup.node)
+    kubepods_settings = CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
+    best_effort = CgroupSettings(
+        cpu_shares=MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
+    )
+    burstable = CgroupSettings(
+        cpu_shares=milli_to_shares(cpu_milli),
+        hugepage_limits=unbounded,
+        memory_limit_bytes=burstable_limit,
+        unified=burstable_unified,
+    )
     return (
-        CgroupWrite(
-            kubepods_name(kubelet), CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
-        ),
-        CgroupWrite(
-            class_name(QosClass.BEST_EFFORT, kubelet),
-            CgroupSettings(
-                cpu_shares=MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
-            ),
-        ),
-        CgroupWrite(
-            class_name(QosClass.BURSTABLE, kubelet),
-            CgroupSettings(
-                cpu_shares=milli_to_shares(sums.burstable_cpu_milli),
-                hugepage_limits=unbounded,
-                memory_limit_bytes=burstable_limit,
-                unified=burstable_unified,
-            ),
-        ),
+        CgroupWrite(names.kubepods_name(kubelet), kubepods_settings),
+        CgroupWrite(names.class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
+        CgroupWrite(names.class_name(QosClass.BURSTABLE, kubelet), burstable),
     )
 
 
@@ -128,14 +115,11 @@ def unbounded_hugepages(node: Node) -> dict[int, int]:
     return {int(size[:-2]) * _UNITS[size[-2:]]: _UNBOUNDED for size in node.hugepage_sizes}
 
 
-class _RequestSums(NamedTuple):
-    burstable_cpu_milli: int
-    burstable_memory: int
-    guaranteed_memory: int
+def _sum_requests(pods: Iterable[Pod], release: Release) -> tuple[int, int, int]:
+    """The CPU of Burstable pods in millicores, their memory and that of Guaranteed ones in bytes.
 
-
-def _sum_requests(pods: Iterable[Pod], release: Release) -> _RequestSums:
-    """Requests by class. The memory sums count pod-level resources even with the gate off, as upstream."""
+    The memory sums count pod-level resources even with the gate off, as upstream.
+    """
     cpu_milli = burstable = guaranteed = 0
     for pod in pods:
         qos = qos_class(pod, release)
@@ -148,18 +132,17 @@ def _sum_requests(pods: Iterable[Pod], release: Release) -> _RequestSums:
         else:
             burstable = wrap(burstable + memory)
             cpu_milli = wrap(cpu_milli + pod_requests(pod, release).get(CPU, ZERO).milli_value())
-    return _RequestSums(cpu_milli, burstable, guaranteed)
+    return cpu_milli, burstable, guaranteed
 
 
-def _qos_reserved_limits(sums: _RequestSums, setup: NodeSetup) -> tuple[int | None, int | None]:
+def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> tuple[int | None, int | None]:
     """Memory limits of burstable and besteffort under QOSReserved (`setMemoryReserve`)."""
     percent = setup.kubelet.qos_reserved_percent.get(MEMORY)
     available = setup.node.allocatable_memory_bytes
     if percent is None or not available or not setup.release.enabled(Gate.QOS_RESERVED):
         return None, None
-    burstable = wrap(available - truncating_div(wrap(sums.guaranteed_memory * percent), 100))
-    best_effort = wrap(burstable - truncating_div(wrap(sums.burstable_memory * percent), 100))
-    return burstable, best_effort
+    burstable_limit = wrap(available - truncating_div(wrap(guaranteed * percent), 100))
+    return burstable_limit, wrap(burstable_limit - truncating_div(wrap(burstable * percent), 100))
 
 
 def _settings(

@@ -8,7 +8,6 @@ in-place resize changes those of a living pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
@@ -123,22 +122,25 @@ def container_resources(
 ) -> CriResources:
     """What is asked of the runtime for one container of a defaulted pod."""
     memory_limit = _effective_limit(pod, container, MEMORY, setup.release).value()
-    resources = linux_resources(
+    base = linux_resources(
         container.requests.get(CPU),
         _effective_limit(pod, container, CPU, setup.release),
         memory_limit,
         setup,
         exclusive=_has_exclusive_cpus(container, qos, setup),
     )
-    unified = dict(resources.unified)
+    unified = dict(base.unified)
     swap = container_swap(pod, container, qos, memory_limit, setup)
     if swap.swap_max is not None:
         unified[MEMORY_SWAP_MAX] = swap.swap_max
     if has_memory_qos(setup):
         request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
         unified |= container_memory_qos(qos, request.value(), limit.value(), setup)
-    return replace(
-        resources,
+    return CriResources(
+        cpu_shares=base.cpu_shares,
+        cpu_quota_us=base.cpu_quota_us,
+        cpu_period_us=base.cpu_period_us,
+        memory_limit_bytes=memory_limit,
         memory_swap_limit_bytes=swap.memory_and_swap,
         oom_score_adj=adj,
         hugepage_limits=container_hugepage_limits(pod, container, setup.node.hugepage_sizes, setup.release),

@@ -7,7 +7,7 @@ kernel prints as part of a cgroup path, joins them. Not here: the words (present
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from statistics import median
@@ -16,7 +16,7 @@ from typing import Any, Final
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup, pod_uid
+from kubectl_qos.qos.cgroup.names import pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
     OOM_KILLED,
     SIGKILLED,
@@ -122,20 +122,13 @@ class _Death:
 
 @dataclass(eq=False)
 class _Reported:
-    """A report with its log and the cgroup of its victim."""
+    """A report with its log and whose cgroup its victim was in; IDs are empty outside pods."""
 
     report: OomReport
     log: KernelLog
-    cgroup: PodCgroup | None
-    is_taken: bool = field(default=False)
-
-    @property
-    def pod_uid(self) -> str:
-        return self.cgroup.pod_uid if self.cgroup is not None else ""
-
-    @property
-    def container_id(self) -> str:
-        return self.cgroup.container_id if self.cgroup is not None else ""
+    pod_uid: str
+    container_id: str
+    is_taken: bool = False
 
 
 class _KillAnalyzer:
@@ -145,16 +138,16 @@ class _KillAnalyzer:
         self._snapshot = snapshot
         self._event_list = event_list
         self._logs = logs
-        self._log_nodes: dict[int, frozenset[str]] = {}
-        self._reported = [
-            _Reported(report, log, pod_cgroup(report.task_memcg or report.group_kill))
-            for log in logs
-            for report in log.reports
-        ]
+        self._reported: list[_Reported] = []
+        for log in logs:
+            for report in log.reports:
+                cgroup = pod_cgroup(report.task_memcg or report.group_kill)
+                ids = (cgroup.pod_uid, cgroup.container_id) if cgroup is not None else ("", "")
+                self._reported.append(_Reported(report, log, *ids))
         self._by_container: dict[str, list[_Reported]] = {}
-        for one in self._reported:
-            if one.container_id:
-                self._by_container.setdefault(one.container_id, []).append(one)
+        for reported in self._reported:
+            if reported.container_id:
+                self._by_container.setdefault(reported.container_id, []).append(reported)
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
@@ -163,45 +156,39 @@ class _KillAnalyzer:
     def kills(self, is_included: Callable[[Pod], bool], *, outside_pods: bool) -> list[Kill]:
         """All of them in order."""
         kills = [kill for pod in self._snapshot.pods if is_included(pod) for kill in self._of_pod(pod)]
-        for one in self._reported:
-            if not one.is_taken:
-                pod = self._pods.get(one.pod_uid)
+        for reported in self._reported:
+            if not reported.is_taken:
+                pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
-                    kills.append(self._of_report(one, pod))
+                    kills.append(self._of_report(reported, pod))
         return sorted(kills, key=_newest_first)
 
     def _of_pod(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
-        by_kubelet = kubelet_kill(pod, events)
+        kubelet = kubelet_kill(pod, events)
         is_explained = False
         for death in _deaths(pod):
+            end, state = death.end, death.state
             reports = self._reports_of(death)
-            kubelet = by_kubelet
-            if kubelet is not None and not (
-                death.state == "state" and kubelet.has_ended(death.end, runs_once=death.runs_once)
-            ):
-                kubelet = None
-            if reports and (death.is_sigkill or any(one.report.group_kill for one in reports)):
-                yield self._by_kernel(death, reports, kubelet)
-            elif kubelet is not None:
-                only_container = len(pod.containers) == 1
-                yield self._of_death(
-                    death,
-                    kubelet.container_diagnosis(death.end, death.state, only_container=only_container),
-                )
+            by_kubelet = kubelet
+            if kubelet and not (state == "state" and kubelet.has_ended(end, runs_once=death.runs_once)):
+                by_kubelet = None
+            if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
+                yield self._by_kernel(death, reports, by_kubelet)
+            elif by_kubelet is not None:
+                is_only = len(pod.containers) == 1
+                yield self._of_death(death, by_kubelet.container_diagnosis(end, state, is_only=is_only))
             elif death.is_sigkill:
                 context = self._context(death, events)
-                yield self._of_death(
-                    death, diagnosis_without_kernel(death.end, death.state, death.container, context)
-                )
-            is_explained |= kubelet is not None
-        if by_kubelet is not None and not is_explained:
-            yield _kill(pod, by_kubelet.diagnosis(), time=by_kubelet.time)
+                yield self._of_death(death, diagnosis_without_kernel(end, state, death.container, context))
+            is_explained |= by_kubelet is not None
+        if kubelet is not None and not is_explained:
+            yield _kill(pod, kubelet.diagnosis(), time=kubelet.time)
 
     def _by_kernel(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
         """A death in the kernel's log: the last report is about it, earlier ones about its processes."""
-        for one in reports:
-            one.is_taken = True
+        for reported in reports:
+            reported.is_taken = True
         last = reports[-1]
         mechanism = reported_mechanism(last.report)
         evidence = list(report_evidence(last.report, last.log.title))
@@ -221,28 +208,28 @@ class _KillAnalyzer:
             kill, time=kill.time or last.report.time, **self._report_fields(last.report, death.pod.node_name)
         )
 
-    def _of_report(self, one: _Reported, pod: Pod | None) -> Kill:
+    def _of_report(self, reported: _Reported, pod: Pod | None) -> Kill:
         """A kill that is in no status: in a container that went on or is gone, or outside pods."""
-        report = one.report
+        report = reported.report
         mechanism = reported_mechanism(report)
-        evidence = list(report_evidence(report, one.log.title))
+        evidence = list(report_evidence(report, reported.log.title))
         container = ""
         if pod is not None:
             names = {_hex(status.container_id): status.name for status in pod.status.every_container}
-            container = names.get(one.container_id, "")
-            if container and one.container_id:
+            container = names.get(reported.container_id, "")
+            if container and reported.container_id:
                 evidence.append(Evidence(Fact.WENT_ON))
             elif len(pod.containers) == 1 and not pod.init_containers and not pod.ephemeral_containers:
                 container = pod.containers[0].name
             if container:
                 evidence += self._limits(pod, container).evidence()
         time, is_estimated = report.time, False
-        if not time and report.uptime is not None and id(one.log) in self._boot_times:
-            moment = self._boot_times[id(one.log)] + timedelta(seconds=report.uptime)
+        if not time and report.uptime is not None and id(reported.log) in self._boot_times:
+            moment = self._boot_times[id(reported.log)] + timedelta(seconds=report.uptime)
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
         is_unknown = mechanism is Mechanism.UNKNOWN
         confidence = Confidence.POSSIBLE if is_unknown else Confidence.CERTAIN
-        node = pod.node_name if pod is not None else one.log.node or report.node
+        node = pod.node_name if pod is not None else reported.log.node or report.node
         return Kill(
             diagnosis=Diagnosis(mechanism, confidence, tuple(evidence)),
             time=time,
@@ -251,8 +238,8 @@ class _KillAnalyzer:
             pod=pod.name if pod is not None else "",
             container=container,
             node=node,
-            pod_uid=one.pod_uid,
-            container_id=one.container_id,
+            pod_uid=reported.pod_uid,
+            container_id=reported.container_id,
             **self._report_fields(report, node),
         )
 
@@ -284,18 +271,15 @@ class _KillAnalyzer:
         if death.container_id:
             return self._by_container.get(death.container_id, [])
         uid = pod_uid(death.pod)
-        return [
-            one
-            for one in self._reported
-            if uid and one.pod_uid == uid and not one.is_taken and _agrees(one.report, death.time)
-        ][-1:]
+        of_pod = [reported for reported in self._reported if uid and reported.pod_uid == uid]
+        return [each for each in of_pod if not each.is_taken and _agrees(each.report, death.time)][-1:]
 
     def _limits(self, pod: Pod, container: str) -> MemoryLimits:
         return memory_limits(pod, container, self._snapshot.setup(pod.node_name))
 
     def _context(self, death: _Death, events: Sequence[Event]) -> DeathContext:
         pod, node = death.pod, death.pod.node_name
-        logs = [log for log in self._logs if node and node in self._nodes_of(log)]
+        logs = [log for log in self._logs if node and node in self._log_nodes[id(log)]]
         node_events = [event for event in self._events.get(node, ()) if is_of_node_memory(event, node)]
         limits = self._limits(pod, death.container)
         neighbours = 0
@@ -330,19 +314,15 @@ class _KillAnalyzer:
             if death.end.reason == OOM_KILLED and self._limits(pod, death.container).nearest is None
         ]
 
-    def _nodes_of(self, log: KernelLog) -> frozenset[str]:
-        """The nodes of a log: as the user said, else of the pods in it, else as its lines say."""
-        nodes = self._log_nodes.get(id(log))
-        if nodes is None:
-            nodes = frozenset({log.node} if log.node else self._guess_nodes(log))
-            self._log_nodes[id(log)] = nodes
+    @cached_property
+    def _log_nodes(self) -> dict[int, set[str]]:
+        """The nodes of each log: as the user named it, else of the pods in it, else as its lines say."""
+        nodes = {id(log): {log.node} if log.node else set() for log in self._logs}
+        for reported in self._reported:
+            if not reported.log.node:
+                pod = self._pods.get(reported.pod_uid)
+                nodes[id(reported.log)].add(pod.node_name if pod is not None else reported.report.node)
         return nodes
-
-    def _guess_nodes(self, log: KernelLog) -> Iterator[str]:
-        for one in self._reported:
-            if one.log is log:
-                pod = self._pods.get(one.pod_uid)
-                yield pod.node_name if pod is not None else one.report.node
 
     @cached_property
     def _boot_times(self) -> dict[int, datetime]:
@@ -354,10 +334,10 @@ class _KillAnalyzer:
             if death.is_sigkill and death.container_id
         }
         boots: dict[int, list[float]] = {}
-        for one in self._reported:
-            ended = parse_moment(ends.get(one.container_id))
-            if ended is not None and one.report.uptime is not None:
-                boots.setdefault(id(one.log), []).append(ended.timestamp() - one.report.uptime)
+        for reported in self._reported:
+            ended = parse_moment(ends.get(reported.container_id))
+            if ended is not None and reported.report.uptime is not None:
+                boots.setdefault(id(reported.log), []).append(ended.timestamp() - reported.report.uptime)
         return {log: datetime.fromtimestamp(median(seconds), UTC) for log, seconds in boots.items()}
 
 
@@ -374,15 +354,14 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
 
 def _deaths(pod: Pod) -> Iterator[_Death]:
     """The ends of its containers that are in its status, the last two of each."""
-    status = pod.status
-    sidecars = {one.name for one in pod.init_containers if one.restart_policy == "Always"}
-    init = {one.name for one in status.init_container_statuses or ()} - sidecars
-    for one in status.every_container:
-        for field_name, state in (("state", one.state), ("lastState", one.last_state)):
+    sidecars = {container.name for container in pod.init_containers if container.restart_policy == "Always"}
+    init = {status.name for status in pod.status.init_container_statuses or ()} - sidecars
+    for status in pod.status.every_container:
+        for field_name, state in (("state", status.state), ("lastState", status.last_state)):
             end = state.terminated if state is not None else None
             if end is not None:
-                container_id = end.container_id or (one.container_id if field_name == "state" else "")
-                yield _Death(pod, one.name, end, field_name, _hex(container_id), one.name in init)
+                container_id = end.container_id or (status.container_id if field_name == "state" else "")
+                yield _Death(pod, status.name, end, field_name, _hex(container_id), status.name in init)
 
 
 def _hex(container_id: str) -> str:
@@ -420,8 +399,8 @@ def _is_silent(log: KernelLog, time: str) -> bool:
     since, until = seconds_between(log.first, time), seconds_between(time, log.last)
     if since is None or until is None or since < AGREES_SECONDS or until < 0:
         return False
-    nameless = [one for one in log.reports if not (one.task_memcg or one.group_kill)]
-    return not any(not one.time or _agrees(one, time) for one in nameless)
+    nameless = [report for report in log.reports if not (report.task_memcg or report.group_kill)]
+    return not any(not report.time or _agrees(report, time) for report in nameless)
 
 
 def _newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:

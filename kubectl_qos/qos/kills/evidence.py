@@ -118,11 +118,7 @@ def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Eviden
 
 def _event_evidence(event: Event) -> Evidence:
     involved = event.involved_object
-    details = {
-        "reason": event.reason,
-        "message": event.message,
-        "object": f"{involved.kind}/{involved.name}",
-    }
+    details = {"reason": event.reason, "message": event.message, "object": f"{involved.kind}/{involved.name}"}
     return Evidence(Fact.EVENT, details, event.last)
 
 
@@ -199,17 +195,15 @@ class KubeletKill:
         confidence = Confidence.CERTAIN if self.names_resource else Confidence.POSSIBLE
         return Diagnosis(self.mechanism, confidence, self.evidence)
 
-    def container_diagnosis(
-        self, end: ContainerStateTerminated, state: str, *, only_container: bool
-    ) -> Diagnosis:
+    def container_diagnosis(self, end: ContainerStateTerminated, state: str, *, is_only: bool) -> Diagnosis:
         """The diagnosis for one of its containers. A SIGKILL may still be an earlier one of the kernel."""
         evidence = (*ended_evidence(end, state), *self.evidence)
         if not self.names_resource:
             return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
         if end.exit_code == SIGKILLED or end.reason == OOM_KILLED:
             return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
-        is_certain = self.time or only_container
-        return Diagnosis(self.mechanism, Confidence.CERTAIN if is_certain else Confidence.LIKELY, evidence)
+        confidence = Confidence.CERTAIN if self.time or is_only else Confidence.LIKELY
+        return Diagnosis(self.mechanism, confidence, evidence)
 
 
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
@@ -295,8 +289,8 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
         own = _memory_limit(prediction.container(container).cgroup.files)
         return MemoryLimits(own, _memory_limit(prediction.cgroup.files))
     except QosError:
-        spec = next((one for one in all_containers(pod) if one.name == container), None)
-        limit = spec.limits.get(MEMORY) if spec is not None else None
+        limits = {spec.name: spec.limits.get(MEMORY) for spec in all_containers(pod)}
+        limit = limits.get(container)
         return MemoryLimits(limit.value() if limit is not None else None, None)
 
 

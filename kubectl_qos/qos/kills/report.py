@@ -264,12 +264,16 @@ class VictimChoice:
     @property
     def tied(self) -> tuple[ScoredTask, ...]:
         """Others with equal points: the order in which the kernel walks them decides between them."""
-        return tuple(one for one in self.ranked if one.place == self.chosen.place and one is not self.chosen)
+        return tuple(
+            scored
+            for scored in self.ranked
+            if scored.place == self.chosen.place and scored is not self.chosen
+        )
 
     @property
     def runners_up(self) -> tuple[ScoredTask, ...]:
         """The other candidates."""
-        return tuple(one for one in self.ranked if one is not self.chosen)
+        return tuple(scored for scored in self.ranked if scored is not self.chosen)
 
 
 def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
@@ -293,7 +297,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
     ranked = _ranked_tasks(report.tasks, total, machine, page, kernel)
     pid = victim.pid if report.chosen is None else report.chosen
     # A thread stands for its process where the first of its threads has ended.
-    chosen = next((one for one in ranked if pid in {one.task.pid, one.task.tgid}), None)
+    chosen = next((scored for scored in ranked if pid in {scored.task.pid, scored.task.tgid}), None)
     if chosen is None:
         return Unranked.NOT_LISTED
     return VictimChoice(
@@ -317,7 +321,7 @@ def _ranked_tasks(
         for task in tasks
         if task.adj != OOM_SCORE_ADJ_MIN
     ]
-    scored.sort(key=lambda one: -one[0])
+    scored.sort(key=lambda pair: -pair[0])
     places: dict[int, int] = {}
     ranked = []
     for place, (points, task) in enumerate(scored, start=1):

@@ -79,11 +79,6 @@ class Simulation:
         """The number of the first step that hits an important pod, counted from 1."""
         return next((number for number, step in enumerate(self.steps, start=1) if step.important), None)
 
-    @property
-    def freed_bytes(self) -> int:
-        """What all steps free by the kernel's count, restarted containers included."""
-        return sum(step.freed.free_bytes for step in self.steps)
-
 
 def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     """What happens on that node. Raises InputError for growth to less than is used."""
@@ -91,27 +86,28 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     if scenario.free_bytes is not None:
         return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
-        distances = tuple(sorted(run.distances(), key=lambda one: (one.factor, _FIRST[one.mechanism])))
+        distances = tuple(
+            sorted(
+                run.distances(), key=lambda distance: (distance.factor, _PRECEDENCE.index(distance.mechanism))
+            )
+        )
         run.grow(most_steps=1)
         return run.result(is_reached=bool(run.steps), distances=distances)
     return run.result(is_reached=run.grow())
 
 
 _NANO: Final = 10**9
-_FIRST: Final = {
-    # A pod's cgroup holds its pause container too, so of equal limits the pod's is hit before a container's.
-    mechanism: order
-    for order, mechanism in enumerate(
-        (
-            Mechanism.EVICTION,
-            Mechanism.POD_LIMIT,
-            Mechanism.CONTAINER_LIMIT,
-            Mechanism.KUBEPODS_LIMIT,
-            Mechanism.NODE,
-        )
-    )
-}
-"""Which mechanism acts first of those whose limits are hit at the same time."""
+_PRECEDENCE: Final = (
+    Mechanism.EVICTION,
+    Mechanism.POD_LIMIT,
+    Mechanism.CONTAINER_LIMIT,
+    Mechanism.KUBEPODS_LIMIT,
+    Mechanism.NODE,
+)
+"""Which mechanism acts of those whose limits are hit at the same time.
+
+A pod's cgroup holds its pause container too, so of equal limits the pod's is hit before a container's.
+"""
 
 
 class _Run:
@@ -126,7 +122,7 @@ class _Run:
         self._timeline = MemoryTimeline(node_state, scenario)
         self._before = self._timeline.level()
         self._own_processes = list(node_state.own_processes)
-        self._evicted: set[int] = set()
+        self._not_evicted = list(range(len(node_state.pods)))
         self._refused: dict[PodKey, None] = {}
         self._exhausted: set[tuple[Mechanism, int]] = set()
         self._disrupted: dict[str, set[PodKey]] = {}
@@ -134,7 +130,9 @@ class _Run:
         self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in node_state.pods]
         self._is_still = not self._timeline.grows
         self._immune = {
-            index for index, one in enumerate(node_state.containers) if one.adj == OOM_SCORE_ADJ_MIN
+            index
+            for index, container in enumerate(node_state.containers)
+            if container.adj == OOM_SCORE_ADJ_MIN
         }
         self._points: dict[int, list[int]] = {}
         self._adj_points: dict[int, list[int]] = {}
@@ -156,7 +154,7 @@ class _Run:
         timeline = self._timeline
         growing = timeline.growing
         while most_steps is None or len(self.steps) < most_steps:
-            hit = min(timeline.next_hits(self._exhausted), key=_order, default=None)
+            hit = min(timeline.next_hits(self._exhausted), key=_precedence, default=None)
             if hit is None:
                 break
             timeline.now = max(timeline.now, hit.time)
@@ -175,7 +173,7 @@ class _Run:
                 nearest[hit.mechanism] = hit
         pod, container = nearest.get(Mechanism.POD_LIMIT), nearest.get(Mechanism.CONTAINER_LIMIT)
         if pod and container and pod.time == container.time:
-            # Of equal limits one is hit: see _FIRST.
+            # Of equal limits one is hit: see _PRECEDENCE.
             del nearest[Mechanism.CONTAINER_LIMIT]
         for hit in nearest.values():
             alone = _Run(self._state, self._scenario)
@@ -206,7 +204,7 @@ class _Run:
         candidates, total = self._candidates(hit), max(self._scale(hit) // self._page, 1)
         points = self._badness(candidates, total)
         own = self._own_badness(total) if hit.mechanism is Mechanism.NODE else []
-        most = max([*points, *(one for one in own if one is not None)], default=None)
+        most = max([*points, *(score for score in own if score is not None)], default=None)
         if most is None:
             return None
         tied = points.count(most) + own.count(most) - 1
@@ -296,29 +294,30 @@ class _Run:
         held = self._points.get(total)
         if held is None:
             held = self._points[total] = self._compute_badness(everyone, total)
-        return held if len(containers) == len(everyone) else [held[one] for one in containers]
+        return held if len(containers) == len(everyone) else [held[index] for index in containers]
 
     def _compute_badness(self, containers: Sequence[int], total: int) -> list[int]:
         """Pages are added to the points of oom_score_adj, which stay the same."""
         adj_points = self._adj_points.get(total)
         if adj_points is None:
-            adj_points = [badness(0, one.adj, total) for one in self._state.containers]
+            adj_points = [badness(0, container.adj, total) for container in self._state.containers]
             self._adj_points[total] = adj_points
         page = self._page
         usages = self._timeline.usages(containers)
-        points = [used // page + adj_points[one] for used, one in zip(usages, containers, strict=True)]
-        return points if self._kernel is Kernel.SIGNED else [max(one, 1) for one in points]
+        points = [used // page + adj_points[index] for used, index in zip(usages, containers, strict=True)]
+        return points if self._kernel is Kernel.SIGNED else [max(score, 1) for score in points]
 
     def _evict(self) -> SimulationStep | None:
         """The next pod of the kubelet's order that it may evict; critical ones before it are refused."""
         timeline, pods = self._timeline, self._state.pods
         keys = self._current_eviction_keys()
-        left = [one for one in range(len(pods)) if one not in self._evicted and timeline.is_present(one)]
-        chosen = min((one for one in left if not pods[one].critical), key=keys.__getitem__, default=None)
+        left = [index for index in self._not_evicted if timeline.is_present(index)]
+        evictable = (index for index in left if not pods[index].critical)
+        chosen = min(evictable, key=keys.__getitem__, default=None)
         critical = [
-            one for one in left if pods[one].critical and (chosen is None or keys[one] < keys[chosen])
+            index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
         ]
-        refused = [pods[one].key for one in sorted(critical, key=keys.__getitem__)]
+        refused = [pods[index].key for index in sorted(critical, key=keys.__getitem__)]
         new = tuple(key for key in refused if key not in self._refused)
         self._refused |= dict.fromkeys(refused)
         if chosen is None:
@@ -328,7 +327,7 @@ class _Run:
         freed = MemoryLevel(sum(map(timeline.used, present)), sum(map(timeline.working_set, present)))
         timeline.evict(chosen)
         timeline.reclaiming = True
-        self._evicted.add(chosen)
+        self._not_evicted.remove(chosen)
         return self._add(
             SimulationStep(
                 mechanism=Mechanism.EVICTION,
@@ -365,5 +364,5 @@ class _Run:
         return step
 
 
-def _order(hit: LimitHit) -> tuple[float, int]:
-    return max(hit.time, 0.0), _FIRST[hit.mechanism]
+def _precedence(hit: LimitHit) -> tuple[float, int]:
+    return max(hit.time, 0.0), _PRECEDENCE.index(hit.mechanism)

@@ -194,10 +194,10 @@ class NodeState:
         """The index of a container. Raises InputError where none or several match."""
         matches = [
             index
-            for index, one in enumerate(self.containers)
-            if self.pod_for(one).pod.name == pod
-            and namespace in {None, self.pod_for(one).pod.namespace}
-            and container in {"", one.name}
+            for index, candidate in enumerate(self.containers)
+            if self.pod_for(candidate).pod.name == pod
+            and namespace in {None, self.pod_for(candidate).pod.namespace}
+            and container in {"", candidate.name}
         ]
         if len(matches) == 1:
             return matches[0]
@@ -207,16 +207,15 @@ class NodeState:
                 f"{what} has no processes on {self.setup.node.name or 'the node'}",
                 hint="kubectl qos top --containers --node lists what runs there",
             )
-        found = [self.containers[index] for index in matches]
-        namespaces = sorted({self.pod_for(one).key[0] for one in found})
+        candidates = [self.containers[index] for index in matches]
+        namespaces = sorted({self.pod_for(candidate).key[0] for candidate in candidates})
         if len(namespaces) > 1:
             raise InputError(
-                f"pod {pod} is in several namespaces: {', '.join(namespaces)}",
-                hint="-n has its namespace",
+                f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="-n has its namespace"
             )
         raise InputError(
-            f"pod {pod} has several containers: {', '.join(one.name for one in found)}",
-            hint=f"say which one grows: pod/{pod}:{found[0].name}=SIZE",
+            f"pod {pod} has several containers: {', '.join(candidate.name for candidate in candidates)}",
+            hint=f"say which one grows: pod/{pod}:{candidates[0].name}=SIZE",
         )
 
 
@@ -339,7 +338,7 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
 
 def _allowed_disruptions(budget: DisruptionBudget, pods: Iterable[SimulatedPod]) -> AllowedDisruptions:
     """A manifest without a status allows none, as no controller has counted its pods."""
-    covered = frozenset(one.key for one in pods if budget.covers(one.pod))
+    covered = frozenset(pod.key for pod in pods if budget.covers(pod.pod))
     return AllowedDisruptions(budget.metadata.name, budget.status.disruptions_allowed or 0, covered)
 
 

@@ -44,28 +44,29 @@ class MemoryTimeline:
         self._state = node_state
         self._evicts = scenario.eviction
         self._end = inf if scenario.until_oom else 1.0
-        self._used = [one.used_bytes for one in containers]
+        self._used = [container.used_bytes for container in containers]
         self._rate = _rates(node_state, scenario)
         self._own_rate = _own_rate(node_state, scenario)
         self._own_used = node_state.own_bytes
         self._total_used, self._total_rate = sum(self._used), sum(self._rate)
-        self._total_working_set = sum(one.working_set_bytes for one in containers)
+        self._working_sets = [container.working_set_bytes for container in containers]
+        self._total_working_set = sum(self._working_sets)
         self._pod_used = [0] * len(pods)
         self._pod_working_set = [0] * len(pods)
         self._pod_rate = [0] * len(pods)
         self.of_pod: list[list[int]] = [[] for _ in pods]
-        for index, one in enumerate(containers):
-            self._pod_used[one.pod_index] += self._used[index]
-            self._pod_working_set[one.pod_index] += one.working_set_bytes
-            self._pod_rate[one.pod_index] += self._rate[index]
-            self.of_pod[one.pod_index].append(index)
+        for index, container in enumerate(containers):
+            self._pod_used[container.pod_index] += self._used[index]
+            self._pod_working_set[container.pod_index] += container.working_set_bytes
+            self._pod_rate[container.pod_index] += self._rate[index]
+            self.of_pod[container.pod_index].append(index)
         self.now = 0.0
         self.living = list(range(len(containers)))
         self.present = set(self.living)
         self.reclaiming = False
         # A cgroup above containers has no swap limit of its own: it holds what they may swap.
         self._pod_most = [
-            pod.limit_bytes + node_state.may_swap(containers[one] for one in self.of_pod[index])
+            pod.limit_bytes + node_state.may_swap(containers[place] for place in self.of_pod[index])
             for index, pod in enumerate(pods)
         ]
         swap = node_state.may_swap(containers)
@@ -75,9 +76,9 @@ class MemoryTimeline:
         # A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
         self._container_hits = sorted(
             (time, index)
-            for index, one in enumerate(containers)
-            if one.most_bytes and self._rate[index]
-            for time in [(one.most_bytes - self._used[index]) / self._rate[index]]
+            for index, container in enumerate(containers)
+            if container.most_bytes and self._rate[index]
+            for time in [(container.most_bytes - self._used[index]) / self._rate[index]]
             if time < self._end
         )
         self._limited_pods = [
@@ -112,11 +113,11 @@ class MemoryTimeline:
     def usages(self, containers: Iterable[int]) -> list[int]:
         """The same of several."""
         used, rate, now = self._used, self._rate, self.now
-        return [used[one] + int(rate[one] * now) for one in containers]
+        return [used[index] + int(rate[index] * now) for index in containers]
 
     def working_set(self, container: int) -> int:
         """What a container uses now by the kubelet's count."""
-        return self._state.containers[container].working_set_bytes + int(self._rate[container] * self.now)
+        return self._working_sets[container] + int(self._rate[container] * self.now)
 
     def pod_working_set(self, pod: int) -> int:
         """What a pod uses now by the kubelet's count."""
@@ -158,12 +159,12 @@ class MemoryTimeline:
         self._own_used -= freed_bytes
 
     def _free(self, container: int) -> None:
-        one = self._state.containers[container]
+        pod, working_set = self._state.containers[container].pod_index, self._working_sets[container]
         self.present.discard(container)
         self._total_used -= self._used[container]
-        self._total_working_set -= one.working_set_bytes
-        self._pod_used[one.pod_index] -= self._used[container]
-        self._pod_working_set[one.pod_index] -= one.working_set_bytes
+        self._total_working_set -= working_set
+        self._pod_used[pod] -= self._used[container]
+        self._pod_working_set[pod] -= working_set
 
     def next_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
         """The next hit of each mechanism, except of limits at which nothing is left to kill or evict.
@@ -227,14 +228,14 @@ def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
     """By how much each container grows. Raises InputError for growth to less than is used."""
     containers = node_state.containers
     if scenario.until_oom:
-        return [one.used_bytes for one in containers]
+        return [container.used_bytes for container in containers]
     if scenario.all_at_limit:
-        return [max(one.limit_bytes - one.used_bytes, 0) for one in containers]
+        return [max(container.limit_bytes - container.used_bytes, 0) for container in containers]
     rates = [0] * len(containers)
     for index, to_bytes in scenario.growth:
         if index is not None:
-            one = containers[index]
-            rates[index] = _difference(one.used_bytes, to_bytes, f"container {one.name}")
+            container = containers[index]
+            rates[index] = _difference(container.used_bytes, to_bytes, f"container {container.name}")
     return rates
 
 

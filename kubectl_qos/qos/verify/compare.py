@@ -1,8 +1,8 @@
 """Computed beside measured: what was predicted of a pod and its node, and what was read there.
 
 What reads back otherwise for a known reason is predicted as it reads back (docs/differences.md), so every
-difference is drift, with a cause where one is plausible (drift.py). Values that are not predicted are ignored,
-except those that MemoryQoS leaves behind: they are known, and no drift.
+difference is drift, with a cause where one is plausible (drift.py). Values that are not predicted are
+ignored, except those that MemoryQoS leaves behind: they are known, and no drift.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.verify.drift import (
@@ -27,14 +26,7 @@ from kubectl_qos.qos.verify.drift import (
     DriftReason,
     cause_above,
 )
-from kubectl_qos.qos.verify.observed import (
-    Files,
-    Observed,
-    ObservedContainer,
-    ObservedProcess,
-    file_value,
-    pod_directory,
-)
+from kubectl_qos.qos.verify.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 
 _ABOVE_PODS = frozenset({CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.RESERVED})
 _UNPROTECTED = {MEMORY_MIN: "0", MEMORY_LOW: "0", MEMORY_HIGH: "max"}
@@ -120,13 +112,10 @@ def verify_levels(
         computed = {name: text for name, text in directory.files.items() if whole_node or name not in SUMS}
         label = path if level is CgroupLevel.RESERVED else ""
         name = directory.qos.value if directory.qos is not None else label
-        checks += _check_files(level, name, computed, directories[path], _level_cause(tree.setup, directory))
+        cause_of = partial(cause_above, tree.setup, directory)
+        checks += _check_files(level, name, computed, directories[path], cause_of)
     checks += _left_hierarchy(tree, directories)
     return tuple(checks)
-
-
-def _level_cause(setup: NodeSetup, directory: Directory) -> Callable[[str, str], DriftCause | None]:
-    return lambda name, _: cause_above(setup, directory, name)
 
 
 def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Iterator[CheckedValue]:
@@ -146,9 +135,10 @@ def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
             return path
     uid = posixpath.basename(prediction.cgroup.path).rpartition("pod")[2].removesuffix(".slice")
     names = {f"pod{uid}", f"pod{uid.replace('_', '-')}", f"pod{uid.replace('-', '_')}"}
+    endings = tuple(f"-{name}" for name in names)
     for path in measured.directories:
         name = posixpath.basename(path).removesuffix(".slice")
-        if name in names or any(name.endswith(f"-{one}") for one in names):
+        if name in names or name.endswith(endings):
             return path
     return above[0] if above else None
 
@@ -196,7 +186,7 @@ def _check_adj(
 
     Without a computed value (the node's memory is not known) its range decides.
     """
-    lowest, highest = container.oom_score_adj_range
+    name, (lowest, highest) = container.name, container.oom_score_adj_range
     computed = str(lowest) if lowest == highest else f"{lowest}..{highest}"
     by_value: dict[int, list[ObservedProcess]] = {}
     for process in read.processes:
@@ -207,14 +197,7 @@ def _check_adj(
         drift = not lowest <= value <= highest
         cause = causes.for_adj(container, value, read) if drift else None
         yield CheckedValue(
-            CgroupLevel.CONTAINER,
-            container.name,
-            OOM_SCORE_ADJ,
-            computed,
-            str(value),
-            drift,
-            cause,
-            tuple(processes),
+            CgroupLevel.CONTAINER, name, OOM_SCORE_ADJ, computed, str(value), drift, cause, tuple(processes)
         )
 
 
@@ -230,12 +213,12 @@ def _check_files(
         if text is None:
             yield CheckedValue(level, container, name, expected, None)
             continue
-        value = file_value(text)
+        value = text.strip()
         drift = value != expected
         cause = cause_of(name, value) if drift else None
         yield CheckedValue(level, container, name, expected, value, drift, cause)
     for name, default in _UNPROTECTED.items():
-        value = file_value(measured.get(name, default))
+        value = measured.get(name, default).strip()
         if name not in computed and value not in {"0", "max"}:
             cause = DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
             yield CheckedValue(level, container, name, default, value, cause=cause)

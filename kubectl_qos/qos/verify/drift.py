@@ -225,7 +225,7 @@ class CauseFinder:
                 yield _Alternative(_predict(pod, other), cause)
 
 
-def cause_above(setup: NodeSetup, directory: Directory, name: str) -> DriftCause | None:
+def cause_above(setup: NodeSetup, directory: Directory, name: str, _measured: str) -> DriftCause | None:
     """Of a file of kubepods or a class: what the kubelet writes there is a minute old at most."""
     if name in _PROTECTION and _knows_gates(setup) and directory.files.get(name) == "0":
         return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
@@ -243,7 +243,8 @@ def _with_actuated_resources(pod: Pod) -> Pod | None:
 
     Source: status.containerStatuses[].resources, what is actuated (KEP-1287).
     """
-    actuated = {one.name: one.resources for one in pod.status.every_container if one.resources is not None}
+    statuses = pod.status.every_container
+    actuated = {status.name: status.resources for status in statuses if status.resources is not None}
 
     def change(container: Container) -> Container:
         resources = actuated.get(container.name)

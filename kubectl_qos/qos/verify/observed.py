@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.process_order import HostProcess
 
 MOUNT: Final = "/sys/fs/cgroup"
-_SELF: Final = "/proc/self/"
 _ID: Final = re.compile(r"[0-9a-f]{64}")
 _PROCESS: Final = re.compile(r"/proc/(\d+)/oom_score_adj")
 _INNER: Final = "container"
@@ -55,11 +55,6 @@ class Observed:
     directories: Mapping[str, Files] = field(default_factory=dict)
 
 
-def file_value(text: str) -> str:
-    """A file's content as it is compared: without the end of the line."""
-    return text.strip()
-
-
 def pod_directory(container_path: str) -> str:
     """The pod's directory, from the path of a container or of its processes."""
     directory, name = posixpath.split(container_path)
@@ -71,19 +66,13 @@ def container_scope(path: str) -> str:
     return posixpath.dirname(path) if posixpath.basename(path) == _INNER else path
 
 
-def container_id(path: str) -> str | None:
-    """The hex ID in the name of a container's directory."""
-    match = _ID.search(posixpath.basename(container_scope(path)))
-    return match[0] if match is not None else None
-
-
 def by_container_id(paths: Iterable[str]) -> dict[str, str]:
-    """The directory of each container, which has the limits; those below it have none."""
+    """Each container's directory, which has the limits, by the hex ID in its name."""
     scopes: dict[str, str] = {}
-    for path in paths:
-        hex_id = container_id(path)
-        if hex_id is not None:
-            scopes.setdefault(hex_id, container_scope(path))
+    for path in map(container_scope, paths):
+        match = _ID.search(posixpath.basename(path))
+        if match is not None:
+            scopes.setdefault(match[0], path)
     return scopes
 
 
@@ -112,7 +101,7 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
         ValueError: a number is none.
     """
     own = sections.get("/proc/self/cgroup", "")
-    path = cgroup_path(own)
+    path = _visible_path(own)
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = tuple(
@@ -122,12 +111,12 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
         and match[1] != reader
         and _is_in_container(sections.get(f"/proc/{match[1]}/cgroup"), own)
     )
-    beside = sections.get(f"{_SELF}oom_score_adj")
+    beside = sections.get("/proc/self/oom_score_adj")
     directories: dict[str, dict[str, str]] = {}
     for name, text in sections.items():
         if name.startswith(f"{MOUNT}/"):
             directory, file = _split_file(name.removeprefix(MOUNT))
-            directories.setdefault(directory, {})[file] = file_value(text)
+            directories.setdefault(directory, {})[file] = text.strip()
     files = directories.pop(scope or "/", None)
     if files is None:
         files = directories.pop("/", {})
@@ -137,18 +126,10 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     return container, dict(directories)
 
 
-def cgroup_path(text: str) -> str | None:
-    """The path in `/proc/PID/cgroup`, None where the process is in a cgroup namespace of its own.
-
-    On cgroup v1 each controller has a line, of which that of memory decides (cgroups(7)).
-    """
-    found = None
-    for line in text.splitlines():
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(",") or (hierarchy == "0" and not controllers and found is None):
-            found = path.strip()
-    return None if found in {None, "/", ""} or str(found).startswith("/..") else found
+def _visible_path(text: str) -> str | None:
+    """The path in `/proc/PID/cgroup`, None where the process is in a cgroup namespace of its own."""
+    path = memory_path(text).strip()
+    return None if path in {"", "/"} or path.startswith("/..") else path
 
 
 def _is_in_container(text: str | None, own: str) -> bool:
@@ -159,16 +140,10 @@ def _is_in_container(text: str | None, own: str) -> bool:
     """
     if text is None:
         return True
-    mine, theirs = (_raw_path(one) for one in (own, text))
+    mine, theirs = (memory_path(lines).strip() or "/" for lines in (own, text))
     if theirs.startswith("/.."):
         return False
     return mine in {theirs, "/"} or theirs.startswith(f"{mine}/") or mine.startswith(f"{theirs}/")
-
-
-def _raw_path(text: str) -> str:
-    lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
-    by_memory = [path for _, controllers, path in lines if "memory" in controllers.split(",")]
-    return by_memory[0] if by_memory else next((path for *_, path in lines), "/")
 
 
 _V1: Final = frozenset({"cpu", "memory", "pids", "cpuset", "hugetlb"})
