@@ -158,12 +158,7 @@ def _node(raw: Mapping[str, Json], kubelet: Mapping[str, Json]) -> Node:
 
 
 def _quantity(found: Quantity) -> Json:
-    return {
-        "s": str(found),
-        "c": found.canonical(),
-        "v": found.value(),
-        "m": found.milli_value(),
-    }
+    return {"s": str(found), "c": found.canonical(), "v": found.value(), "m": found.milli_value()}
 
 
 def _list(found: Mapping[str, Quantity] | None) -> Json:
@@ -250,11 +245,7 @@ def _libcontainer(
 
 
 def _writes(
-    writes: Iterable[node_cgroups.CgroupWrite],
-    op: str,
-    node: Node,
-    kubelet: Kubelet,
-    release: Release,
+    writes: Iterable[node_cgroups.CgroupWrite], op: str, node: Node, kubelet: Kubelet, release: Release
 ) -> Json:
     rows = [
         {
@@ -290,12 +281,7 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
     def container(found: Container, kind: str) -> Json:
         steps = adj.steps_for(found)
         asked = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
-        return {
-            "name": found.name,
-            "type": kind,
-            "oomScoreAdj": steps.adj,
-            "resources": _cri(asked),
-        }
+        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(asked)}
 
     def containers() -> Json:
         init = [(found, _kind_of(found, release, init=True)) for found in pod.init_containers]
@@ -498,7 +484,7 @@ def _run_eviction(case: Mapping[str, Json], release: Release) -> dict[str, Json]
                 "storageRequest": _quantity(resources.eviction_request(pod, release, EPHEMERAL_STORAGE)),
             }
             for pod in pods
-        ],
+        ]
     }
     for signal in ("memory", "pid", "disk"):
         positions = reference.eviction_positions(signal, pods, stats, release)

@@ -73,21 +73,13 @@ POD_LEVEL = "resources: {limits: {memory: 300Mi}}"
             {"a": 10, "b": 7},
             (300, False),
         ),
-        (
-            f"{POD_LEVEL}, containers: [{container('a', 100)}]",
-            {"a": 10},
-            (100, False),
-        ),
+        (f"{POD_LEVEL}, containers: [{container('a', 100)}]", {"a": 10}, (100, False)),
         (
             f"initContainers: [{container('s', 30, ALWAYS)}], containers: [{container('a', 100)}]",
             {"a": 10, "s": 5},
             (130, False),
         ),
-        (
-            f"overhead: {{memory: 50Mi}}, containers: [{container('a', 100)}]",
-            {"a": 10},
-            (150, False),
-        ),
+        (f"overhead: {{memory: 50Mi}}, containers: [{container('a', 100)}]", {"a": 10}, (150, False)),
     ],
 )
 def test_the_worst_case_of_a_pod(spec: str, used: dict[str, int], expected: tuple[int, bool]) -> None:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
@@ -32,10 +29,9 @@ from kubectl_qos.qos.simulation.node_state import (
     Scenario,
     build_node_state,
 )
+from tests.qos.recorded import RECORDED, Json
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 MIB = 1 << 20
-Json = Mapping[str, Any]
 POD_UID = re.compile(r"task_memcg=\S*?pod([0-9a-f_-]{36})")
 CONTAINER_ID = re.compile(r"cri-containerd-([0-9a-f]{64})\.scope,task=")
 
@@ -47,19 +43,17 @@ def recorded(name: str) -> Any:
 
 def setup_of(run: Json, threshold: str, *, single_process: bool = False) -> NodeSetup:
     """The node with the threshold of that run: those of OOM kills had eviction turned off."""
-    configz = json.loads((RECORDED / "configz-systemd.json").read_text())
     hard = {"memory.available": threshold} if threshold else {}
     kubelet = replace(
-        kubelet_from_configz(configz, Release.of("1.36")),
+        kubelet_from_configz(recorded("configz-systemd"), Release.of("1.36")),
         eviction_hard=hard,
         single_process_oom_kill=single_process or None,
     )
-    found = json_decoder(NodeObject).decode(msgspec.json.encode(run["node_after"]))
-    return NodeSetup.of(node_from_object(found, kubelet), kubelet)
+    return NodeSetup.of(node_from_object(convert(run["node_after"], NodeObject), kubelet), kubelet)
 
 
 def pod_of(raw: Json, setup: NodeSetup) -> Pod:
-    return default_pod(json_decoder(Pod).decode(msgspec.json.encode(raw)), setup.release)
+    return default_pod(convert(raw, Pod), setup.release)
 
 
 def process_bytes(process: Json) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
-from kubectl_qos.k8s.objects import ObjectMeta, Pod, json_decoder
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
@@ -42,10 +42,6 @@ PAGE = 4096
 NODE = Node(name="n", memory_capacity_bytes=GIB, allocatable_memory_bytes=GIB - 64 * MIB, kernel="6.1")
 
 
-def decoded(raw: Any) -> Pod:
-    return json_decoder(Pod).decode(msgspec.json.encode(raw))
-
-
 def raw_pod(name: str = "a", priority: int = 0, **labels: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name, "namespace": "x", "labels": labels},
@@ -55,7 +51,7 @@ def raw_pod(name: str = "a", priority: int = 0, **labels: str) -> dict[str, Any]
 
 
 def pod(name: str, priority: int = 0, **labels: str) -> Pod:
-    return decoded(raw_pod(name, priority, **labels))
+    return convert(raw_pod(name, priority, **labels), Pod)
 
 
 def node_state(
@@ -297,7 +293,7 @@ def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple
     for number, (used, request) in enumerate(amounts):
         raw = raw_pod(f"p{number}")
         raw["spec"]["containers"][0]["resources"] = {"requests": {"memory": request}} if request else {}
-        pods.append(decoded(raw))
+        pods.append(convert(raw, Pod))
         usage["x", f"p{number}"] = PodUsage(("c",), (used * MIB,))
     setup = NodeSetup.of(NODE)
     ranking = rank_node(pods, NODE, setup.release, usage)
@@ -567,7 +563,7 @@ def test_who_restarts() -> None:
             "containers": [{"name": "c", **({"restartPolicy": container} if container else {})}],
             "initContainers": [{"name": "s", "restartPolicy": "Always"}],
         }
-        return decoded(found)
+        return convert(found, Pod)
 
     def restarting(one: Pod) -> dict[str, bool]:
         state = build_node_state([one], NodeSetup.of(NODE), {})
@@ -621,7 +617,7 @@ def test_what_waits_for_its_restart_has_no_process() -> None:
     waiting = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     raw = raw_pod()
     raw["status"] |= {"phase": "Running", "containerStatuses": [waiting]}
-    found = decoded(raw)
+    found = convert(raw, Pod)
     assert build_node_state([found], NodeSetup.of(NODE), {}).containers == ()
     usage = {("x", "a"): PodUsage(("c",), (MIB,))}
     assert len(build_node_state([found], NodeSetup.of(NODE), usage).containers) == 1
@@ -630,7 +626,7 @@ def test_what_waits_for_its_restart_has_no_process() -> None:
 def test_static_pods_are_important() -> None:
     raw = raw_pod()
     raw["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "1"}
-    found = decoded(raw)
+    found = convert(raw, Pod)
     (one,) = build_node_state([found], NodeSetup.of(NODE), {}).pods
     assert (one.critical, [reason.why for reason in one.important]) == (True, [Importance.STATIC])
 
@@ -648,7 +644,7 @@ def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:
     raw = raw_pod()
     limits = {"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}}
     raw["spec"]["containers"] = [{"name": "c", "resources": limits}, {"name": "d", "resources": limits}]
-    found = decoded(raw)
+    found = convert(raw, Pod)
     node = replace(NODE, swap_capacity_bytes=GIB)
     at = build_node_state(
         [found], NodeSetup.of(node, replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {}
