@@ -245,7 +245,7 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
         asked.append(arguments)
         return read(*arguments)
 
-    monkeypatch.setattr("kubectl_qos.tui.screens.kills.deaths_read", counted)
+    monkeypatch.setattr("kubectl_qos.tui.screens.kills.load_kills", counted)
     async with killed(source=ScriptedSource(demo())) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)

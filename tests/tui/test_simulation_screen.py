@@ -345,7 +345,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         assert hold.wait(10)
         return made(*arguments)
 
-    monkeypatch.setattr(situations, "situation_of", slowly)
+    monkeypatch.setattr(situations, "build_node_state", slowly)
     async with running(ready=False) as pilot:
         assert "Working it out …" in words(pilot)
         await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
@@ -362,7 +362,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(situations, "situation_of", broken)
+    monkeypatch.setattr(situations, "build_node_state", broken)
     async with running(ready=False) as pilot:
         await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
 

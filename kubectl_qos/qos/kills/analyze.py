@@ -155,15 +155,15 @@ class _KillAnalyzer:
 
     def kills(self, is_included: Callable[[Pod], bool], *, outside_pods: bool) -> list[Kill]:
         """All of them in order."""
-        kills = [kill for pod in self._snapshot.pods if is_included(pod) for kill in self._of_pod(pod)]
+        kills = [kill for pod in self._snapshot.pods if is_included(pod) for kill in self._pod_kills(pod)]
         for reported in self._reported:
             if not reported.is_taken:
                 pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
-                    kills.append(self._of_report(reported, pod))
+                    kills.append(self._report_kill(reported, pod))
         return sorted(kills, key=_newest_first)
 
-    def _of_pod(self, pod: Pod) -> Iterator[Kill]:
+    def _pod_kills(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
         kubelet = kubelet_kill(pod, events)
         is_explained = False
@@ -174,18 +174,18 @@ class _KillAnalyzer:
             if kubelet and not (state == "state" and kubelet.has_ended(end, runs_once=death.runs_once)):
                 by_kubelet = None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
-                yield self._by_kernel(death, reports, by_kubelet)
+                yield self._kernel_kill(death, reports, by_kubelet)
             elif by_kubelet is not None:
                 is_only = len(pod.containers) == 1
-                yield self._of_death(death, by_kubelet.container_diagnosis(end, state, is_only=is_only))
+                yield self._death_kill(death, by_kubelet.container_diagnosis(end, state, is_only=is_only))
             elif death.is_sigkill:
                 context = self._context(death, events)
-                yield self._of_death(death, diagnosis_without_kernel(end, state, death.container, context))
+                yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
         if kubelet is not None and not is_explained:
             yield _kill(pod, kubelet.diagnosis(), time=kubelet.time)
 
-    def _by_kernel(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
+    def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
         """A death in the kernel's log: the last report is about it, earlier ones about its processes."""
         for reported in reports:
             reported.is_taken = True
@@ -203,12 +203,12 @@ class _KillAnalyzer:
             confidence = Confidence.POSSIBLE
         elif not _is_of_whole_container(last.report) and not _agrees(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
-        kill = self._of_death(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
+        kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
         return replace(
             kill, time=kill.time or last.report.time, **self._report_fields(last.report, death.pod.node_name)
         )
 
-    def _of_report(self, reported: _Reported, pod: Pod | None) -> Kill:
+    def _report_kill(self, reported: _Reported, pod: Pod | None) -> Kill:
         """A kill that is in no status: in a container that went on or is gone, or outside pods."""
         report = reported.report
         mechanism = reported_mechanism(report)
@@ -244,7 +244,7 @@ class _KillAnalyzer:
         )
 
     @staticmethod
-    def _of_death(death: _Death, diagnosis: Diagnosis) -> Kill:
+    def _death_kill(death: _Death, diagnosis: Diagnosis) -> Kill:
         return _kill(
             death.pod,
             diagnosis,
@@ -287,8 +287,8 @@ class _KillAnalyzer:
             neighbours = sum(_are_neighbours(other, death) for other in self._unlimited)
         return DeathContext(
             limits=limits,
-            of_node=NodeEvents(node_events, self._known_since),
-            of_pod=events,
+            node_events=NodeEvents(node_events, self._known_since),
+            pod_events=events,
             being_deleted=pod.metadata.deletion_timestamp is not None,
             neighbours=neighbours,
             has_log=bool(logs),

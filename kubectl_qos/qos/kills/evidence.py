@@ -333,8 +333,8 @@ class DeathContext:
     """
 
     limits: MemoryLimits
-    of_node: NodeEvents
-    of_pod: Iterable[Event]
+    node_events: NodeEvents
+    pod_events: Iterable[Event]
     being_deleted: bool = False
     neighbours: int = 0
     has_log: bool = False
@@ -353,7 +353,7 @@ def diagnosis_without_kernel(
     is_oom_killed = end.reason == OOM_KILLED
     stops = [
         event
-        for event in context.of_pod
+        for event in context.pod_events
         if event.reason == "Killing"
         and event.container in {"", container}
         and _is_near(event, time, before=STOPPING_SECONDS, after=1)
@@ -377,11 +377,11 @@ def _mechanism_by_events(
 ) -> tuple[Mechanism, Confidence, list[Evidence]]:
     """What the limits, the node's events and its other containers say of an OOM kill at that time."""
     limit, neighbours = context.limits.nearest, context.neighbours
-    node_events = list(context.of_node.near(time, "SystemOOM", "OOMKilling"))
+    node_events = list(context.node_events.near(time, "SystemOOM", "OOMKilling"))
     evidence = list(map(_event_evidence, node_events))
     if any(not event.message.startswith("Memory cgroup") for event in node_events):
         return Mechanism.NODE, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
-    is_covered = context.of_node.covers(time) and parse_moment(time) is not None
+    is_covered = context.node_events.covers(time) and parse_moment(time) is not None
     evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))
     if limit is not None:
         is_likely = is_oom_killed or bool(node_events)

@@ -263,7 +263,7 @@ class _Run:
             living = [hit.owner]
         elif hit.mechanism is Mechanism.POD_LIMIT:
             of_node = set(living)
-            living = [index for index in self._timeline.of_pod[hit.owner] if index in of_node]
+            living = [index for index in self._timeline.pod_containers[hit.owner] if index in of_node]
         return [index for index in living if index not in self._immune] if self._immune else living
 
     def _scale(self, hit: LimitHit) -> int:
@@ -323,7 +323,7 @@ class _Run:
         if chosen is None:
             return None
         pod = pods[chosen]
-        present = [index for index in timeline.of_pod[chosen] if index in timeline.present]
+        present = [index for index in timeline.pod_containers[chosen] if index in timeline.present]
         freed = MemoryLevel(sum(map(timeline.used, present)), sum(map(timeline.working_set, present)))
         timeline.evict(chosen)
         timeline.reclaiming = True

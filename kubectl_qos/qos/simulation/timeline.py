@@ -54,19 +54,19 @@ class MemoryTimeline:
         self._pod_used = [0] * len(pods)
         self._pod_working_set = [0] * len(pods)
         self._pod_rate = [0] * len(pods)
-        self.of_pod: list[list[int]] = [[] for _ in pods]
+        self.pod_containers: list[list[int]] = [[] for _ in pods]
         for index, container in enumerate(containers):
             self._pod_used[container.pod_index] += self._used[index]
             self._pod_working_set[container.pod_index] += container.working_set_bytes
             self._pod_rate[container.pod_index] += self._rate[index]
-            self.of_pod[container.pod_index].append(index)
+            self.pod_containers[container.pod_index].append(index)
         self.now = 0.0
         self.living = list(range(len(containers)))
         self.present = set(self.living)
         self.reclaiming = False
         # A cgroup above containers has no swap limit of its own: it holds what they may swap.
         self._pod_most = [
-            pod.limit_bytes + node_state.may_swap(containers[place] for place in self.of_pod[index])
+            pod.limit_bytes + node_state.may_swap(containers[place] for place in self.pod_containers[index])
             for index, pod in enumerate(pods)
         ]
         swap = node_state.may_swap(containers)
@@ -125,7 +125,7 @@ class MemoryTimeline:
 
     def is_present(self, pod: int) -> bool:
         """Whether a pod still holds memory."""
-        return not self.present.isdisjoint(self.of_pod[pod])
+        return not self.present.isdisjoint(self.pod_containers[pod])
 
     def grown_bytes(self, time: float) -> int:
         """By how much containers have grown at that time."""
@@ -148,7 +148,7 @@ class MemoryTimeline:
 
     def evict(self, pod: int) -> None:
         """A pod ends with all its containers."""
-        for container in self.of_pod[pod]:
+        for container in self.pod_containers[pod]:
             if container in self.living:
                 self.kill(container, restarts=False)
             elif container in self.present:
