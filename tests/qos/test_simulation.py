@@ -99,6 +99,10 @@ def container(
     return SimulatedContainer(0, name, adj, used, used, limit * MIB, restarts=restarts)
 
 
+def acts(found: Simulation) -> list[tuple[Mechanism, str]]:
+    return [(step.mechanism, step.key[1]) for step in found.steps]
+
+
 def names(found: Simulation) -> list[str]:
     return [step.key[1] for step in found.steps]
 
@@ -342,7 +346,7 @@ def _to(index: int, mebibytes: int, **more: Any) -> Scenario:
 def test_pods_as_a_whole_are_limited_before_the_node_is_full() -> None:
     at = node_state([("a", container(-997, 100)), ("b", container(1000, 300))])
     found = simulate(at, _to(0, 700))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.KUBEPODS_LIMIT, "b")]
+    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
     assert found.is_reached
     unlimited = simulate(replace(at, kubepods_bytes=None), _to(0, 700))
     assert unlimited.steps == ()
@@ -403,7 +407,7 @@ def test_the_order_of_eviction_follows_what_has_died() -> None:
         growth=(ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 800 * MIB)), eviction=True
     )
     found = simulate(at, question)
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [
+    assert acts(found) == [
         (Mechanism.EVICTION, "c"),
         (Mechanism.CONTAINER_LIMIT, "a"),
         (Mechanism.EVICTION, "b"),
@@ -433,7 +437,7 @@ def test_the_kubelet_evicts_before_that_and_wants_its_reclaim() -> None:
     containers = [("a", container(-997, 100)), ("b", container(1000, 300)), ("c", container(1000, 200))]
     at = node_state(containers, requests={"a": 2 * GIB})
     found = simulate(at, _to(0, 500, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.EVICTION, "b")]
+    assert acts(found) == [(Mechanism.EVICTION, "b")]
     greedy = replace(at, thresholds=Thresholds(100 * MIB, 100 * MIB, 400 * MIB))
     assert names(simulate(greedy, _to(0, 500, eviction=True))) == ["b", "c"]
     blind = replace(at, thresholds=Thresholds(None, None, 0))
@@ -452,7 +456,7 @@ def test_critical_pods_are_refused_and_the_kernel_comes() -> None:
         priorities={"a": 2 * 10**9, "b": 2 * 10**9},
     )
     found = simulate(at, _to(0, 700, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.KUBEPODS_LIMIT, "b")]
+    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
     assert found.refused == (("x", "a"), ("x", "b")), "in the kubelet's order: a has grown past b by then"
 
 
@@ -673,8 +677,5 @@ def test_once_the_minimum_reclaim_is_reached_the_threshold_counts_again() -> Non
     at = node_state(containers, kubepods_bytes=None, thresholds=thresholds)
     growth = (ContainerGrowth(3, 51 * MIB), ContainerGrowth(None, 560 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [
-        (Mechanism.EVICTION, "b"),
-        (Mechanism.CONTAINER_LIMIT, "d"),
-    ]
+    assert acts(found) == [(Mechanism.EVICTION, "b"), (Mechanism.CONTAINER_LIMIT, "d")]
     assert 100 * MIB < found.steps[1].level.available_bytes < 200 * MIB
