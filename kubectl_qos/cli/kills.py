@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.cli.targets import Target, node_name, parse_targets, top_kind
-from kubectl_qos.cluster.source import EventSource
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kinds import belongs_to
@@ -128,17 +127,12 @@ def _known(options: argparse.Namespace, targets: Sequence[Target], *, has_logs: 
         return _Known(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
     return _Known(
         snapshot,
-        _event_list(wanted),
+        wanted.source.event_list(wanted.scope.namespace),
         scope,
         wanted.source.now(),
         tuple(f"error: {problem}" for problem in wanted.problems),
         wanted.failed,
     )
-
-
-def _event_list(wanted: ResolvedSource) -> EventList:
-    source = wanted.source
-    return source.event_list(wanted.scope.namespace) if isinstance(source, EventSource) else EventList()
 
 
 def _is_target(pod: Pod, targets: Sequence[Target]) -> bool:

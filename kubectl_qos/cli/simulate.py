@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
+from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import to_json, to_yaml
@@ -195,17 +195,9 @@ def _changes(options: argparse.Namespace) -> tuple[list[Pod] | None, tuple[str, 
 
 def _importance_rules(options: argparse.Namespace, wanted: ResolvedSource) -> ImportanceRules:
     text = getattr(options, "important", None) or ""
-    return ImportanceRules(Selector.parse(text) if text else None, text, tuple(_budgets(wanted)))
-
-
-def _budgets(wanted: ResolvedSource) -> Iterator[DisruptionBudget]:
-    """Those in the files; a cluster is not asked for its own."""
-    from kubectl_qos.cluster.documents import plain_objects
-    from kubectl_qos.cluster.files import FileSource
-
-    if isinstance(wanted.source, FileSource):
-        for name, content in wanted.source.contents():
-            yield from find_budgets(plain_objects(content, name))
+    return ImportanceRules(
+        Selector.parse(text) if text else None, text, tuple(wanted.source.disruption_budgets())
+    )
 
 
 def _pods_of(name: str, snapshot: Snapshot, wanted: ResolvedSource) -> Sequence[Pod]:

@@ -145,11 +145,11 @@ def _refuse_windows(wanted: Wanted) -> None:
 
 def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], dict[str, Files]]:
     """Every running container asked once, some at a time."""
+    from kubectl_qos.cluster.background import run_all
     from kubectl_qos.cluster.exec import read_container
-    from kubectl_qos.cluster.pager import side_by_side
 
     places = [(pod.namespace, pod.name, name) for pod in wanted.pods for name in running(pod)]
-    outcomes = side_by_side(lambda place: read_container(connection, *place), places, most=AT_ONCE)
+    outcomes = run_all(lambda place: read_container(connection, *place), places, at_once=AT_ONCE)
     read: list[Read] = []
     above: dict[str, Files] = {}
     for pod in wanted.pods:
@@ -157,14 +157,16 @@ def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], di
         unread: list[Unread] = []
         failed = False
         for name in running(pod):
+            files = outcomes[pod.namespace, pod.name, name]
+            if isinstance(files, QosError):
+                _refuse_all(files, places)
+                failed = failed or isinstance(files, ApiError | ServerUnreachable)
+                unread.append(Unread(name, str(files), files.hint))
+                continue
             try:
-                container, directories = observed_from_sections(outcomes[pod.namespace, pod.name, name]())
+                container, directories = observed_from_sections(files)
             except ValueError as error:
                 unread.append(Unread(name, f"what it said cannot be read: {error}"))
-            except QosError as error:
-                _refuse_all(error, places)
-                failed = failed or isinstance(error, ApiError | ServerUnreachable)
-                unread.append(Unread(name, str(error), error.hint))
             else:
                 containers[name] = container
                 above |= directories
