@@ -1,13 +1,22 @@
-"""The command line in a process of its own, as a person runs it."""
+"""The command line, run in this process or in one of its own."""
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
+
+import pytest
+
+from kubectl_qos import __main__ as program
+from kubectl_qos.cli import streams
 
 TIMEOUT_SECONDS = 60
 
@@ -32,12 +41,16 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def command(*arguments: str | Path) -> list[str]:
-    """The words that start it."""
+    """The words that start it in a process of its own."""
     return [sys.executable, "-m", "kubectl_qos", *map(str, arguments)]
 
 
 class Run:
-    """Runs the command in a folder that is its home."""
+    """Runs the command in a folder that is its home.
+
+    A call runs `main` in this process, with the streams, environment and folder that a process of its own
+    would have. `process` starts one, for what only a process shows: signals, encodings, imports at its start.
+    """
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -46,9 +59,22 @@ class Run:
         self, *arguments: str | Path, given: str | bytes = b"", variables: Mapping[str, str] | None = None
     ) -> Done:
         """Run it to its end; `given` is its standard input."""
+        words = [str(argument) for argument in arguments]
+        with ExitStack() as stack:
+            stdin, stdout, stderr = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            stdin.write(_bytes(given))
+            stdin.seek(0)
+            with _as_process(self.home, variables), _streams(stdin, stdout, stderr):
+                code = _exit_code(words)
+            return Done(code, _text(stdout), _text(stderr))
+
+    def process(
+        self, *arguments: str | Path, given: str | bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> Done:
+        """The same in a process of its own."""
         done = subprocess.run(
             command(*arguments),
-            input=given.encode() if isinstance(given, str) else given,
+            input=_bytes(given),
             capture_output=True,
             timeout=TIMEOUT_SECONDS,
             check=False,
@@ -56,3 +82,62 @@ class Run:
             env=environment(self.home, variables),
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _exit_code(words: list[str]) -> int:
+    try:
+        return program.main(words)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+
+
+@contextmanager
+def _as_process(home: Path, variables: Mapping[str, str] | None) -> Iterator[None]:
+    """The environment, folder and state that a new process has."""
+    thresholds = gc.get_threshold()
+    with pytest.MonkeyPatch.context() as patch:
+        new = environment(home, variables)
+        for name in os.environ.keys() - new.keys():
+            patch.delenv(name)
+        for name, value in new.items():
+            patch.setenv(name, value)
+        patch.chdir(home)
+        patch.setattr(sys, "argv", [str(program.__file__)])
+        patch.setattr(streams, "_is_forgotten", False)
+        try:
+            yield
+        finally:
+            gc.enable()
+            gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def _streams(*files: IO[bytes]) -> Iterator[None]:
+    """Descriptors 0 to 2 and the streams above them are these files."""
+    names = ("stdin", "stdout", "stderr")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(os.dup(number), getattr(sys, name)) for number, name in enumerate(names)]
+    try:
+        for number, (name, file) in enumerate(zip(names, files, strict=True)):
+            os.dup2(file.fileno(), number)
+            mode = "r" if number == 0 else "w"
+            stream = io.open(number, mode, encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        yield
+    finally:
+        for number, (name, (descriptor, stream)) in enumerate(zip(names, kept, strict=True)):
+            getattr(sys, name).close()
+            setattr(sys, name, stream)
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+
+def _bytes(given: str | bytes) -> bytes:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()

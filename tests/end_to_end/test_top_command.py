@@ -287,6 +287,6 @@ def test_a_terminal_without_unicode_gets_escapes_and_no_crash(run: Run, tmp_path
     differs["status"]["qosClass"] = "Guaranteed"
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"kind": "List", "items": [differs, node("worker-1")]}))
-    done = run("top", "-f", path, variables={"PYTHONIOENCODING": "ascii"})
+    done = run.process("top", "-f", path, variables={"PYTHONIOENCODING": "ascii"})
     assert done.code == 0, done.err
     assert "CLASS\\u2260SPEC" in done.out
