@@ -1,24 +1,34 @@
-# Two commands do everything: `make demo` and `make test`. Both make their own environment in .venv first.
+# Two commands do everything: `make demo` and `make test`. Each installs what it needs into .venv first.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-LOCK = .ci/dev-requirements.txt
+LOCK = .ci/requirements.txt
+DEV_LOCK = .ci/dev-requirements.txt
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 
-.PHONY: demo test check format lint types imports tests other-python programs golden bench binary wheel installed \
-  release-check site man reference pictures lock clean
+.PHONY: demo test test-all check format lint types imports tests other-python monkey binary-tests binary-again programs \
+  golden bench binary wheel installed release-check site man reference pictures lock clean
 
-demo: $(VENV)/.installed  ## open the terminal UI on the embedded demo cluster
-	@$(BIN)/kubectl-qos --demo
+demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
+	@$(BIN)/python -m kubectl_qos --demo
 
-test: check programs binary tests other-python  ## every check and every test
+test: check tests  ## every check, and every test on one Python: minutes
+
+test-all: test other-python monkey binary-tests binary-again  ## also what takes long: before a release, and each night
 
 check: format lint types imports
 
-$(VENV)/.installed: pyproject.toml $(LOCK)
+$(VENV)/.product: $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@echo "Installing the libraries of kubectl-qos into $(VENV), which takes 10 to 20 seconds."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) --require-hashes -r $(LOCK)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.product pyproject.toml $(DEV_LOCK)
+	@echo "Installing the tools for development into $(VENV), which takes about a minute."
+	@$(PIP) --require-hashes -r $(DEV_LOCK)
+	@$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 
 format: $(VENV)/.installed
@@ -36,29 +46,37 @@ imports: $(VENV)/.installed
 # Two for each core: half the time of a test of the UI is waiting for the screen to come to rest.
 WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 tests: $(VENV)/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(LESS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q
 
-# The other supported interpreters, where they are installed; the matrix of the workflows has them all. What each
-# key does and how long a monkey is borne is the same on all of them: it takes minutes, and is tried on one. So is
-# the binary, which has an interpreter of its own.
-ON_ONE = tui/test_every_key tui/test_monkey distribution/test_binary distribution/test_krew_install
-SLOW = $(ON_ONE:%=--ignore=tests/%.py)
-other-python: $(VENV)/.installed
-	@for name in python3.11 python3.13; do \
+# The other supported interpreters, where they are installed; the matrix of the workflows has them all.
+other-python: $(VENV)/.installed  ## every test on each other Python that is installed
+	@for name in python3.11 python3.12 python3.13 python3.14; do \
 	  python=$$(for found in $$name $$HOME/.pyenv/versions/$${name#python}*/bin/$$name; do \
 	    $$found -c '' 2>/dev/null && echo $$found && break; done); \
 	  if [ -z "$$python" ]; then echo "skipped: $$name is not installed"; continue; fi; \
 	  if [ "$$($$python -c 'import sys; print(sys.version_info[:2])')" = \
 	       "$$($(BIN)/python -c 'import sys; print(sys.version_info[:2])')" ]; then continue; fi; \
 	  echo "tests on $$python"; \
-	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name LESS="$(SLOW)" || exit 1; \
+	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
 	done
 
-# What tests look for and skip without: a browser for `web`, and shells that complete.
-PROGRAMS = chromium zsh fish bash-completion
-programs:
-	@for name in chromium zsh fish; do command -v $$name || exit 1; done >/dev/null 2>&1 || \
-	  { apt-get update && apt-get install -y --no-install-recommends $(PROGRAMS); } >/dev/null 2>&1 || true
+monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
+	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py
+
+binary-tests: binary  ## the tests of the binary
+	$(BIN)/pytest -q tests/distribution/test_binary.py tests/distribution/test_krew_install.py
+
+binary-again: binary  ## a second build gives the same bytes
+	cat dist/kubectl-qos_*.sha256 > build/first.sha256
+	$(MAKE) --no-print-directory binary
+	cat dist/kubectl-qos_*.sha256 | cmp - build/first.sha256
+
+# A test that needs a program skips without it. Nothing but this target installs programs.
+PROGRAMS = bash-completion chromium fish groff-base tmux zsh
+AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+programs:  ## what some tests need and skip without, by apt-get, which needs root
+	$(AS_ROOT) apt-get update --quiet
+	$(AS_ROOT) apt-get install --quiet --yes --no-install-recommends $(PROGRAMS)
 
 golden: $(VENV)/.installed  ## predictions against every golden vector in tests/
 	$(BIN)/python tests/golden/compare.py --cases tests/golden/data/cases-dev.jsonl.gz \
@@ -105,14 +123,17 @@ installed: wheel  ## the wheel in new environments of each Python here; needs th
 	$(BIN)/python release/installed.py dist/kubectl_qos-*.whl
 
 # TAG=v0.2.0 asks for the notes of that version, else for those of what is unreleased.
-release-check: binary test installed site man  ## all of a release that can be tried on one machine
+release-check: test-all installed site man  ## all of a release that can be tried on one machine
 	$(BIN)/python release/sbom.py dist/kubectl-qos dist/kubectl-qos.cdx.json
 	$(BIN)/python release/krew_manifest.py $(or $(TAG),v0.0.0) dist --only-present > /dev/null
 	$(BIN)/python release/notes.py $(or $(TAG),Unreleased) > /dev/null
 
-lock: $(VENV)/.installed  ## renew the locked versions of development
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --custom-compile-command 'make lock' --group dev pyproject.toml -o $(LOCK)
+# The product has the versions that it is tested with.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --custom-compile-command 'make lock' pyproject.toml
+lock: $(VENV)/.installed  ## renew the locked versions
+	$(COMPILE) --group dev -o $(DEV_LOCK)
+	$(COMPILE) -c $(DEV_LOCK) -o $(LOCK)
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

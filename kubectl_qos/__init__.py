@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kubectl_qos._version import __version__
+try:
+    from kubectl_qos._version import __version__
+except ModuleNotFoundError:  # a checkout that was not built
+    __version__ = "0.0.0"
 
 __all__ = [
     "Kubelet",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import pytest_textual_snapshot
 from syrupy.location import PyTestLocation
 from textual import constants
 from textual.widgets import Input
+
+from kubectl_qos.tui import live
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots" / "tui"
 
@@ -41,9 +45,9 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_kept() -> Iterator[None]:
-    """A UI never collects what it began with; in a process of many of them that would be kept for ever."""
-    before = gc.get_threshold()
+def _garbage_is_collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The UI looks for garbage rarely, as there is one in a process; here every test starts another."""
+    monkeypatch.setattr(live, "gc", Mock(spec=gc, get_threshold=gc.get_threshold))
+    interval = sys.getswitchinterval()
     yield
-    gc.set_threshold(*before)
-    gc.unfreeze()
+    sys.setswitchinterval(interval)

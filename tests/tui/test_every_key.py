@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
-from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys
+from kubectl_qos.tui.actions import ACTIONS, Action, Keys
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.context_switch import ContextSwitch
 from kubectl_qos.tui.lists.table import ListTable
@@ -71,19 +71,44 @@ SIZE: Final = (140, 31)
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Where an action is heard, and what it does to what is seen.
+class Step:
+    """One action on a tour.
 
-    `come` leads there from the first screen. `before` is seen then, and `after` when the action was carried
-    out and then `follow`. Of the two, `before` may be a condition, and `after` be made of what was seen.
+    `come` leads to where it is heard. Then `see` differs from `after`, which may be made of what was seen
+    before, and is `after` once `key` is pressed (its first key where that is empty), or `act` is done instead,
+    and then `follow`.
     """
 
-    come: Steps
+    action: str
     see: See
-    before: Any
     after: Any
+    come: Steps | None = None
+    key: str = ""
+    act: Callable[[Action], Steps] | None = None
     follow: Steps | None = None
+
+    @property
+    def pressed(self) -> str:
+        """Its key, empty where it is done without."""
+        return "" if self.act else self.key or ACTION[self.action].keys[0]
+
+
+@dataclass(frozen=True)
+class Tour:
+    """Steps in one application."""
+
+    steps: tuple[Step, ...]
     size: tuple[int, int] = SIZE
+
+
+def each_key(action: str, see: See, *afters: Any, come: Steps | None = None) -> tuple[Step, ...]:
+    """A step for each key of an action."""
+    keys = ACTION[action].keys
+    assert len(keys) == len(afters), action
+    return tuple(
+        Step(action, see, after, come if number == 0 else None, key)
+        for number, (key, after) in enumerate(zip(keys, afters, strict=True))
+    )
 
 
 def keys(*pressed: str) -> Steps:
@@ -276,7 +301,7 @@ def shown_text(pilot: Run) -> str | None:
     return next((found[line] for line in lines if line in found), None)
 
 
-def strategy(pilot: Run) -> str:
+def way(pilot: Run) -> str:
     """Which way of landing bears the sign of the chosen one."""
     lines = [line for line in screen_text(pilot).splitlines() if line.startswith(" > ")]
     return lines[0][3:].partition("  ")[0] if lines else ""
@@ -344,85 +369,65 @@ def scrolled(pilot: Run) -> Lines:
     return Lines(int(scroll.scroll_offset.y), int(scroll.max_scroll_y), height)
 
 
-def at_top(lines: Lines) -> bool:
-    return lines.top == 0 and lines.most > lines.page
-
-
-def at_end(lines: Lines) -> bool:
-    return lines.top == lines.most > lines.page
-
-
-def at_second_page(lines: Lines) -> bool:
-    return lines.top == min(lines.page, lines.most) > 0
-
-
-def a_line_down(lines: Lines) -> bool:
-    return lines.top == 1 and lines.most > lines.page
-
-
-def to(top: Callable[[Lines], int]) -> Callable[[Lines], Lines]:
-    return lambda was: was._replace(top=top(was))
-
-
-async def changed(pilot: Run) -> None:
+async def change(pilot: Run) -> None:
     """The fields of the first pod, one of them changed."""
-    await press(pilot, "e")
+    await keys("escape", "escape", "escape", "g", "e")(pilot)
     await put("tab", text="1Gi")(pilot)
 
 
-async def strategy_kind(pilot: Run) -> None:
-    """The ways of that change, with the owner of the pod."""
-    await changed(pilot)
-    await press(pilot, "ctrl+s")
+async def ways(pilot: Run) -> None:
+    """Wait for the ways of a change, with the owner of the pod."""
     await until(pilot, lambda: "through deployment/api" in words(pilot))
 
 
+async def manifest(pilot: Run) -> None:
+    """Wait for the manifest behind the patch."""
+    await until(pilot, lambda: getattr(pilot.app.screen, "_manifest", None) is not None)
+
+
 async def stale(pilot: Run) -> None:
-    """The ways, when someone else has changed the pod meanwhile."""
+    """A dry run, when someone else has changed the pod meanwhile."""
     source = app_of(pilot).source
     assert isinstance(source, ScriptedSource)
     source.scripted.rehearsals = [ConflictError("someone else was faster"), accepted]
-    await strategy_kind(pilot)
     await press(pilot, "d")
     await until(pilot, lambda: "someone else was faster" in words(pilot))
 
 
 async def sending(pilot: Run) -> None:
-    """The change is sent, and no look at it tells anything yet."""
+    """The change is sent, and the kubelet does not act on it yet."""
     source = app_of(pilot).source
     assert isinstance(source, ScriptedSource)
     source.scripted.looks = [WAITING]
-    await strategy_kind(pilot)
+    await both(keys("ctrl+s"), ways)(pilot)
     await press(pilot, "a")
     await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
     await press(pilot, "y")
     await until(pilot, lambda: "waiting for the kubelet" in words(pilot))
 
 
-async def applied(pilot: Run) -> None:
-    """The list of what was applied, with one change."""
+async def journal(pilot: Run) -> None:
+    """A change that was applied before."""
     request = PatchRequest(
         "Pod", "shop", API.partition("/")[2], "", "1", "resize", (memory("512Mi"),), (memory("256Mi"),), {}
     )
     app_of(pilot).writing.history.put(replace(entry_of(request, "0001"), context="prod"))
-    await press(pilot, "U")
+    await pilot.pause()
+
+
+async def rows(pilot: Run) -> None:
+    """Wait for the rows of the screen's table."""
     await until(pilot, lambda: bool(table(pilot).rows))
 
 
 async def simulated(pilot: Run) -> None:
-    """Who dies on the node of the first pod."""
+    """The kills on the node of the first pod."""
     await press(pilot, "o")
     await until(pilot, lambda: asks(pilot) == "free 1Gi")
 
 
-async def killed(pilot: Run) -> None:
-    """The list of deaths."""
-    await press(pilot, "K")
-    await until(pilot, lambda: bool(table(pilot).rows))
-
-
 def told(pilot: Run) -> list[str]:
-    """What is said in passing."""
+    """The notifications."""
     return [one.message for one in pilot.app._notifications]
 
 
@@ -431,436 +436,7 @@ def asks(pilot: Run) -> str:
     return " ".join(str(one.render()) for one in pilot.app.screen.query("#question").results(Static))
 
 
-async def patched(pilot: Run) -> None:
-    """The patch of the change, and the manifest behind it."""
-    await strategy_kind(pilot)
-    await press(pilot, "m")
-    await until(pilot, lambda: getattr(pilot.app.screen, "_manifest", None) is not None)
-
-
-async def asked(pilot: Run) -> None:
-    """The question whether to leave the changed fields."""
-    await changed(pilot)
-    await press(pilot, "escape")
-
-
-async def compared(pilot: Run) -> None:
-    """What another cgroup version would change."""
-    await put("u", text="cgroupVersion=1")(pilot)
-
-
-async def previewed(pilot: Run) -> None:
-    """Fields with a preview that is longer than the screen."""
-    await keys("e", "ctrl+g")(pilot)
-
-
-def opens(name: str, about: str = SECOND_POD) -> Claim:
-    return Claim(keys("j"), together(screen, subject), ("MainScreen", ""), (name, about))
-
-
-def lists(kind: ListKind, begin: ListKind, key: str) -> Claim:
-    """The list has the focus, and its title says what it is of."""
-
-    def seen(pilot: Run) -> tuple[ListKind, bool, str]:
-        place = {ListKind.NODES: "cluster", ListKind.NAMESPACES: "namespaces"}.get(
-            kind, "all nodes / all namespaces"
-        )
-        words = str(main_of(pilot).table.border_title).split("  ")
-        return view(pilot).kind, words[0] == place and words[1].endswith(f" {kind}"), focus(pilot)
-
-    return Claim(keys(key), seen, (begin, False, begin.value), (kind, True, kind.value))
-
-
-def scrolls(begin: Callable[[Lines], bool], end: Callable[[Lines], int], *moved: str) -> tuple[Claim, ...]:
-    """What a key of texts does to a tree, a manifest, a help screen and an explanation."""
-    strategies = (keys("v", "g"), both(patched, keys("m")), keys("question_mark"), keys("d"))
-    return tuple(
-        Claim(both(strategy, keys(*moved)), scrolled, begin, to(end), size=(80, 16))
-        for strategy in strategies
-    )
-
-
-def pages(
-    come: Steps, begin: Callable[[Lines], bool], end: Callable[[Lines], int], *moved: str
-) -> tuple[Claim, ...]:
-    return (Claim(both(come, keys(*moved)), scrolled, begin, to(end), size=(80, 16)),)
-
-
-def moves(begin: int, end: int, *moved: str) -> tuple[Claim, ...]:
-    """What a key of tables does to the cursor, in the list of pods and in that of containers."""
-    strategies = (keys(*moved), keys("5", *moved))
-    return tuple(Claim(strategy, at, (begin, True), (end, True)) for strategy in strategies)
-
-
-def leads(come: Steps, see: See, before: Any, after: Any, **options: Any) -> tuple[Claim, ...]:
-    return (Claim(come, see, before, after, **options),)
-
-
-def choosing(come: Steps, after: Any, before: Any = None) -> tuple[Claim, ...]:
-    """What a key of the dialog does to the columns, seen after enter."""
-    return (Claim(come, columns, before or FITTING, after, follow=keys("enter")),)
-
-
-FITTING = ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score", "memory", "flags"]
-WIDE = [*FITTING[:1], "namespace", *FITTING[1:-1], "trend", "request", "limit", "limit_percent", "restarts"]
-WIDE += ["priority", "eviction", "age", "flags"]
-WITHOUT_POD = [key for key in FITTING if key != "pod"]
-LAST = len(ALL) - 1
-CONTAINERS_OF_FIRST = View(ListKind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
-ON_WORKER_2 = View(node="worker-2")
-THEME_NAMES = [theme.name for theme in THEMES]
-EVICTED = ["[x] eviction", "after 1 eviction"]
-NOTED = ["Notes (esc"]
-READ = "everything could be read, other than kernel logs"
-shown = together(screen, focus)
-
-CLAIMS: Final[dict[str, tuple[Claim, ...]]] = {
-    "main.explain": (opens("ExplainScreen"),),
-    "main.edit": (opens("EditScreen"),),
-    "main.tree": (opens("TreeScreen", "node worker-2"),),
-    "main.compare": (opens("CompareScreen"),),
-    "main.filter": leads(
-        nothing, together(prompt, focus), ((False, "", ""), "pods"), ((True, "/", ""), "line")
-    ),
-    "main.go_to": leads(
-        nothing, together(prompt, focus), ((False, "", ""), "pods"), ((True, ":", ""), "line")
-    ),
-    "main.list_nodes": (lists(ListKind.NODES, ListKind.PODS, "4"),),
-    "main.list_namespaces": (lists(ListKind.NAMESPACES, ListKind.PODS, "4"),),
-    "main.list_workloads": (lists(ListKind.WORKLOADS, ListKind.NODES, "1"),),
-    "main.list_pods": (lists(ListKind.PODS, ListKind.NODES, "1"),),
-    "main.list_containers": (lists(ListKind.CONTAINERS, ListKind.NODES, "1"),),
-    "main.containers": leads(keys("j"), view, View(), CONTAINERS_OF_FIRST),
-    "main.next_pane": leads(nothing, focus, "pods", "side-nodes"),
-    "main.previous_pane": leads(nothing, focus, "pods", "side-namespaces"),
-    "main.sort": leads(nothing, order, (("rank", False), ALL), (("pod", False), sorted(ALL))),
-    "main.turn": leads(
-        keys("s"), order, (("pod", False), sorted(ALL)), (("pod", True), sorted(ALL, reverse=True))
-    ),
-    "main.at_risk": (
-        Claim(nothing, names, ALL, AT_RISK),
-        Claim(keys("z"), names, AT_RISK, ALL),
-    ),
-    "main.wide": (
-        Claim(nothing, columns, FITTING, WIDE),
-        Claim(keys("w"), columns, WIDE, FITTING),
-    ),
-    "main.find": leads(nothing, shown, ("MainScreen", "pods"), ("Finder", "Input")),
-    "main.columns": leads(nothing, shown, ("MainScreen", "pods"), ("ColumnsScreen", "LineTable")),
-    "main.mark": (
-        Claim(keys("j"), marked, ([], 1), ([SECOND], 2)),
-        Claim(keys("j", "space", "k"), marked, ([SECOND], 1), ([], 2)),
-    ),
-    "main.copy": (
-        Claim(keys("j"), copied, [], ["POD", SECOND]),
-        Claim(keys("space", "space"), copied, [], ["POD", FIRST, SECOND]),
-    ),
-    "main.export": leads(
-        both(typed("slash", text="db-"), keys("enter")), exported, None, DATABASES, follow=keys("enter")
-    ),
-    "main.notes": leads(
-        nothing, together(screen, said(NOTES[1])), ("MainScreen", []), ("TextScreen", [NOTES[1]])
-    ),
-    "main.back": (
-        Claim(keys("tab"), focus, "side-nodes", "pods"),
-        Claim(both(typed("slash", text="db-"), keys("enter")), names, DATABASES, ALL),
-        Claim(keys("z"), names, AT_RISK, ALL),
-        Claim(keys("space"), marked, ([FIRST], 1), ([], 1)),
-        Claim(
-            keys("1", "j", "enter", "j"),
-            together(view, at),
-            (View(node="worker-1"), (1, True)),
-            (View(ListKind.NODES), (1, True)),
-        ),
-    ),
-    "table.up": moves(5, 4, *"jjjjj"),
-    "table.down": moves(1, 2, "j"),
-    "table.first": moves(5, 0, *"jjjjj"),
-    "table.last": (
-        Claim(nothing, at, (0, True), (LAST, True)),
-        Claim(keys("1"), at, (0, True), (3, True)),
-    ),
-    "table.page_up": moves(2 * PAGE + 3, PAGE + 3, "j", "j", "j", "pagedown", "pagedown"),
-    "table.page_down": moves(3, PAGE + 3, "j", "j", "j"),
-    "table.left": leads(keys("w", "right", "right", "right"), sideways, 24, 16),
-    "table.right": leads(keys("w", "right"), sideways, 8, 16),
-    "table.select": (
-        Claim(keys("1"), view, View(ListKind.NODES), View(node="worker-2")),
-        Claim(keys("2"), view, View(ListKind.NAMESPACES), View(namespace="shop")),
-        Claim(
-            keys("3"), view, View(ListKind.WORKLOADS), View(workload=Workload("Deployment", "shop", "api"))
-        ),
-        Claim(keys("4", "j"), together(screen, subject), ("MainScreen", ""), ("ExplainScreen", SECOND_POD)),
-        Claim(keys("5"), together(screen, subject), ("MainScreen", ""), ("ExplainScreen", API)),
-        Claim(keys("tab", "j"), together(focus, view), ("side-nodes", ON_WORKER_2), ("pods", ON_WORKER_2)),
-        Claim(keys("shift+tab", "j"), focus, "side-namespaces", "pods"),
-    ),
-    "prompt.complete": (
-        Claim(typed("slash", text="r"), prompt, (True, "/", "r"), (True, "/", "rank:")),
-        Claim(typed("slash", "r", "tab", text=""), prompt, (True, "/", "rank:"), (True, "/", "rss:")),
-        Claim(typed("colon", text="ns s"), prompt, (True, ":", "ns s"), (True, ":", "ns sandboxed")),
-        Claim(
-            both(typed("colon", text="ns s"), keys("tab")),
-            prompt,
-            (True, ":", "ns sandboxed"),
-            (True, ":", "ns shop"),
-        ),
-    ),
-    "prompt.earlier": (
-        Claim(typed("slash", text="x"), prompt, (True, "/", "x"), (True, "/", "newer")),
-        Claim(keys("slash", "up"), prompt, (True, "/", "newer"), (True, "/", "older")),
-        Claim(keys("colon"), prompt, (True, ":", ""), (True, ":", "ns shop")),
-    ),
-    "prompt.later": (
-        Claim(keys("slash", "x", "up", "up"), prompt, (True, "/", "older"), (True, "/", "newer")),
-        Claim(keys("slash", "x", "up"), prompt, (True, "/", "newer"), (True, "/", "x")),
-    ),
-    "prompt.leave": (
-        Claim(
-            typed("slash", text="db-"),
-            together(is_asked, names, focus),
-            (True, DATABASES, "line"),
-            (False, ALL, "pods"),
-        ),
-        Claim(typed("colon", text="ns"), together(is_asked, focus), (True, "line"), (False, "pods")),
-    ),
-    "explain.edit": leads(
-        keys("j", "d"), together(screen, subject), ("ExplainScreen", SECOND_POD), ("EditScreen", SECOND_POD)
-    ),
-    "explain.copy": leads(keys("d"), begins("pod shop/api-7d9c5b6f8-x2mzq on worker-2"), False, True),
-    "explain.next": (
-        Claim(keys("d"), section, 0, 1),
-        Claim(keys("d", "tab", "tab"), section, 2, 3),
-    ),
-    "explain.previous": leads(keys("d", "tab", "tab"), section, 2, 1),
-    "explain.fold": (
-        Claim(keys("d"), folded, [False] * 7, [True] * 7),
-        Claim(keys("d", "z"), folded, [True] * 7, [False] * 7),
-    ),
-    "explain.back": (
-        Claim(keys("j", "d"), together(screen, cursor), ("ExplainScreen", 1), ("MainScreen", 1)),
-    ),
-    "tree.copy": leads(
-        keys("v"), begins("node worker-2, kubelet 1.36, cgroup v2, systemd driver"), False, True
-    ),
-    "tree.export": leads(keys("v"), has_line("worker-2-cgroups.txt"), None, True, follow=keys("enter")),
-    "tree.back": leads(keys("j", "v"), together(screen, cursor), ("TreeScreen", 1), ("MainScreen", 1)),
-    "compare.page_up": pages(compared, at_second_page, lambda _: 0, "pagedown"),
-    "compare.page_down": pages(compared, at_top, lambda was: min(was.page, was.most)),
-    "compare.copy": leads(compared, begins("node worker-2, kubelet 1.36, cgroupVersion=1"), False, True),
-    "compare.back": leads(keys("j", "u"), together(screen, cursor), ("CompareScreen", 1), ("MainScreen", 1)),
-    "fold.fold": (
-        Claim(keys("d", "tab"), folded, [False] * 7, [False, True, *[False] * 5]),
-        Claim(keys("d", "z", "tab"), folded, [True] * 7, [True, False, *[True] * 5]),
-    ),
-    "edit.land": leads(changed, screen, "EditScreen", "ApplyScreen"),
-    "edit.outlive": leads(keys("e"), shown, ("EditScreen", "QuantityField"), ("Finder", "Input")),
-    "edit.rank": leads(keys("e"), screen, "EditScreen", "AskNumber"),
-    "edit.guaranteed": leads(keys("e"), fields, STORED, ["2", "2Gi", "2", "2Gi"]),
-    "edit.reset": leads(changed, fields, CHANGED, STORED),
-    "edit.below": leads(keys("e", "tab"), field, "requests.memory", "limits.memory"),
-    "edit.above": leads(keys("e", "tab", "down"), field, "limits.memory", "requests.memory"),
-    "edit.page_up": pages(previewed, at_second_page, lambda _: 0, "pagedown"),
-    "edit.page_down": pages(previewed, at_top, lambda was: min(was.page, was.most)),
-    "edit.back": (
-        Claim(keys("e"), screen, "EditScreen", "MainScreen"),
-        Claim(changed, screen, "EditScreen", "Confirm"),
-    ),
-    "landing.other": leads(strategy_kind, strategy, "in place", "through deployment/api"),
-    "landing.previous_way": leads(strategy_kind, strategy, "in place", "through deployment/api"),
-    "landing.dry_run": leads(strategy_kind, said("the server accepts it"), [], ["the server accepts it"]),
-    "landing.apply": leads(strategy_kind, screen, "ApplyScreen", "ConfirmWrite"),
-    "landing.patch": leads(
-        strategy_kind, together(screen, shown_text), ("ApplyScreen", "patch"), ("PatchScreen", "patch")
-    ),
-    "landing.copy": leads(strategy_kind, begins("PATCH /api/v1/namespaces/shop/pods/api-"), False, True),
-    "landing.look": leads(stale, screen, "ApplyScreen", "EditScreen"),
-    "landing.ours": leads(
-        stale, said("keep ours", "the server accepts it"), ["keep ours"], ["the server accepts it"]
-    ),
-    "landing.back": leads(
-        strategy_kind, together(screen, fields), ("ApplyScreen", CHANGED), ("EditScreen", CHANGED)
-    ),
-    "progress.back": leads(sending, screen, "ProgressScreen", "MainScreen"),
-    "undo.open": leads(applied, screen, "UndoScreen", "ApplyScreen"),
-    "undo.back": leads(applied, screen, "UndoScreen", "MainScreen"),
-    "main.simulate": (opens("SimulationScreen", "node worker-2"),),
-    "main.kills": leads(nothing, screen, "MainScreen", "KillsScreen"),
-    "simulation.less": leads(simulated, asks, "free 1Gi", "free 896Mi"),
-    "simulation.more": leads(simulated, asks, "free 1Gi", "free 1.1Gi"),
-    "simulation.far_less": leads(simulated, asks, "free 1Gi", "free 0 B"),
-    "simulation.far_more": leads(simulated, asks, "free 1Gi", "free 2Gi"),
-    "simulation.least": leads(simulated, asks, "free 1Gi", "free 0 B"),
-    "simulation.most": leads(simulated, asks, "free 1Gi", "free 14.8Gi"),
-    "simulation.mode": (
-        Claim(simulated, said("> free memory", "> pod grows"), ["> free memory"], ["> pod grows"]),
-        Claim(
-            both(simulated, keys("tab", "tab", "tab")),
-            said("> free memory", "> until OOM"),
-            ["> until OOM"],
-            ["> free memory"],
-        ),
-    ),
-    "simulation.mode_before": leads(
-        simulated, said("> free memory", "> until OOM"), ["> free memory"], ["> until OOM"]
-    ),
-    "simulation.who": leads(simulated, shown, ("SimulationScreen", "VictimTable"), ("Finder", "Input")),
-    "simulation.eviction": leads(simulated, said("[x] eviction", "after 1 eviction"), [], EVICTED),
-    "simulation.restarts": leads(simulated, said("[x] restarts"), [], ["[x] restarts"]),
-    "simulation.explain": leads(
-        simulated, together(screen, subject), ("SimulationScreen", "node worker-2"), ("ExplainScreen", API)
-    ),
-    "simulation.notes": leads(
-        simulated, together(screen, said("Notes (esc")), ("SimulationScreen", []), ("TextScreen", NOTED)
-    ),
-    "simulation.copy": leads(simulated, begins("node worker-2, kubelet 1.36: its pods use"), False, True),
-    "simulation.back": leads(simulated, screen, "SimulationScreen", "MainScreen"),
-    "kills.explain": leads(
-        killed, together(screen, subject), ("KillsScreen", ""), ("ExplainScreen", SECOND_POD)
-    ),
-    "kills.other": (
-        Claim(killed, focus, "LineTable", "TextScroll"),
-        Claim(both(killed, keys("tab")), focus, "TextScroll", "LineTable"),
-    ),
-    "kills.copy": leads(killed, begins("pod batch/crunch-x2k9f, container c on worker-2"), False, True),
-    "kills.notes": leads(killed, told, [], [READ]),
-    "kills.back": leads(killed, screen, "KillsScreen", "MainScreen"),
-    "ask.leave": leads(
-        keys("e", "ctrl+n"), together(screen, fields), ("AskNumber", STORED), ("EditScreen", STORED)
-    ),
-    "patch.other": (
-        Claim(patched, shown_text, "patch", "manifest"),
-        Claim(both(patched, keys("m")), shown_text, "manifest", "patch"),
-    ),
-    "patch.copy": (
-        Claim(patched, begins("spec:"), False, True),
-        Claim(both(patched, keys("m")), begins("kind: Pod"), False, True),
-    ),
-    "patch.save": leads(
-        patched, has_line("api-7d9c5b6f8-x2mzq-patch.yaml", "memory: 1Gi"), None, True, follow=keys("enter")
-    ),
-    "patch.back": leads(
-        patched, together(screen, fields), ("PatchScreen", CHANGED), ("ApplyScreen", CHANGED)
-    ),
-    "text.up": scrolls(a_line_down, lambda _: 0, "down")[::3],
-    "text.down": scrolls(at_top, lambda _: 1)[::3],
-    "text.first": scrolls(at_end, lambda _: 0, "G")[::3],
-    "text.last": scrolls(at_top, lambda was: was.most),
-    "text.page_up": scrolls(at_end, lambda was: max(was.most - was.page, 0), "G")[::3],
-    "text.page_down": scrolls(at_top, lambda was: min(was.page, was.most))[::3],
-    "save.leave": leads(
-        keys("x"), together(screen, file("pods.csv")), ("SaveAs", None), ("MainScreen", None)
-    ),
-    "confirm.yes": leads(asked, screen, "Confirm", "MainScreen"),
-    "confirm.no": leads(asked, together(screen, fields), ("Confirm", CHANGED), ("EditScreen", CHANGED)),
-    "finder.above": (
-        Claim(keys("f", "down", "down", "down"), at, (3, True), (2, True)),
-        Claim(keys("ctrl+p", "down", "down", "down"), at, (3, True), (2, True)),
-    ),
-    "finder.below": (
-        Claim(keys("f", "down"), at, (1, True), (2, True)),
-        Claim(keys("ctrl+p", "down"), at, (1, True), (2, True)),
-    ),
-    "finder.leave": (
-        Claim(typed("f", text="db-1"), together(screen, view), ("Finder", View()), ("MainScreen", View())),
-        Claim(
-            typed("ctrl+p", text="risk"), together(screen, view), ("Palette", View()), ("MainScreen", View())
-        ),
-    ),
-    "columns.show": (
-        *choosing(keys("C", "j"), WITHOUT_POD),
-        Claim(keys("C", "j", "space", "k"), columns, FITTING, FITTING, follow=keys("enter")),
-    ),
-    "columns.lower": choosing(keys("C"), ["pod", "rank", *FITTING[2:]]),
-    "columns.raise": choosing(keys("C", "j", "j"), ["rank", "node", "pod", *FITTING[3:]]),
-    "columns.fitting": leads(
-        keys("C", "j", "space", "enter", "C"),
-        together(screen, columns),
-        ("ColumnsScreen", WITHOUT_POD),
-        ("MainScreen", FITTING),
-    ),
-    "columns.take": leads(
-        keys("C", "j", "space"),
-        together(screen, columns),
-        ("ColumnsScreen", FITTING),
-        ("MainScreen", WITHOUT_POD),
-    ),
-    "columns.leave": leads(
-        keys("C", "j", "space"),
-        together(screen, columns),
-        ("ColumnsScreen", FITTING),
-        ("MainScreen", FITTING),
-    ),
-    "choose.leave": leads(
-        both(typed("colon", text="ctx"), keys("enter", "j")),
-        together(screen, title),
-        ("SelectDialog", "prod"),
-        ("MainScreen", "prod"),
-    ),
-    "sheet.close": (
-        Claim(keys("question_mark"), shown, ("TextScreen", "TextScroll"), ("MainScreen", "pods")),
-        Claim(keys("n"), shown, ("TextScreen", "TextScroll"), ("MainScreen", "pods")),
-    ),
-    "app.help": leads(
-        nothing,
-        together(screen, said("Help (esc closes)")),
-        ("MainScreen", []),
-        ("TextScreen", ["Help (esc closes)"]),
-    ),
-    "app.previous": (
-        Claim(
-            keys("1", "j", "enter"),
-            together(view, cursor),
-            (View(node="worker-1"), 0),
-            (View(ListKind.NODES), 1),
-        ),
-        Claim(keys("d"), screen, "ExplainScreen", "MainScreen"),
-    ),
-    "app.next_place": (
-        Claim(keys("1", "left_square_bracket"), view, View(), View(ListKind.NODES)),
-        Claim(
-            keys("j", "d", "escape"),
-            together(screen, subject),
-            ("MainScreen", ""),
-            ("ExplainScreen", SECOND_POD),
-        ),
-    ),
-    "app.refresh": leads(
-        keys("j"), together(questions, said("3072Mi")), (1, []), (2, ["3072Mi"]), follow=settled
-    ),
-    "app.pause": (
-        Claim(nothing, state, "live", "paused"),
-        Claim(keys("p"), state, "paused", "live"),
-    ),
-    "app.picture": leads(nothing, pictured, None, True, follow=keys("enter")),
-    "app.undo": leads(nothing, screen, "MainScreen", "UndoScreen"),
-    "app.theme": (
-        *(
-            Claim(keys(*"t" * number), theme, name, THEME_NAMES[(number + 1) % len(THEMES)])
-            for number, name in enumerate(THEME_NAMES)
-        ),
-    ),
-    "app.command_palette": (
-        Claim(nothing, palette, False, True),
-        Claim(keys("d"), palette, False, True),
-        Claim(keys("e"), palette, False, True),
-    ),
-    "app.suspend": (
-        Claim(nothing, sent, [], [signal.SIGTSTP]),
-        Claim(keys("slash", "a"), sent, [], [signal.SIGTSTP]),
-    ),
-    "app.quit": (
-        Claim(nothing, left, False, True),
-        Claim(patched, together(left, screen), (False, "PatchScreen"), (False, "Confirm")),
-    ),
-    "app.interrupt": (
-        Claim(nothing, left, False, True),
-        Claim(keys("slash", "a"), left, False, True),
-        Claim(keys("e"), left, False, True),
-        Claim(changed, together(left, screen), (False, "EditScreen"), (False, "Confirm")),
-        Claim(asked, left, False, True),
-    ),
-}
+compared = put("u", text="cgroupVersion=1")
 
 
 def app(settings: Settings | None = None) -> QosApp:
@@ -890,16 +466,6 @@ def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.os.kill", lambda _, number: SENT.append(number))
 
 
-@asynccontextmanager
-async def come_to(claim: Claim, settings: Settings | None = None) -> AsyncIterator[tuple[Run, Any]]:
-    """Where the claim's action is heard, and what is seen there."""
-    async with app(settings).run_test(size=claim.size) as pilot:
-        await settled(pilot)
-        await listed(pilot)
-        await claim.come(pilot)
-        yield pilot, await seen(pilot, claim.see, claim.before)
-
-
 async def seen(pilot: Run, see: See, wanted: Any) -> Any:
     """Look until what is wanted is seen; what comes from threads takes a moment."""
     for _ in range(PATIENCE):
@@ -913,28 +479,17 @@ async def seen(pilot: Run, see: See, wanted: Any) -> Any:
     return found
 
 
-async def holds(claim: Claim, act: Steps, settings: Settings | None = None) -> None:
-    """Come there, act, and see what the claim says."""
-    async with come_to(claim, settings) as (pilot, before):
-        after = claim.after(before) if callable(claim.after) else claim.after
-        await act(pilot)
-        if claim.follow is not None:
-            await claim.follow(pilot)
-        await seen(pilot, claim.see, after)
-
-
-def by_key(key: str) -> Steps:
-    return lambda pilot: press(pilot, key)
-
-
 def by_foot(action: Action) -> Steps:
     async def steps(pilot: Run) -> None:
-        found = [one for one in pilot.app.screen.query(FooterKey) if one.action.endswith(action.verb)]
-        assert [one.description for one in found] == [action.label]
-        await pilot.click(found[0])
+        (key,) = in_foot(pilot, action)
+        await pilot.click(key)
         await pilot.pause()
 
     return steps
+
+
+def in_foot(pilot: Run, action: Action) -> list[FooterKey]:
+    return [one for one in pilot.app.screen.query(FooterKey) if one.action.endswith(action.verb)]
 
 
 def by_palette(action: Action) -> Steps:
@@ -953,83 +508,497 @@ def by_palette(action: Action) -> Steps:
     return steps
 
 
-def cases(actions: Iterable[Action]) -> list[Any]:
-    """The first claim of each of these actions, with its name."""
-    return [
-        pytest.param(action, claim, id=action.name)
-        for action in actions
-        for claim in CLAIMS.get(action.name, ())[:1]
-    ]
+def screen_and(*others: See) -> See:
+    return together(screen, *others)
 
 
-def test_there_is_a_claim_for_every_action_and_for_nothing_else() -> None:
-    assert CLAIMS.keys() == {action.name for action in ACTIONS}
-    assert all(CLAIMS.values())
+def in_list(pilot: Run) -> tuple[str, str, str]:
+    """The place and the kind that the title names, and what has the focus."""
+    words = str(main_of(pilot).table.border_title).split("  ")
+    return words[0], words[1].split()[-1], focus(pilot)
 
 
-@pytest.mark.parametrize(
-    ("key", "claim"),
-    [
-        pytest.param(key, claim, id=f"{action.name}-{number}-{key}")
-        for action in ACTIONS
-        for place, key in enumerate(action.keys)
-        for number, claim in enumerate(CLAIMS.get(action.name, ())[: None if place == 0 else 1], start=1)
-    ],
+def listing(action: str, where: str, kind: ListKind) -> Step:
+    return Step(action, in_list, (where, str(kind), kind.value))
+
+
+def leave(action: str = "sheet.close", to: str = "MainScreen", key: str = "") -> Step:
+    return Step(action, screen, to, key=key)
+
+
+def moved(top: Callable[[Lines], int]) -> Callable[[Lines], Lines]:
+    return lambda was: was._replace(top=min(max(top(was), 0), was.most))
+
+
+def scrolls(come: Steps) -> tuple[Step, ...]:
+    """What every key of texts does to one that is longer than the screen."""
+    return (
+        *each_key("text.down", scrolled, *[moved(lambda was: was.top + 1)] * 2, come=come),
+        *each_key("text.up", scrolled, *[moved(lambda was: was.top - 1)] * 2),
+        *each_key("text.page_down", scrolled, *[moved(lambda was: was.top + was.page)] * 2),
+        *each_key("text.page_up", scrolled, *[moved(lambda was: was.top - was.page)] * 2),
+        Step("text.last", scrolled, moved(lambda was: was.most)),
+        Step("text.first", scrolled, moved(lambda _: 0)),
+        Step("text.last", scrolled, moved(lambda was: was.most), key="G"),
+        Step("text.first", scrolled, moved(lambda _: 0), key="g"),
+    )
+
+
+def pages(room: str, come: Steps) -> tuple[Step, ...]:
+    """A page down and up again, by each key."""
+    down, up = ACTION[f"{room}.page_down"].keys, ACTION[f"{room}.page_up"].keys
+    return tuple(
+        Step(f"{room}.{verb}", scrolled, moved(top), come if number + place == 0 else None, key)
+        for number, pair in enumerate(zip(down, up, strict=True))
+        for place, (key, verb, top) in enumerate(
+            [
+                (pair[0], "page_down", lambda was: was.top + was.page),
+                (pair[1], "page_up", lambda _: 0),
+            ]
+        )
+    )
+
+
+FITTING = ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score", "memory", "flags"]
+WIDE = [*FITTING[:1], "namespace", *FITTING[1:-1], "trend", "request", "limit", "limit_percent", "restarts"]
+WIDE += ["priority", "eviction", "age", "flags"]
+WITHOUT_POD = [key for key in FITTING if key != "pod"]
+LAST = len(ALL) - 1
+CONTAINERS_OF_SECOND = View(ListKind.CONTAINERS, "worker-2", "batch", pod=("batch", "crunch-x2k9f"))
+ON_WORKER_2 = View(node="worker-2")
+THEME_NAMES = [theme.name for theme in THEMES]
+MODES: Final = ("> free memory", "> pod grows", "> until OOM")
+EVICTED = ["[x] eviction", "after 1 eviction"]
+READ: Final = "everything could be read, other than kernel logs"
+ACCEPTED: Final = "the server accepts it"
+PATCH_FILE: Final = "api-7d9c5b6f8-x2mzq-patch.yaml"
+EVERYWHERE: Final = "all nodes / all namespaces"
+ENTER = keys("enter")
+FROM_LIST = keys("escape", "escape", "escape", "4", "g")
+OTHER_KEYS: Final = {
+    "main.wide": "f2",
+    "table.last": "f3",
+    "app.theme": "f4",
+    "prompt.earlier": "f5",
+    "explain.fold": "f6",
+    "fold.fold": "f7",
+    "edit.guaranteed": "f8",
+    "finder.leave": "f9",
+}
+
+SUBJECT = screen_and(subject)
+FOCUS = screen_and(focus)
+IN_EDIT = screen_and(fields)
+SCREENS: Final = {
+    "main.explain": ("ExplainScreen", SECOND_POD, "explain.back"),
+    "main.edit": ("EditScreen", SECOND_POD, "edit.back"),
+    "main.tree": ("TreeScreen", "node worker-2", "tree.back"),
+    "main.compare": ("CompareScreen", SECOND_POD, "compare.back"),
+    "main.simulate": ("SimulationScreen", "node worker-2", "simulation.back"),
+}
+HELP = screen_and(said("Help (esc closes)"))
+IN_HELP: Final = ("TextScreen", ["Help (esc closes)"])
+
+TOURS: Final[dict[str, Tour]] = {}
+
+
+def tour(name: str, *steps: Step, size: tuple[int, int] = SIZE) -> None:
+    TOURS[name] = Tour(steps, size)
+
+
+tour(
+    "screens",
+    *(
+        step
+        for action, (name, about, back) in SCREENS.items()
+        for step in (
+            Step(action, SUBJECT, (name, about), keys("g", "j")),
+            Step(back, screen_and(cursor), ("MainScreen", 1)),
+        )
+    ),
+    Step("main.kills", screen, "KillsScreen"),
+    leave("kills.back"),
+    Step("main.explain", SUBJECT, ("ExplainScreen", SECOND_POD), act=by_foot),
+    leave("explain.back"),
+    Step("main.tree", SUBJECT, ("TreeScreen", "node worker-2"), act=by_palette),
+    leave("tree.back"),
 )
-async def test_every_key_does_what_is_said_of_it(key: str, claim: Claim) -> None:
-    await holds(claim, by_key(key))
 
+tour(
+    "lists",
+    listing("main.list_nodes", "cluster", ListKind.NODES),
+    listing("main.list_namespaces", "namespaces", ListKind.NAMESPACES),
+    listing("main.list_workloads", EVERYWHERE, ListKind.WORKLOADS),
+    listing("main.list_containers", EVERYWHERE, ListKind.CONTAINERS),
+    listing("main.list_pods", EVERYWHERE, ListKind.PODS),
+    Step("main.next_pane", focus, "side-nodes"),
+    Step("main.back", focus, "pods"),
+    Step("main.previous_pane", focus, "side-namespaces"),
+    Step("main.back", focus, "pods"),
+    Step("main.at_risk", names, AT_RISK),
+    Step("main.at_risk", names, ALL),
+    Step("main.back", names, ALL, keys("z")),
+    Step("main.wide", columns, WIDE),
+    Step("main.wide", columns, FITTING),
+    Step("main.mark", marked, ([SECOND], 2), keys("j")),
+    Step("main.mark", marked, ([], 2), keys("k")),
+    Step("main.copy", copied, ["POD", SECOND], keys("k")),
+    Step("main.copy", copied, ["POD", FIRST, SECOND], keys("g", "space", "space")),
+    Step("main.back", marked, ([], 2)),
+    Step("main.export", exported, DATABASES, both(typed("slash", text="db-"), keys("enter")), follow=ENTER),
+    Step("main.back", names, ALL),
+    Step("main.containers", view, CONTAINERS_OF_SECOND, keys("g", "j")),
+    Step("main.back", view, View()),
+    Step("main.sort", order, (("pod", False), sorted(ALL))),
+    Step("main.turn", order, (("pod", True), sorted(ALL, reverse=True))),
+    Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_foot),
+    Step("main.wide", columns, WIDE, act=by_palette),
+)
 
-@pytest.mark.parametrize(("action", "claim"), cases(action for action in ACTIONS if action.footer))
-async def test_what_the_foot_shows_can_be_clicked(action: Action, claim: Claim) -> None:
-    await holds(claim, by_foot(action))
+tour(
+    "tables",
+    *each_key("table.down", at, (1, True), (2, True)),
+    *each_key("table.up", at, (1, True), (0, True)),
+    *each_key("table.page_down", at, (PAGE, True), (2 * PAGE, True)),
+    *each_key("table.page_up", at, (PAGE, True), (0, True)),
+    Step("table.last", at, (LAST, True)),
+    Step("table.first", at, (0, True)),
+    Step("table.last", at, (LAST, True), key="G"),
+    Step("table.first", at, (0, True), key="g"),
+    Step("table.right", sideways, 8, keys("w")),
+    Step("table.left", sideways, 0),
+    Step("table.down", at, (1, True), keys("w", "5")),
+    Step("table.select", SUBJECT, ("ExplainScreen", API), keys("g")),
+    leave("explain.back"),
+    Step("table.select", SUBJECT, ("ExplainScreen", SECOND_POD), keys("4", "g", "j")),
+    leave("explain.back"),
+    Step("table.select", view, View(node="worker-2"), keys("1")),
+    Step("table.select", view, View(namespace="shop"), keys("2", "g")),
+    Step(
+        "table.select", view, View(workload=Workload("Deployment", "shop", "api")), keys("escape", "3", "g")
+    ),
+    Step("table.last", at, (3, True), keys("escape", "1", "g")),
+    Step(
+        "table.select",
+        together(focus, view),
+        ("pods", ON_WORKER_2),
+        keys("escape", "escape", "4", "tab", "g", "j"),
+    ),
+    Step("table.select", focus, "pods", keys("shift+tab", "j")),
+)
 
+tour(
+    "prompt",
+    Step("main.filter", together(prompt, focus), ((True, "/", ""), "line")),
+    Step("prompt.complete", prompt, (True, "/", "rank:"), typed(text="r")),
+    Step("prompt.complete", prompt, (True, "/", "rss:")),
+    Step("prompt.leave", together(is_asked, focus), (False, "pods")),
+    Step("prompt.earlier", prompt, (True, "/", "newer"), typed("slash", text="x")),
+    Step("prompt.earlier", prompt, (True, "/", "older")),
+    Step("prompt.later", prompt, (True, "/", "newer")),
+    Step("prompt.later", prompt, (True, "/", "x")),
+    Step(
+        "prompt.leave", together(is_asked, names, focus), (False, ALL, "pods"), put(text="db-"), act=by_foot
+    ),
+    Step("main.go_to", together(prompt, focus), ((True, ":", ""), "line")),
+    Step("prompt.earlier", prompt, (True, ":", "ns shop")),
+    Step("prompt.complete", prompt, (True, ":", "ns sandboxed"), put(text="ns s")),
+    Step("prompt.complete", prompt, (True, ":", "ns shop"), act=by_foot),
+    Step("prompt.leave", together(is_asked, focus), (False, "pods")),
+    Step("main.go_to", is_asked, after=True, act=by_palette),
+)
 
-@pytest.mark.parametrize(("action", "claim"), cases(action for action in ACTIONS if action.palette))
-async def test_the_palette_has_it_by_its_label_with_its_key(action: Action, claim: Claim) -> None:
-    await holds(claim, by_palette(action))
+tour(
+    "explain",
+    Step("main.explain", SUBJECT, ("ExplainScreen", API)),
+    Step("explain.next", section, 1),
+    Step("fold.fold", folded, [False, True, *[False] * 5]),
+    Step("fold.fold", folded, [False] * 7),
+    Step("explain.fold", folded, [True] * 7),
+    Step("fold.fold", folded, [True, False, *[True] * 5]),
+    Step("fold.fold", folded, [True] * 7),
+    Step("explain.fold", folded, [False] * 7, act=by_foot),
+    Step("explain.next", section, 2),
+    Step("explain.previous", section, 1),
+    Step("explain.copy", begins("pod shop/api-7d9c5b6f8-x2mzq on worker-2"), after=True),
+    Step("explain.edit", SUBJECT, ("EditScreen", API)),
+    leave("edit.back", "ExplainScreen"),
+    Step("explain.fold", folded, [True] * 7, act=by_palette),
+)
 
+tour(
+    "tree and compare",
+    Step(
+        "tree.copy",
+        begins("node worker-2, kubelet 1.36, cgroup v2, systemd driver"),
+        after=True,
+        come=keys("v"),
+    ),
+    Step("tree.export", has_line("worker-2-cgroups.txt"), after=True, follow=ENTER),
+    Step("tree.back", screen, "MainScreen", act=by_foot),
+    Step("compare.copy", begins("node worker-2, kubelet 1.36, cgroupVersion=1"), after=True, come=compared),
+    Step("compare.back", screen, "MainScreen", act=by_foot),
+)
 
-REBOUND: Final = (
-    "main.turn",
-    "table.last",
-    "prompt.earlier",
-    "explain.fold",
-    "tree.copy",
-    "compare.copy",
-    "fold.fold",
-    "edit.reset",
-    "landing.copy",
-    "progress.back",
-    "undo.back",
-    "simulation.restarts",
-    "kills.copy",
-    "ask.leave",
-    "patch.other",
-    "app.theme",
-    "text.last",
-    "save.leave",
-    "confirm.no",
-    "finder.leave",
-    "columns.lower",
-    "choose.leave",
-    "sheet.close",
+tour(
+    "texts",
+    *scrolls(keys("question_mark")),
+    leave(),
+    Step("text.last", scrolled, moved(lambda was: was.most), keys("v", "g")),
+    leave("tree.back"),
+    Step("text.last", scrolled, moved(lambda was: was.most), keys("d")),
+    leave("explain.back"),
+    *pages("compare", compared),
+    leave("compare.back"),
+    *pages("edit", keys("e", "ctrl+g")),
+    Step(
+        "text.last",
+        scrolled,
+        moved(lambda was: was.most),
+        both(keys("escape", "y"), change, keys("ctrl+s"), ways, keys("m"), manifest, keys("m")),
+    ),
+    size=(80, 16),
+)
+
+tour(
+    "edit",
+    Step("edit.below", field, "limits.memory", keys("e", "tab")),
+    Step("edit.above", field, "requests.memory"),
+    Step("edit.outlive", FOCUS, ("Finder", "Input")),
+    leave("finder.leave", "EditScreen"),
+    Step("edit.rank", screen, "AskNumber"),
+    Step("ask.leave", IN_EDIT, ("EditScreen", STORED)),
+    Step("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"]),
+    Step("edit.reset", fields, STORED),
+    Step("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"], act=by_foot),
+    Step("edit.reset", fields, STORED, act=by_palette),
+    Step("edit.back", screen, "Confirm", put(text="1Gi")),
+    *(
+        step
+        for key in ACTION["confirm.no"].keys
+        for step in (
+            Step("confirm.no", IN_EDIT, ("EditScreen", CHANGED), key=key),
+            Step("edit.back", screen, "Confirm"),
+        )
+    ),
+    leave("confirm.yes"),
+)
+
+tour(
+    "landing",
+    Step("edit.land", screen, "LandingScreen", change),
+    Step("landing.other", way, "through deployment/api", ways),
+    Step("landing.previous_way", way, "in place"),
+    Step("landing.other", way, "through deployment/api", act=by_foot),
+    Step("landing.previous_way", way, "in place", act=by_palette),
+    Step("landing.dry_run", said(ACCEPTED), [ACCEPTED]),
+    Step("landing.copy", begins("PATCH /api/v1/namespaces/shop/pods/api-"), after=True),
+    Step("landing.patch", screen_and(shown_text), ("PatchScreen", "patch")),
+    Step("patch.copy", begins("spec:"), after=True),
+    *each_key("patch.other", shown_text, "manifest", "patch", come=manifest),
+    Step("patch.save", has_line(PATCH_FILE, "memory: 1Gi"), after=True, follow=ENTER),
+    Step("patch.save", screen, "SaveAs", key="ctrl+s"),
+    leave("save.leave", "PatchScreen"),
+    Step("patch.copy", begins("kind: Pod"), after=True, come=keys("m"), act=by_foot),
+    Step("patch.other", shown_text, "patch", act=by_palette),
+    leave("patch.back", "LandingScreen"),
+    Step("landing.apply", screen, "ConfirmWrite"),
+    leave("confirm.no", "LandingScreen", key="n"),
+    Step("landing.ours", said("keep ours", ACCEPTED), [ACCEPTED], stale),
+    Step("landing.look", screen, "EditScreen", stale),
+    Step("landing.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
+    Step("progress.back", screen, "MainScreen", sending),
+)
+
+tour(
+    "undo",
+    Step("app.undo", screen, "UndoScreen", journal),
+    Step("undo.open", screen, "LandingScreen", rows),
+    leave("landing.back", "UndoScreen"),
+    Step("undo.open", screen, "LandingScreen", rows, act=by_palette),
+    leave("landing.back", "UndoScreen"),
+    Step("undo.open", screen, "LandingScreen", rows, act=by_foot),
+    leave("landing.back", "UndoScreen"),
+    Step("undo.back", screen, "MainScreen"),
+)
+
+tour(
+    "simulation",
+    *each_key("simulation.less", asks, "free 896Mi", "free 768Mi", come=simulated),
+    *each_key("simulation.more", asks, "free 896Mi", "free 1Gi"),
+    *each_key("simulation.far_more", asks, "free 2Gi", "free 3Gi"),
+    *each_key("simulation.far_less", asks, "free 2Gi", "free 1Gi"),
+    Step("simulation.least", asks, "free 0 B"),
+    Step("simulation.most", asks, "free 14.8Gi"),
+    Step("simulation.mode", said(*MODES), ["> pod grows"]),
+    Step("simulation.mode_before", said(*MODES), ["> free memory"]),
+    Step("simulation.mode_before", said(*MODES), ["> until OOM"]),
+    Step("simulation.mode", said(*MODES), ["> free memory"], act=by_foot),
+    Step("simulation.restarts", said("[x] restarts"), ["[x] restarts"]),
+    Step("simulation.restarts", said("[x] restarts"), []),
+    Step("simulation.eviction", said(*EVICTED), EVICTED, keys("home", "shift+right")),
+    Step("simulation.eviction", said(*EVICTED), [], act=by_palette),
+    Step("simulation.copy", begins("node worker-2, kubelet 1.36: its pods use"), after=True),
+    Step("simulation.notes", screen_and(said("Notes (esc")), ("TextScreen", ["Notes (esc"])),
+    leave("sheet.close", "SimulationScreen"),
+    Step("simulation.explain", SUBJECT, ("ExplainScreen", API)),
+    leave("explain.back", "SimulationScreen"),
+    Step("simulation.who", FOCUS, ("Finder", "Input")),
+    leave("finder.leave", "SimulationScreen"),
+)
+
+tour(
+    "kills",
+    *each_key("kills.other", focus, "TextScroll", "LineTable", come=both(keys("K"), rows)),
+    Step("kills.other", focus, "TextScroll", act=by_foot),
+    Step("kills.copy", begins("pod batch/crunch-x2k9f, container c on worker-2"), after=True),
+    Step("kills.notes", lambda pilot: told(pilot)[-1:], [READ]),
+    Step("kills.explain", SUBJECT, ("ExplainScreen", SECOND_POD)),
+    leave("explain.back", "KillsScreen"),
+    Step("kills.explain", SUBJECT, ("ExplainScreen", SECOND_POD), act=by_palette),
+)
+
+tour(
+    "dialogs",
+    Step("main.find", FOCUS, ("Finder", "Input")),
+    *each_key("finder.below", at, (1, True), (2, True)),
+    *each_key("finder.above", at, (1, True), (0, True)),
+    Step("finder.leave", screen_and(view), ("MainScreen", View())),
+    Step("app.command_palette", palette, after=True),
+    *each_key("finder.below", at, (1, True), (2, True)),
+    *each_key("finder.above", at, (1, True), (0, True)),
+    Step("finder.leave", screen_and(view), ("MainScreen", View()), typed(text="risk")),
+    Step("main.columns", FOCUS, ("ColumnsScreen", "LineTable")),
+    Step("columns.show", columns, WITHOUT_POD, keys("j"), follow=ENTER),
+    Step("columns.fitting", screen_and(columns), ("MainScreen", FITTING), keys("C")),
+    Step("columns.lower", columns, ["pod", "rank", *FITTING[2:]], keys("C"), follow=ENTER),
+    Step("columns.fitting", screen_and(columns), ("MainScreen", FITTING), keys("C")),
+    Step("columns.raise", columns, ["rank", "node", "pod", *FITTING[3:]], keys("C", "j", "j"), follow=ENTER),
+    Step("columns.fitting", screen_and(columns), ("MainScreen", FITTING), keys("C")),
+    Step("columns.leave", screen_and(columns), ("MainScreen", FITTING), keys("C", "j", "space")),
+    Step("columns.take", screen_and(columns), ("MainScreen", WITHOUT_POD), keys("C", "j", "space")),
+    Step(
+        "choose.leave",
+        screen_and(title),
+        ("MainScreen", "prod"),
+        both(typed("colon", text="ctx"), keys("enter", "j")),
+    ),
+    Step("save.leave", screen_and(file("pods.csv")), ("MainScreen", None), keys("x")),
+    Step("main.notes", screen_and(said(NOTES[1])), ("TextScreen", [NOTES[1]])),
+    *(
+        step
+        for number, key in enumerate(ACTION["sheet.close"].keys)
+        for step in (
+            *([Step("app.help", HELP, IN_HELP, key=ACTION["app.help"].keys[number % 2])] if number else []),
+            Step("sheet.close", FOCUS, ("MainScreen", "pods"), key=key),
+        )
+    ),
+    Step("app.help", HELP, IN_HELP, act=by_foot),
+)
+
+tour(
+    "everywhere",
+    Step("app.picture", pictured, after=True, follow=ENTER),
+    *each_key(
+        "app.previous",
+        together(view, cursor),
+        (View(ListKind.NODES), 1),
+        (View(), 0),
+        come=keys("1", "j", "enter"),
+    ),
+    *each_key("app.next_place", view, View(ListKind.NODES), View(node="worker-1")),
+    Step("app.previous", screen, "MainScreen", keys("d")),
+    Step("app.next_place", screen, "ExplainScreen"),
+    Step("app.command_palette", palette, after=True),
+    leave("finder.leave", "ExplainScreen"),
+    Step("app.command_palette", palette, after=True, come=keys("e")),
+    leave("finder.leave", "EditScreen"),
+    Step("app.refresh", questions, 2, keys("escape", "escape")),
+    Step("app.pause", state, "paused"),
+    Step("app.pause", state, "live", act=by_palette),
+    Step("app.suspend", sent, [signal.SIGTSTP]),
+    Step("app.suspend", sent, [signal.SIGTSTP] * 2, keys("slash", "a")),
+    *(
+        Step("app.theme", theme, THEME_NAMES[(number + 1) % len(THEME_NAMES)], keys("escape"))
+        for number in range(len(THEME_NAMES))
+    ),
+    Step("app.quit", left, after=True),
+)
+
+tour(
+    "leaving a change",
+    Step("app.quit", screen, "Confirm", both(change, keys("ctrl+s"), ways, keys("m"))),
+    leave("confirm.no", "PatchScreen"),
+    Step("app.interrupt", screen, "Confirm"),
+    Step("app.interrupt", left, after=True, key="ctrl+q"),
+)
+tour("leaving the prompt", Step("app.interrupt", left, after=True, come=keys("slash", "a")))
+tour(
+    "other keys",
+    *(
+        Step(action, see, after, come, key=OTHER_KEYS[action])
+        for action, see, after, come in (
+            ("main.wide", columns, WIDE, None),
+            ("table.last", at, (LAST, True), None),
+            ("app.theme", theme, THEME_NAMES[1], None),
+            ("prompt.earlier", prompt, (True, "/", "newer"), keys("slash")),
+            ("explain.fold", folded, [True] * 7, keys("escape", "g", "d")),
+            ("fold.fold", folded, [True, False, *[True] * 5], keys("tab")),
+            ("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"], keys("escape", "g", "e")),
+            ("finder.leave", screen, "EditScreen", keys("ctrl+o")),
+        )
+    ),
 )
 
 
-def test_an_action_of_every_room_gets_another_key() -> None:
-    assert {ACTION[name].room for name in REBOUND} == set(BindingGroup)
-
-
-@pytest.mark.parametrize("name", REBOUND)
-async def test_another_key_does_it_and_the_old_ones_do_not(name: str) -> None:
-    said = Settings(keys={name: (OTHER_KEY,)})
-    claim = CLAIMS[name][0]
-    await holds(claim, by_key(OTHER_KEY), said)
-    async with come_to(claim, said) as (pilot, before):
-        for key in ACTION[name].keys:
+async def take(pilot: Run, step: Step, *, rebound: bool = False) -> None:
+    """Carry out a step: nothing but what it says leads to what is seen after it."""
+    action = ACTION[step.action]
+    if step.come is not None:
+        await step.come(pilot)
+    before = step.see(pilot)
+    after = step.after(before) if callable(step.after) else step.after
+    assert before != after
+    if action.footer:
+        assert [key.description for key in in_foot(pilot, action)] == [action.label]
+    if rebound:
+        for key in action.keys:
             await press(pilot, key)
-            assert claim.see(pilot) == before
+            assert step.see(pilot) == before
+    elif action.palette:
+        commands = app_of(pilot)._commands(pilot.app.screen)
+        assert (action.label, Keys().first(action.name), action.help) in {
+            (one.name, one.key, one.help) for one in commands
+        }
+    await (step.act(action)(pilot) if step.act else press(pilot, step.pressed))
+    if step.follow is not None:
+        await step.follow(pilot)
+    await seen(pilot, step.see, after)
+
+
+def test_every_key_of_every_action_is_pressed_on_a_tour() -> None:
+    pressed = {
+        (step.action, step.pressed)
+        for name, tour in TOURS.items()
+        for step in tour.steps
+        if step.pressed and name != "other keys"
+    }
+    assert pressed == {(action.name, key) for action in ACTIONS for key in action.keys}
+
+
+@pytest.mark.parametrize("name", TOURS)
+async def test_every_key_does_what_is_said_of_it(name: str) -> None:
+    tour, rebound = TOURS[name], name == "other keys"
+    settings = Settings(keys={action: (key,) for action, key in OTHER_KEYS.items()}) if rebound else None
+    async with app(settings).run_test(size=tour.size) as pilot:
+        await settled(pilot)
+        await listed(pilot)
+        for number, step in enumerate(tour.steps, start=1):
+            try:
+                await take(pilot, step, rebound=rebound)
+            except Exception as error:
+                error.add_note(f"step {number} of the tour {name}: {step.action} {step.pressed}")
+                raise
 
 
 LISTS = ("1", "2", "3", "4", "5")
@@ -1135,7 +1104,7 @@ async def test_a_click_takes_a_pane_and_its_row() -> None:
 
 @pytest.mark.parametrize(
     "come",
-    [keys("v", "g"), keys("question_mark"), keys("d"), compared, previewed],
+    [keys("v", "g"), keys("question_mark"), keys("d"), compared, keys("e", "ctrl+g")],
     ids=["tree", "help", "explain", "compare", "edit"],
 )
 async def test_the_wheel_scrolls_texts(come: Steps) -> None:
@@ -1164,7 +1133,7 @@ async def test_a_click_on_the_title_of_a_section_folds_it() -> None:
 async def test_the_buttons_of_a_question_can_be_clicked(button: str, where: str) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await settled(pilot)
-        await asked(pilot)
+        await both(change, keys("escape"))(pilot)
         await pilot.click(button)
         await seen(pilot, screen, where)
 
