@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import subprocess
 import sys
@@ -88,8 +87,7 @@ def _exit_code(words: list[str]) -> int:
     try:
         return program.main(words)
     except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
 
 
 @contextmanager
@@ -122,8 +120,8 @@ def _streams(*files: IO[bytes]) -> Iterator[None]:
     try:
         for number, (name, file) in enumerate(zip(names, files, strict=True)):
             os.dup2(file.fileno(), number)
-            mode = "r" if number == 0 else "w"
-            stream = io.open(number, mode, encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+            stream = open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            stream.reconfigure(line_buffering=number == 2)
             setattr(sys, name, stream)
         yield
     finally:

@@ -3,28 +3,72 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import pytest_textual_snapshot
-from syrupy.location import PyTestLocation
+import textual.app
+import textual.pilot
+from pytest_textual_snapshot import PseudoApp, PseudoConsole, node_to_report_path, normalize_svg
 from textual import constants
+from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kubectl_qos.tui import live
+from kubectl_qos.tui import follower
+from tests.tui.idle import at_rest
 
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "snapshots" / "tui"
 
 
-class TopLevelSvg(pytest_textual_snapshot.SVGImageExtension):  # type: ignore[misc]
-    """Pictures lie in the top-level folder, by the name of their test module."""
+Size = tuple[int, int]
+Picture = Callable[..., Awaitable[None]]
 
-    @classmethod
-    def dirname(cls, *, test_location: PyTestLocation) -> str:
-        return str(SNAPSHOTS / test_location.basename)
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Picture:
+    """Compare the screen with its picture in snapshots/tui; --snapshot-update renews it.
+
+    The picture is called by the name, the variant and the size. With `sizes` there is one for each, and the
+    terminal has the first one again.
+    """
+
+    async def compare(pilot: Pilot[Any], name: str, variant: str = "", *, sizes: Iterable[Size] = ()) -> None:
+        sizes = list(sizes)
+        for size in sizes or [None]:
+            if size is not None:
+                await pilot.resize_terminal(*size)
+            await pilot.pause()
+            called = "-".join(filter(None, (variant, size and "{}x{}".format(*size))))
+            path = (
+                SNAPSHOTS
+                / request.path.stem
+                / (f"test_{name}[{called}].svg" if called else f"test_{name}.svg")
+            )
+            now = normalize_svg(pilot.app.export_screenshot(simplify=True))
+            if request.config.option.update_snapshots:
+                path.write_text(now, encoding="utf-8", newline="\n")
+            before = normalize_svg(path.read_text(encoding="utf-8")) if path.exists() else ""
+            if before != now:
+                _report(request.node, path.stem, before, now)
+                pytest.fail(f"{path.name} differs: see snapshot_report.html")
+        if sizes:
+            await pilot.resize_terminal(*sizes[0])
+            await pilot.pause()
+
+    return compare
+
+
+def _report(node: pytest.Item, name: str, before: str, now: str) -> None:
+    """What the plugin shows side by side at the end."""
+    app = PseudoApp(PseudoConsole(legacy_windows=False, size=(80, 24)))
+    path, line, _ = node.reportinfo()
+    data = False, before, now, app, path, line, name, "", "", True
+    report = node_to_report_path(node)
+    report.with_name(f"{report.name}_{name}").write_bytes(pickle.dumps(data))
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +85,15 @@ def _one_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(constants, name, value)
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
-    monkeypatch.setattr(pytest_textual_snapshot, "SVGImageExtension", TopLevelSvg)
+    for owner, wait in ((textual.app, "wait_for_idle"), (textual.pilot, "wait_for_idle")):
+        monkeypatch.setattr(owner, wait, at_rest)
+    monkeypatch.setattr(Pilot, "_wait_for_screen", at_rest)
 
 
 @pytest.fixture(autouse=True)
 def _garbage_is_collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The UI looks for garbage rarely, as there is one in a process; here every test starts another."""
-    monkeypatch.setattr(live, "gc", Mock(spec=gc, get_threshold=gc.get_threshold))
+    monkeypatch.setattr(follower, "gc", Mock(spec=gc, get_threshold=gc.get_threshold))
     interval = sys.getswitchinterval()
     yield
     sys.setswitchinterval(interval)

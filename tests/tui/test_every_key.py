@@ -75,7 +75,7 @@ class Step:
     """One action on a tour.
 
     `come` leads to where it is heard. Then `see` differs from `after`, which may be made of what was seen
-    before, and is `after` once `key` is pressed (its first key where that is empty), or `act` is done instead,
+    before. It is `after` once `key` is pressed (its first key where that is empty), or `act` is done instead,
     and then `follow`.
     """
 

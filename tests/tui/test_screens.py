@@ -1,8 +1,12 @@
-"""Pictures of every screen, compared with those in snapshots/tui (--snapshot-update renews them)."""
+"""Pictures of every screen, compared with those in snapshots/tui (--snapshot-update renews them).
+
+One application shows several screens, and each of them in several sizes: starting it is what takes time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,6 +34,7 @@ from kubectl_qos.tui.lists import table as lister
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
+from tests.tui.conftest import Picture, Size
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -47,43 +52,58 @@ from tests.tui.sources import (
 )
 from tests.tui.writers import around, entry_of, memory
 
-Size = tuple[int, int]
-Compare = Callable[..., bool]
-Steps = Callable[[Pilot[Any]], Awaitable[None]]
-
-BOTH = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-ALL = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+Run = Pilot[Any]
+SMALL: Final = (80, 24)
+MIDDLE: Final = (120, 40)
+BOTH: Final = (SMALL, MIDDLE)
+ALL: Final = (*BOTH, (200, 60))
 LISTS: Final = {"1": "nodes", "2": "namespaces", "3": "workloads", "5": "containers"}
 """The lists by their keys, without that of pods, which is the first."""
-MIDDLE: Final = (120, 40)
+API: Final = "api-7d9c5b6f8-x2mzq"
+CHANGED: Final = ("tab", "1", "G", "i")
 
 
-def keys(*pressed: str) -> Steps:
-    """Each key after what the one before has listed."""
-
-    async def steps(pilot: Pilot[Any]) -> None:
+@asynccontextmanager
+async def shown(
+    app: QosApp | None = None, size: Size = SMALL, *, notifications: bool = False, **options: Any
+) -> AsyncIterator[Run]:
+    """An application of the demo cluster that shows its first screen."""
+    app = app or QosApp(DemoSource(), Scope(), **options)
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         await settled(pilot)
-        for key in pressed:
-            await press(pilot, key)
-            await listed(pilot)
-
-    return steps
+        await listed(pilot)
+        yield pilot
 
 
-async def listed(pilot: Pilot[Any]) -> None:
+async def listed(pilot: Run) -> None:
     """Wait until everything that is to be listed is worked out."""
     main = main_of(pilot)
     await until(pilot, lambda: main.qos.facts is None or not (main.is_working_out or main._lister._running))
 
 
-def demo_app(**options: Any) -> QosApp:
-    return QosApp(DemoSource(), Scope(), **options)
+async def keys(pilot: Run, *pressed: str) -> None:
+    """Each key after what the one before has listed."""
+    for key in pressed:
+        await press(pilot, key)
+        await listed(pilot)
 
 
-@ALL
-@pytest.mark.parametrize("key", LISTS, ids=list(LISTS.values()))
-def test_list(snap_compare: Compare, key: str, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys(key))
+async def seen(pilot: Run, text: str) -> None:
+    await until(pilot, lambda: text in words(pilot))
+
+
+async def gone(pilot: Run, text: str) -> None:
+    await until(pilot, lambda: text not in words(pilot))
+
+
+async def test_lists(picture: Picture) -> None:
+    async with shown() as pilot:
+        await picture(pilot, "main", sizes=(*ALL, (100, 30)))
+        for key, name in LISTS.items():
+            await keys(pilot, key)
+            await picture(pilot, "list", name, sizes=ALL)
+        await pilot.resize_terminal(59, 14)
+        await picture(pilot, "too_small")
 
 
 OF_ONE: Final = {
@@ -94,163 +114,92 @@ OF_ONE: Final = {
 }
 
 
-@BOTH
-@pytest.mark.parametrize("pressed", OF_ONE.values(), ids=list(OF_ONE))
-def test_list_of_one(snap_compare: Compare, pressed: tuple[str, ...], size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys(*pressed))
+@pytest.mark.parametrize("name", OF_ONE)
+async def test_list_of_one(picture: Picture, name: str) -> None:
+    async with shown() as pilot:
+        await keys(pilot, *OF_ONE[name])
+        await picture(pilot, "list_of_one", name, sizes=BOTH)
 
 
-@pytest.mark.parametrize(
-    "size", [(80, 24), (100, 30), (120, 40), (200, 60)], ids=["80x24", "100x30", "120x40", "200x60"]
-)
-def test_main(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys())
+async def test_panes_and_rows(picture: Picture) -> None:
+    async with shown() as pilot:
+        await keys(pilot, "tab", "j", "tab", "j")
+        await picture(pilot, "panes_of_a_narrow_terminal")
+    async with shown() as pilot:
+        await keys(pilot, "tab", "j", "enter", "j", "space")
+        await picture(pilot, "one_node", sizes=BOTH)
+    async with shown() as pilot:
+        await keys(pilot, "w", "right", "right", "right", "s", "S")
+        await picture(pilot, "wide_scrolled", sizes=BOTH)
 
 
-@BOTH
-def test_one_node(snap_compare: Compare, size: Size) -> None:
-    steps = keys("tab", "j", "enter", "j", "space")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-def test_panes_of_a_narrow_terminal(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=keys("tab", "j", "tab", "j"))
-
-
-@BOTH
-def test_wide_scrolled(snap_compare: Compare, size: Size) -> None:
-    steps = keys("w", "right", "right", "right", "s", "S")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_filter_while_typing(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "slash")
-        await type_text(pilot, "shop")
-
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_filter_that_is_wrong(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "slash")
-        await type_text(pilot, "-l app=a b")
-
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_filter_without_a_hit(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "slash")
-        await type_text(pilot, "nothing-like-this")
-        await press(pilot, "enter")
-
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-def test_going_to_a_place(snap_compare: Compare) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
+async def test_the_prompt(picture: Picture) -> None:
+    async with shown() as pilot:
+        for text, name in (("shop", "filter_while_typing"), ("-l app=a b", "filter_that_is_wrong")):
+            await press(pilot, "slash")
+            await type_text(pilot, text)
+            await picture(pilot, name, sizes=BOTH)
+            await press(pilot, "escape")
         await press(pilot, "colon")
         await type_text(pilot, "pods sh")
-        await pilot.pause(0.1)
-
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=steps)
-
-
-@ALL
-def test_explain(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("d"))
+        await picture(pilot, "going_to_a_place")
+        await press(pilot, "escape", "slash")
+        await type_text(pilot, "nothing-like-this")
+        await press(pilot, "enter")
+        await picture(pilot, "filter_without_a_hit", sizes=BOTH)
 
 
-def test_explain_folded(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=keys("d", "z", "tab", "enter"))
-
-
-@ALL
-def test_compare(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "u")
+async def test_screens_of_a_pod(picture: Picture) -> None:
+    async with shown() as pilot:
+        await keys(pilot, "d")
+        await picture(pilot, "explain", sizes=ALL)
+        await keys(pilot, "z", "tab", "enter")
+        await picture(pilot, "explain_folded")
+        await keys(pilot, "escape", "v")
+        await picture(pilot, "tree", sizes=ALL)
+        await keys(pilot, "escape", "u")
         await type_text(pilot, "1.37 memory=32Gi")
-
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@ALL
-def test_tree(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("v"))
+        await picture(pilot, "compare", sizes=ALL)
 
 
-def opened(name: str, *pressed: str) -> Steps:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "slash")
-        await type_text(pilot, name)
-        await press(pilot, "enter", "e")
-        await until(pilot, lambda: "reading owners" not in words(pilot))
-        await press(pilot, *pressed)
-
-    return steps
+async def edit(pilot: Run, name: str) -> None:
+    """Open the fields of a pod."""
+    await press(pilot, "slash")
+    await type_text(pilot, name)
+    await press(pilot, "enter", "e")
+    await gone(pilot, "reading owners")
 
 
-@ALL
-def test_edit_unchanged(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=opened("api-7d9c5b6f8-x2mzq"))
-
-
-@ALL
-def test_edit_changed(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_edit_made_guaranteed(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "ctrl+g")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_edit_wrong_quantity(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "x")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_edit_what_a_server_refuses(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "3", "G", "i")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_edit_pod_level(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=opened("trainer-gpu", "tab", "1", "G"))
-
-
-@ALL
-def test_patch(snap_compare: Compare, size: Size) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i", "ctrl+s", "m")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_manifest(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await opened("api-7d9c5b6f8-x2mzq", "ctrl+g", "ctrl+s", "m", "m")(pilot)
+async def test_edit(picture: Picture) -> None:
+    async with shown() as pilot:
+        await edit(pilot, API)
+        await picture(pilot, "edit_unchanged", sizes=ALL)
+        for text, name, sizes in (
+            ("1x", "wrong_quantity", BOTH),
+            ("3Gi", "what_a_server_refuses", BOTH),
+            ("1Gi", "changed", ALL),
+        ):
+            await press(pilot, "tab", *text)
+            await picture(pilot, f"edit_{name}", sizes=sizes)
+            await press(pilot, "ctrl+r", "shift+tab")
+        await press(pilot, "ctrl+g")
+        await picture(pilot, "edit_made_guaranteed", sizes=BOTH)
+        await press(pilot, "ctrl+s", "m", "m")
         await until(pilot, lambda: getattr(pilot.app.screen, "text", None) is not None)
-
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-CHANGED: Final = ("tab", "1", "G", "i")
-API: Final = "api-7d9c5b6f8-x2mzq"
+        await picture(pilot, "manifest", sizes=BOTH)
+        await press(pilot, "escape", "escape", "ctrl+r", *CHANGED)
+        await press(pilot, "escape")
+        await picture(pilot, "question_before_leaving")
+        await press(pilot, "n", "ctrl+s", "m")
+        await picture(pilot, "patch", sizes=ALL)
+        await press(pilot, "escape", "escape")
+        await pilot.resize_terminal(*MIDDLE)
+        await press(pilot, "ctrl+c")
+        await picture(pilot, "question_before_leaving_in_the_middle")
+    async with shown() as pilot:
+        await edit(pilot, "trainer-gpu")
+        await press(pilot, "tab", "1", "G")
+        await picture(pilot, "edit_pod_level", sizes=BOTH)
 
 
 def scripted(**options: Any) -> tuple[QosApp, ScriptedSource]:
@@ -259,46 +208,84 @@ def scripted(**options: Any) -> tuple[QosApp, ScriptedSource]:
     return QosApp(source, Scope(), **options), source
 
 
-def landed(*pressed: str, until_seen: str = "through deployment/api") -> Steps:
-    """The ways of a change, then these keys, each after what the one before led to."""
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await opened(API, *CHANGED, "ctrl+s")(pilot)
-        await until(pilot, lambda: "reading what is around" not in words(pilot))
-        for key in pressed:
-            await press(pilot, key)
-            await until(pilot, lambda: "asking scripted" not in words(pilot))
-        await until(pilot, lambda: until_seen in words(pilot))
-
-    return steps
+async def land(pilot: Run, *pressed: str, until_seen: str = "through deployment/api") -> None:
+    """Change the pod, open the ways to apply that, and press keys, each after what the one before led to."""
+    await edit(pilot, API)
+    await press(pilot, *CHANGED, "ctrl+s")
+    await gone(pilot, "reading what is around")
+    await go_on(pilot, *pressed, until_seen=until_seen)
 
 
-@BOTH
-def test_landing(snap_compare: Compare, size: Size) -> None:
-    app, _ = scripted()
-    assert snap_compare(app, terminal_size=size, run_before=landed())
+async def go_on(pilot: Run, *pressed: str, until_seen: str) -> None:
+    for key in pressed:
+        await press(pilot, key)
+        await gone(pilot, "asking scripted")
+    await seen(pilot, until_seen)
 
 
-@BOTH
-def test_landing_rehearsed(snap_compare: Compare, size: Size) -> None:
-    def less(request: PatchRequest) -> DryRunResult:
-        stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
-        return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
+def less(request: PatchRequest) -> DryRunResult:
+    """The server stores less than was asked for, with a warning."""
+    stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
+    return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
 
+
+async def test_landing(picture: Picture) -> None:
     app, source = scripted()
     source.scripted.rehearsals = [less]
-    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="the server accepts it"))
+    async with shown(app) as pilot:
+        await land(pilot)
+        await picture(pilot, "landing", sizes=BOTH)
+        await go_on(pilot, "d", until_seen="the server accepts it")
+        await picture(pilot, "landing_rehearsed", sizes=BOTH)
 
 
-@BOTH
-def test_landing_class_change_refused_in_place(snap_compare: Compare, size: Size) -> None:
+async def test_confirming_and_progress(picture: Picture) -> None:
+    app, source = scripted()
+    rolling = Progress(Stage.ROLLING, settled=False, message="1 old pod is still there", done=1, total=3)
+    source.scripted.looks = [rolling]
+    async with shown(app) as pilot:
+        await land(pilot, "tab", "a", until_seen="Write this to the cluster?")
+        await picture(pilot, "confirm", sizes=BOTH)
+        await go_on(pilot, "y", until_seen="1 of 3 pods")
+        await picture(pilot, "progress", sizes=BOTH)
+
+
+async def test_confirming_by_name(picture: Picture) -> None:
+    app, _ = scripted(settings=Settings(contexts={"scripted": ContextSettings(confirm="name")}))
+    async with shown(app) as pilot:
+        await land(pilot, "a", *"scrip", "enter", until_seen="That is not scripted")
+        await picture(pilot, "confirm_by_name", sizes=BOTH)
+
+
+async def test_a_write_that_is_refused(picture: Picture) -> None:
+    app, source = scripted()
+    modified = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
+    source.scripted.writes = [
+        ApiError(modified, status=409, reason="ValueConflict", hint="rehearse the change again")
+    ]
+    async with shown(app) as pilot:
+        await land(pilot, "a", "y", until_seen="! not done")
+        await picture(pilot, "progress_refused", sizes=BOTH)
+
+
+async def test_what_cannot_land(picture: Picture) -> None:
     app, _ = scripted()
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await opened(API, "ctrl+g", "ctrl+s")(pilot)
-        await until(pilot, lambda: "> through deployment/api" in words(pilot))
-
-    assert snap_compare(app, terminal_size=size, run_before=steps)
+    async with shown(app) as pilot:
+        await edit(pilot, API)
+        await press(pilot, "ctrl+g", "ctrl+s")
+        await seen(pilot, "> through deployment/api")
+        await picture(pilot, "landing_class_change_refused_in_place", sizes=BOTH)
+    app, source = scripted()
+    found = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
+    sentence = f"pod/{API} was changed by someone else since it was looked at"
+    source.scripted.rehearsals = [ConflictError(sentence, (found,))]
+    async with shown(app) as pilot:
+        await land(pilot, "d", until_seen="someone else")
+        await picture(pilot, "landing_conflict", sizes=BOTH)
+    app, _ = scripted(readonly=True)
+    async with shown(app) as pilot:
+        await land(pilot)
+        await picture(pilot, "landing_read_only", sizes=BOTH)
 
 
 QUOTA: Final = ResourceQuota(
@@ -320,66 +307,17 @@ def limited() -> tuple[QosApp, ScriptedSource]:
     return app, source
 
 
-@BOTH
-def test_edit_quota_refuses(snap_compare: Compare, size: Size) -> None:
-    app, _ = limited()
-    assert snap_compare(app, terminal_size=size, run_before=opened(API, *CHANGED))
-
-
-@BOTH
-def test_landing_quota_refused(snap_compare: Compare, size: Size) -> None:
+async def test_a_quota_that_is_full(picture: Picture) -> None:
     app, source = limited()
     source.scripted.rehearsals = [ApiError(FULL, status=403, reason="Forbidden")]
-    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="! not done"))
-
-
-@BOTH
-def test_landing_conflict(snap_compare: Compare, size: Size) -> None:
-    found = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
-    sentence = f"pod/{API} was changed by someone else since it was looked at"
-    app, source = scripted()
-    source.scripted.rehearsals = [ConflictError(sentence, (found,))]
-    assert snap_compare(app, terminal_size=size, run_before=landed("d", until_seen="someone else"))
-
-
-@BOTH
-def test_landing_read_only(snap_compare: Compare, size: Size) -> None:
-    app, _ = scripted(readonly=True)
-    assert snap_compare(app, terminal_size=size, run_before=landed())
-
-
-@BOTH
-def test_confirm(snap_compare: Compare, size: Size) -> None:
-    app, _ = scripted()
-    steps = landed("tab", "a", until_seen="Write this to the cluster?")
-    assert snap_compare(app, terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_confirm_by_name(snap_compare: Compare, size: Size) -> None:
-    settings = Settings(contexts={"scripted": ContextSettings(confirm="name")})
-    app, _ = scripted(settings=settings)
-    steps = landed("a", *"scrip", "enter", until_seen="That is not scripted")
-    assert snap_compare(app, terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_progress(snap_compare: Compare, size: Size) -> None:
-    app, source = scripted()
-    rolling = Progress(Stage.ROLLING, settled=False, message="1 old pod is still there", done=1, total=3)
-    source.scripted.looks = [rolling]
-    steps = landed("tab", "a", "y", until_seen="1 of 3 pods")
-    assert snap_compare(app, terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_progress_refused(snap_compare: Compare, size: Size) -> None:
-    app, source = scripted()
-    modified = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
-    source.scripted.writes = [
-        ApiError(modified, status=409, reason="Conflict", hint="rehearse the change again")
-    ]
-    assert snap_compare(app, terminal_size=size, run_before=landed("a", "y", until_seen="! not done"))
+    async with shown(app) as pilot:
+        await edit(pilot, API)
+        await press(pilot, *CHANGED)
+        await picture(pilot, "edit_quota_refuses", sizes=BOTH)
+        await press(pilot, "ctrl+s")
+        await gone(pilot, "reading what is around")
+        await go_on(pilot, "d", until_seen="! not done")
+        await picture(pilot, "landing_quota_refused", sizes=BOTH)
 
 
 def remembering(*entries: Entry) -> QosApp:
@@ -404,60 +342,33 @@ ENTRIES: Final = (
 )
 
 
-@BOTH
-def test_undo(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
+async def test_undo(picture: Picture) -> None:
+    async with shown(remembering(*ENTRIES)) as pilot:
         await press(pilot, "U")
-        await until(pilot, lambda: "exceeded quota" in words(pilot))
+        await seen(pilot, "exceeded quota")
         await press(pilot, "down")
-
-    assert snap_compare(remembering(*ENTRIES), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_undone(snap_compare: Compare, size: Size) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        await press(pilot, "U")
-        await until(pilot, lambda: "512Mi" in words(pilot))
-        for key, text in (("u", "> in place"), ("a", "Write this"), ("y", "back as they were")):
+        await picture(pilot, "undo", sizes=BOTH)
+    async with shown(remembering(ENTRIES[1])) as pilot:
+        for key, text in (
+            ("U", "512Mi"),
+            ("u", "> in place"),
+            ("a", "Write this"),
+            ("y", "back as they were"),
+        ):
             await press(pilot, key)
-            await until(pilot, lambda text=text: text in words(pilot))  # type: ignore[misc]
-
-    assert snap_compare(remembering(ENTRIES[1]), terminal_size=size, run_before=steps)
-
-
-def test_question_before_leaving(snap_compare: Compare) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i", "escape")
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=steps)
+            await seen(pilot, text)
+        await picture(pilot, "undone", sizes=BOTH)
 
 
-def test_question_for_a_file_name(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=keys("x"))
-
-
-@ALL
-def test_help(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("question_mark"))
-
-
-def test_help_further_down(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(120, 40), run_before=keys("question_mark", "G"))
-
-
-@BOTH
-def test_loading(snap_compare: Compare, size: Size) -> None:
+async def test_loading(picture: Picture) -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
-
-    async def steps(pilot: Pilot[Any]) -> None:
+    async with QosApp(source, Scope()).run_test(size=SMALL) as pilot:
         await pilot.pause()
-
-    try:
-        assert snap_compare(QosApp(source, Scope()), terminal_size=size, run_before=steps)
-    finally:
-        source.hold.set()
+        try:
+            await picture(pilot, "loading", sizes=BOTH)
+        finally:
+            source.hold.set()
 
 
 REFUSED = ServerUnreachable(
@@ -466,98 +377,60 @@ REFUSED = ServerUnreachable(
 )
 
 
-@BOTH
-def test_no_answer(snap_compare: Compare, size: Size) -> None:
-    app = QosApp(ScriptedSource(REFUSED), Scope())
-    assert snap_compare(app, terminal_size=size, run_before=keys())
-
-
-@BOTH
-def test_stale(snap_compare: Compare, size: Size) -> None:
+async def test_without_an_answer(picture: Picture) -> None:
+    async with shown(QosApp(ScriptedSource(REFUSED), Scope())) as pilot:
+        await picture(pilot, "no_answer", sizes=BOTH)
     source = ScriptedSource(demo(), REFUSED)
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
+    async with shown(QosApp(source, Scope())) as pilot:
         source.later(75)
         await press(pilot, "r")
         await settled(pilot)
-
-    assert snap_compare(QosApp(source, Scope()), terminal_size=size, run_before=steps)
-
-
-@BOTH
-def test_empty_cluster(snap_compare: Compare, size: Size) -> None:
-    app = QosApp(DemoSource(), Scope(namespace="nothing-here"))
-    assert snap_compare(app, terminal_size=size, run_before=keys())
+        await picture(pilot, "stale", sizes=BOTH)
 
 
-@BOTH
-def test_without_usage_and_capacity(snap_compare: Compare, size: Size) -> None:
-    missing = Missing("memory usage", "Metrics API not available", "install metrics-server")
-    source = ScriptedSource(replace(demo(), usage={}, nodes={}, missing=(missing,)))
-    assert snap_compare(QosApp(source, Scope()), terminal_size=size, run_before=keys())
+async def test_an_empty_cluster(picture: Picture) -> None:
+    async with shown(QosApp(DemoSource(), Scope(namespace="nothing-here"))) as pilot:
+        await picture(pilot, "empty_cluster", sizes=BOTH)
 
 
-def test_too_small(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(59, 14), run_before=keys())
+async def test_themes(picture: Picture) -> None:
+    async with shown(size=MIDDLE) as pilot:
+        for theme in THEMES[1:]:
+            pilot.app.theme = theme.name
+            await pilot.pause()
+            await picture(pilot, "theme", theme.name)
+            await keys(pilot, "1")
+            await picture(pilot, "theme_of_nodes", theme.name)
+            await keys(pilot, "4", "d")
+            await picture(pilot, "theme_of_explain", theme.name)
+            await keys(pilot, "escape")
 
 
-def test_without_colour(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colours(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(demo_app(), terminal_size=(120, 40), run_before=keys("j", "space"))
+    async with shown(size=MIDDLE) as pilot:
+        await keys(pilot, "1")
+        await picture(pilot, "without_colours", "nodes")
+        await keys(pilot, "4", "d")
+        await picture(pilot, "without_colours", "explain")
+        await keys(pilot, "escape", "e", *CHANGED)
+        await picture(pilot, "without_colours", "edit")
+        await keys(pilot, "escape", "y", "j", "space")
+        await picture(pilot, "without_colour")
 
 
-EVERY_THEME = pytest.mark.parametrize("name", [theme.name for theme in THEMES[1:]])
+async def test_in_ascii(picture: Picture) -> None:
+    async with shown(size=MIDDLE, ascii_only=True) as pilot:
+        await picture(pilot, "in_ascii", "pods")
+        await keys(pilot, "1")
+        await picture(pilot, "in_ascii", "nodes")
+        await keys(pilot, "4", "d")
+        await picture(pilot, "in_ascii", "explain")
 
 
-def themed(name: str, *pressed: str) -> Steps:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        pilot.app.theme = name
-        await keys(*pressed)(pilot)
-
-    return steps
-
-
-@EVERY_THEME
-def test_theme(snap_compare: Compare, name: str) -> None:
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=themed(name))
-
-
-@EVERY_THEME
-def test_theme_of_nodes(snap_compare: Compare, name: str) -> None:
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=themed(name, "1"))
-
-
-@EVERY_THEME
-def test_theme_of_explain(snap_compare: Compare, name: str) -> None:
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=themed(name, "d"))
-
-
-POOR: Final = {"pods": (), "nodes": ("1",), "explain": ("d",), "edit": ("e", "tab", "1", "G", "i")}
-"""What is to be read in poor terminals: keys by a name."""
-
-
-@pytest.mark.parametrize(
-    "pressed", [POOR["nodes"], POOR["edit"], POOR["explain"]], ids=["nodes", "edit", "explain"]
-)
-def test_without_colours(
-    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, pressed: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=keys(*pressed))
-
-
-@pytest.mark.parametrize(
-    "pressed", [POOR["pods"], POOR["nodes"], POOR["explain"]], ids=["pods", "nodes", "explain"]
-)
-def test_in_ascii(snap_compare: Compare, pressed: tuple[str, ...]) -> None:
-    app = demo_app(ascii_only=True)
-    assert snap_compare(app, terminal_size=MIDDLE, run_before=keys(*pressed))
-
-
-def test_read_only(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(readonly=True), terminal_size=MIDDLE, run_before=keys())
+async def test_read_only(picture: Picture) -> None:
+    async with shown(size=MIDDLE, readonly=True) as pilot:
+        await picture(pilot, "read_only")
 
 
 NOTES: Final = (
@@ -566,74 +439,70 @@ NOTES: Final = (
 )
 
 
-@BOTH
-def test_notes(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(notes=NOTES), terminal_size=size, run_before=keys("n"))
+async def test_notes(picture: Picture) -> None:
+    async with shown(notes=NOTES) as pilot:
+        await picture(pilot, "notes_below_the_list")
+        await keys(pilot, "n")
+        await picture(pilot, "notes", sizes=BOTH)
 
 
-def test_notes_below_the_list(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(notes=NOTES), terminal_size=(80, 24), run_before=keys())
+async def test_dialogs(picture: Picture) -> None:
+    async with shown() as pilot:
+        await keys(pilot, "question_mark")
+        await picture(pilot, "help", sizes=ALL)
+        await pilot.resize_terminal(*MIDDLE)
+        await keys(pilot, "G")
+        await picture(pilot, "help_further_down")
+        await keys(pilot, "escape")
+        await pilot.resize_terminal(*SMALL)
+        for size in ALL:
+            # What fits is worked out when they open.
+            await pilot.resize_terminal(*size)
+            await keys(pilot, "f", *"cart", "down")
+            await picture(pilot, "finder", sizes=[size])
+            await keys(pilot, "escape", "ctrl+p")
+            await picture(pilot, "palette", sizes=[size])
+            await keys(pilot, "escape", "C", "j", "space", "J")
+            await picture(pilot, "columns", sizes=[size])
+            await keys(pilot, "escape")
+        await pilot.resize_terminal(*SMALL)
+        await keys(pilot, "f", *"zzz")
+        await picture(pilot, "finder_without_a_hit")
+        await keys(pilot, "escape", "x")
+        await picture(pilot, "question_for_a_file_name")
+        await pilot.resize_terminal(*MIDDLE)
+        await keys(pilot, *["backspace"] * 3, *"doc", "enter")
+        await picture(pilot, "question_for_a_file_name_that_is_wrong")
+        await keys(pilot, "escape", "d", "ctrl+p", *"co")
+        await picture(pilot, "palette_searched")
 
 
-@ALL
-def test_finder(snap_compare: Compare, size: Size) -> None:
-    steps = keys("f", *"cart", "down")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-def test_finder_without_a_hit(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=(80, 24), run_before=keys("f", *"zzz"))
-
-
-@ALL
-def test_columns(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("C", "j", "space", "J"))
-
-
-@BOTH
-def test_contexts(snap_compare: Compare, size: Size) -> None:
+async def test_contexts(picture: Picture) -> None:
     contexts = ContextSwitch(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
-    steps = keys("colon", *"ctx", "enter", "down")
-    assert snap_compare(demo_app(contexts=contexts), terminal_size=size, run_before=steps)
+    async with shown(contexts=contexts) as pilot:
+        await keys(pilot, "colon", *"ctx", "enter", "down")
+        await picture(pilot, "contexts", sizes=BOTH)
 
 
-@ALL
-def test_palette(snap_compare: Compare, size: Size) -> None:
-    assert snap_compare(demo_app(), terminal_size=size, run_before=keys("ctrl+p"))
-
-
-def test_palette_searched(snap_compare: Compare) -> None:
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=keys("d", "ctrl+p", *"co"))
-
-
-def test_question_before_leaving_in_the_middle(snap_compare: Compare) -> None:
-    steps = opened("api-7d9c5b6f8-x2mzq", "tab", "1", "G", "i", "ctrl+c")
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=steps)
-
-
-def test_question_for_a_file_name_that_is_wrong(snap_compare: Compare) -> None:
-    steps = keys("x", *["backspace"] * 3, *"doc", "enter")
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=steps)
-
-
-@pytest.mark.parametrize(
-    "pressed",
-    [("j", "c"), ("slash", *"zzz", "enter", "c"), ("t",)],
-    ids=["copied", "nothing-to-copy", "theme"],
-)
-def test_said_in_passing(
-    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, pressed: tuple[str, ...]
-) -> None:
+async def test_notifications(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     def notify(self: QosApp, text: str, **options: Any) -> None:
         App.notify(self, text, **{**options, "timeout": 3600})
 
     monkeypatch.setattr(QosApp, "notify", notify)
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=keys(*pressed))
+    for name, pressed in (
+        ("copied", ("j", "c")),
+        ("nothing-to-copy", ("slash", *"zzz", "enter", "c")),
+        ("theme", ("t",)),
+    ):
+        async with shown(size=MIDDLE, notifications=True) as pilot:
+            await keys(pilot, *pressed)
+            await picture(pilot, "said_in_passing", name)
 
 
-def test_paused(snap_compare: Compare) -> None:
-    app = QosApp(ScriptedSource(demo()), Scope())
-    assert snap_compare(app, terminal_size=MIDDLE, run_before=keys("p"))
+async def test_paused(picture: Picture) -> None:
+    async with shown(QosApp(ScriptedSource(demo()), Scope()), MIDDLE) as pilot:
+        await keys(pilot, "p")
+        await picture(pilot, "paused")
 
 
 def forbidden(what: str) -> str:
@@ -641,15 +510,6 @@ def forbidden(what: str) -> str:
         f'Error from server (Forbidden): {what} is forbidden: User "ada" cannot list resource '
         f'"{what}" in API group "" at the cluster scope'
     )
-
-
-@BOTH
-def test_without_the_right_to_see_pods(snap_compare: Compare, size: Size) -> None:
-    refused = ApiError(
-        forbidden("pods"), status=403, reason="Forbidden", hint="grant list on pods, or give -n"
-    )
-    app = QosApp(ScriptedSource(refused), Scope())
-    assert snap_compare(app, terminal_size=size, run_before=keys())
 
 
 PARTLY: Final = (
@@ -660,28 +520,33 @@ PARTLY: Final = (
 )
 
 
-@pytest.mark.parametrize("key", ["4", "1"], ids=["pods", "nodes"])
-def test_without_the_right_to_see_nodes(snap_compare: Compare, key: str) -> None:
-    source = ScriptedSource(replace(demo(), nodes={}, missing=PARTLY))
-    assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=keys(key))
-
-
 NO_METRICS: Final = Missing("memory usage", "Metrics API not available", "install metrics-server")
 
 
-@pytest.mark.parametrize("key", ["4", "1"], ids=["pods", "nodes"])
-def test_without_usage(snap_compare: Compare, key: str) -> None:
-    source = ScriptedSource(replace(demo(), usage={}, missing=(NO_METRICS,)))
-    assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=keys(key))
+async def test_what_may_not_be_read(picture: Picture) -> None:
+    refused = ApiError(
+        forbidden("pods"), status=403, reason="Forbidden", hint="grant list on pods, or give -n"
+    )
+    async with shown(QosApp(ScriptedSource(refused), Scope())) as pilot:
+        await picture(pilot, "without_the_right_to_see_pods", sizes=BOTH)
+    for name, snapshot in (
+        ("without_the_right_to_see_nodes", replace(demo(), nodes={}, missing=PARTLY)),
+        ("without_usage", replace(demo(), usage={}, missing=(NO_METRICS,))),
+    ):
+        async with shown(QosApp(ScriptedSource(snapshot), Scope()), MIDDLE) as pilot:
+            await picture(pilot, name, "pods")
+            await keys(pilot, "1")
+            await picture(pilot, name, "nodes")
+    nothing = replace(demo(), usage={}, nodes={}, missing=(NO_METRICS,))
+    async with shown(QosApp(ScriptedSource(nothing), Scope())) as pilot:
+        await picture(pilot, "without_usage_and_capacity", sizes=BOTH)
 
 
-def test_a_list_being_worked_out(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def steps(pilot: Pilot[Any]) -> None:
-        await keys()(pilot)
+async def test_a_list_being_worked_out(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown(size=MIDDLE) as pilot:
         monkeypatch.setattr(lister, "in_background", lambda *_: None)
         await press(pilot, "1")
-
-    assert snap_compare(demo_app(), terminal_size=MIDDLE, run_before=steps)
+        await picture(pilot, "a_list_being_worked_out")
 
 
 async def refresh(pilot: Pilot[Any]) -> None:
@@ -693,18 +558,18 @@ async def refresh(pilot: Pilot[Any]) -> None:
     await listed(pilot)
 
 
-@pytest.mark.parametrize("key", ["4", "1"], ids=["pods", "nodes"])
-def test_cells_that_have_changed(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+@pytest.mark.parametrize(("key", "name"), [("4", "pods"), ("1", "nodes")])
+async def test_cells_that_have_changed(
+    picture: Picture, monkeypatch: pytest.MonkeyPatch, key: str, name: str
+) -> None:
     monkeypatch.setattr(line_table, "FLASH_SECONDS", 3600)
     newer = with_usage(with_usage(demo(), "crunch-", 700 << 20), "warehouse-", 9 << 30)
     app = QosApp(ScriptedSource(demo(), newer), Scope())
     app.animation_level = "full"
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await keys(key)(pilot)
+    async with shown(app, MIDDLE) as pilot:
+        await keys(pilot, key)
         await refresh(pilot)
-
-    assert snap_compare(app, terminal_size=MIDDLE, run_before=steps)
+        await picture(pilot, "cells_that_have_changed", name)
 
 
 def used(percent: int) -> Snapshot:
@@ -726,16 +591,12 @@ def used(percent: int) -> Snapshot:
 TREND: Final = ("rank", "pod", "qos", "memory", "trend", "limit", "limit_percent")
 
 
-def test_trend(snap_compare: Compare) -> None:
+async def test_trend(picture: Picture) -> None:
     source = ScriptedSource(*(used(percent) for percent in (20, 35, 50, 45, 70, 85, 80, 100)))
-    app = QosApp(source, Scope(), settings=Settings(columns=TREND))
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await keys()(pilot)
+    async with shown(QosApp(source, Scope(), settings=Settings(columns=TREND)), MIDDLE) as pilot:
         for _ in range(7):
             await refresh(pilot)
-
-    assert snap_compare(app, terminal_size=MIDDLE, run_before=steps)
+        await picture(pilot, "trend")
 
 
 def event(reason: str, message: str, minute: int, kind: str = "Warning") -> Event:
@@ -750,54 +611,53 @@ EVENTS: Final = (
 )
 
 
-def explained(source: ScriptedSource) -> Steps:
-    """The first pod explained, with its last section in sight."""
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await keys("d")(pilot)
-        await until(pilot, lambda: not source.hold_events.is_set() or told(pilot))
-        await press(pilot, "G")
-
-    return steps
+async def explain(pilot: Run) -> None:
+    """The first pod with its events, of which there may be none yet."""
+    await keys(pilot, "d")
+    source = app_of(pilot).source
+    assert isinstance(source, ScriptedSource)
+    await until(pilot, lambda: not source.hold_events.is_set() or has_events(pilot))
 
 
-def told(pilot: Pilot[Any]) -> bool:
+def has_events(pilot: Run) -> bool:
     return isinstance(pilot.app.screen, ExplainScreen) and not pilot.app.screen._is_asking
 
 
-@BOTH
-def test_explain_with_events(snap_compare: Compare, size: Size) -> None:
+async def test_explain_with_events(picture: Picture) -> None:
     source = ScriptedSource(demo())
     source.told = EVENTS
-    assert snap_compare(QosApp(source, Scope()), terminal_size=size, run_before=explained(source))
+    async with shown(QosApp(source, Scope())) as pilot:
+        await explain(pilot)
+        await press(pilot, "G")
+        await picture(pilot, "explain_with_events", sizes=BOTH)
 
 
-def test_explain_with_events_refused(snap_compare: Compare) -> None:
+async def test_explain_without_events(picture: Picture) -> None:
     source = ScriptedSource(demo())
     source.told = ApiError(forbidden("events"), status=403, reason="Forbidden", hint="grant list on events")
-    assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=explained(source))
-
-
-def test_explain_while_events_are_asked_for(snap_compare: Compare) -> None:
+    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
+        await explain(pilot)
+        await press(pilot, "G")
+        await picture(pilot, "explain_with_events_refused")
     source = ScriptedSource(demo())
     source.hold_events.clear()
-    try:
-        assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=explained(source))
-    finally:
-        source.hold_events.set()
+    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
+        await explain(pilot)
+        await press(pilot, "G")
+        try:
+            await picture(pilot, "explain_while_events_are_asked_for")
+        finally:
+            source.hold_events.set()
 
 
-def test_explain_of_a_pod_that_is_gone(snap_compare: Compare) -> None:
-    source = ScriptedSource(demo(), without(demo(), "api-7d9c5b6f8-x2mzq"))
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await keys("d")(pilot)
-        await until(pilot, lambda: told(pilot))
+async def test_explain_of_a_pod_that_is_gone(picture: Picture) -> None:
+    source = ScriptedSource(demo(), without(demo(), API))
+    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
+        await explain(pilot)
         source.later(75)
         await refresh(pilot)
-        await until(pilot, lambda: told(pilot) and "gone since" in screen_text(pilot))
-
-    assert snap_compare(QosApp(source, Scope()), terminal_size=MIDDLE, run_before=steps)
+        await until(pilot, lambda: has_events(pilot) and "gone since" in screen_text(pilot))
+        await picture(pilot, "explain_of_a_pod_that_is_gone")
 
 
 SIMULATED: Final = {
@@ -808,61 +668,54 @@ SIMULATED: Final = {
 }
 
 
-def worked_out(*pressed: str, until_gone: str) -> Steps:
+async def work_out(pilot: Run, *pressed: str, until_gone: str) -> None:
     """The keys, each after what the one before has begun in a thread."""
-
-    async def steps(pilot: Pilot[Any]) -> None:
-        await settled(pilot)
-        for key in pressed:
-            await press(pilot, key)
-            await until(pilot, lambda: until_gone not in words(pilot))
-
-    return steps
+    for key in pressed:
+        await press(pilot, key)
+        await gone(pilot, until_gone)
 
 
-@BOTH
-@pytest.mark.parametrize("pressed", SIMULATED.values(), ids=list(SIMULATED))
-def test_simulation(snap_compare: Compare, pressed: tuple[str, ...], size: Size) -> None:
-    steps = worked_out(*pressed, until_gone="Working it out")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+@pytest.mark.parametrize("name", SIMULATED)
+async def test_simulation(picture: Picture, name: str) -> None:
+    async with shown() as pilot:
+        for size in BOTH:
+            # What fits is worked out when it opens.
+            await pilot.resize_terminal(*size)
+            await work_out(pilot, *SIMULATED[name], until_gone="Working it out")
+            await picture(pilot, "simulation", name, sizes=[size])
+            await keys(pilot, "escape", "g")
 
 
-def test_simulation_without_usage(snap_compare: Compare) -> None:
-    app = QosApp(ScriptedSource(replace(demo(), usage={})), Scope())
-    steps = worked_out("o", until_gone="Working it out")
-    assert snap_compare(app, terminal_size=(80, 24), run_before=steps)
+async def test_simulation_without_usage(picture: Picture) -> None:
+    async with shown(QosApp(ScriptedSource(replace(demo(), usage={})), Scope())) as pilot:
+        await work_out(pilot, "o", until_gone="Working it out")
+        await picture(pilot, "simulation_without_usage")
 
 
-@BOTH
-def test_kills(snap_compare: Compare, size: Size) -> None:
-    steps = worked_out("K", until_gone="Reading …")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
+async def test_kills(picture: Picture) -> None:
+    async with shown() as pilot:
+        await work_out(pilot, "K", until_gone="Reading …")
+        await picture(pilot, "kills", sizes=BOTH)
+        await keys(pilot, "escape", "2", "G", "enter")
+        await work_out(pilot, "K", until_gone="Reading …")
+        await picture(pilot, "kills_of_none", sizes=BOTH)
 
 
-@BOTH
-def test_kills_of_none(snap_compare: Compare, size: Size) -> None:
-    steps = worked_out("2", "G", "enter", "K", until_gone="Reading …")
-    assert snap_compare(demo_app(), terminal_size=size, run_before=steps)
-
-
-def test_kills_while_they_are_read(snap_compare: Compare) -> None:
+async def test_kills_that_are_not_known(picture: Picture) -> None:
     source = ScriptedSource(demo())
     source.hold_happenings.clear()
-    app = QosApp(source, Scope())
-    assert snap_compare(app, terminal_size=(80, 24), run_before=keys("K"))
-    source.hold_happenings.set()
-
-
-def test_kills_without_the_right_to_see_events(snap_compare: Compare) -> None:
-    source = ScriptedSource(demo())
+    async with shown(QosApp(source, Scope())) as pilot:
+        await press(pilot, "K")
+        await picture(pilot, "kills_while_they_are_read")
+        source.hold_happenings.set()
     missing = Missing("the list of events", forbidden("events"), "grant list on events in all namespaces")
-    source.happened = EventList(of_nodes=False, missing=missing)
-    steps = worked_out("K", until_gone="Reading …")
-    assert snap_compare(QosApp(source, Scope()), terminal_size=(80, 24), run_before=steps)
-
-
-def test_kills_that_could_not_be_read(snap_compare: Compare) -> None:
-    source = ScriptedSource(demo())
-    source.happened = ServerUnreachable("cannot reach https://10.0.0.1:6443: refused", hint="is it up?")
-    steps = worked_out("K", until_gone="Reading …")
-    assert snap_compare(QosApp(source, Scope()), terminal_size=(80, 24), run_before=steps)
+    unreachable = ServerUnreachable("cannot reach https://10.0.0.1:6443: refused", hint="is it up?")
+    for name, happened in (
+        ("kills_without_the_right_to_see_events", EventList(of_nodes=False, missing=missing)),
+        ("kills_that_could_not_be_read", unreachable),
+    ):
+        source = ScriptedSource(demo())
+        source.happened = happened
+        async with shown(QosApp(source, Scope())) as pilot:
+            await work_out(pilot, "K", until_gone="Reading …")
+            await picture(pilot, name)
