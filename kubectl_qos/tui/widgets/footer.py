@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.widgets import Footer
 
@@ -18,7 +19,17 @@ def unwatch(watched: DOMNode, by: DOMNode | None = None) -> None:
 class KeyFooter(Footer):
     """The footer. Its keys watch it, and Textual's own would keep all that it ever showed."""
 
+    _shown: list[tuple[Binding, bool, str]] | None = None
+
     async def recompose(self) -> None:
-        """Other keys."""
+        """Other keys. Most signals that bindings changed come with the same ones."""
+        shown = [
+            (binding, enabled, tooltip)
+            for _, binding, enabled, tooltip in self.screen.active_bindings.values()
+            if binding.show
+        ]
+        if shown == self._shown:
+            return
+        self._shown = shown
         unwatch(self)
         await super().recompose()
