@@ -786,7 +786,7 @@ tour(
 
 tour(
     "landing",
-    Step("edit.land", screen, "LandingScreen", change),
+    Step("edit.land", screen, "ApplyScreen", change),
     Step("landing.other", way, "through deployment/api", ways),
     Step("landing.previous_way", way, "in place"),
     Step("landing.other", way, "through deployment/api", act=by_foot),
@@ -801,9 +801,9 @@ tour(
     leave("save.leave", "PatchScreen"),
     Step("patch.copy", begins("kind: Pod"), after=True, come=keys("m"), act=by_foot),
     Step("patch.other", shown_text, "patch", act=by_palette),
-    leave("patch.back", "LandingScreen"),
+    leave("patch.back", "ApplyScreen"),
     Step("landing.apply", screen, "ConfirmWrite"),
-    leave("confirm.no", "LandingScreen", key="n"),
+    leave("confirm.no", "ApplyScreen", key="n"),
     Step("landing.ours", said("keep ours", ACCEPTED), [ACCEPTED], stale),
     Step("landing.look", screen, "EditScreen", stale),
     Step("landing.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
@@ -813,11 +813,11 @@ tour(
 tour(
     "undo",
     Step("app.undo", screen, "UndoScreen", journal),
-    Step("undo.open", screen, "LandingScreen", rows),
+    Step("undo.open", screen, "ApplyScreen", rows),
     leave("landing.back", "UndoScreen"),
-    Step("undo.open", screen, "LandingScreen", rows, act=by_palette),
+    Step("undo.open", screen, "ApplyScreen", rows, act=by_palette),
     leave("landing.back", "UndoScreen"),
-    Step("undo.open", screen, "LandingScreen", rows, act=by_foot),
+    Step("undo.open", screen, "ApplyScreen", rows, act=by_foot),
     leave("landing.back", "UndoScreen"),
     Step("undo.back", screen, "MainScreen"),
 )
