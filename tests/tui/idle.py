@@ -11,8 +11,10 @@ import threading
 import time
 from typing import Any, Final
 
-SOON_SECONDS: Final = 0.02
+SOON_SECONDS: Final = 0.018
 """A timer that runs within so long is waited for: the screen's own, which paints what has changed."""
+LONGEST_SECONDS: Final = 1.0
+"""An application that never rests is not waited for any longer."""
 BLOCKED_SECONDS: Final = 0.02
 """A thread that has taken no time for so long waits for something itself."""
 WORKER: Final = "qos-question"
@@ -22,11 +24,11 @@ async def at_rest(*_: Any, **__: Any) -> bool:
     """Return once nothing happens unless a key is pressed, a source answers, or time passes."""
     loop: Any = asyncio.get_running_loop()
     worked, since = time.process_time(), time.monotonic()
-    while True:
+    end = loop.time() + LONGEST_SECONDS
+    while (now := loop.time()) < end:
         await asyncio.sleep(0)
         if loop._ready:
             continue
-        now = loop.time()
         due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=now + 1)
         if due <= now + SOON_SECONDS:
             await asyncio.sleep(max(due - now, 0))
@@ -38,3 +40,4 @@ async def at_rest(*_: Any, **__: Any) -> bool:
         elif time.monotonic() - since > BLOCKED_SECONDS:
             return True
         await asyncio.sleep(0.001)
+    return True

@@ -51,8 +51,8 @@ KEYS = sorted(
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks follow each other without a pause."""
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.02)
+    """Looks follow each other so soon that `pilot.pause` waits for the next one."""
+    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.005)
 
 
 @asynccontextmanager
@@ -216,25 +216,21 @@ QUOTA = (
 )
 
 
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (ApiError(QUOTA, status=403, reason="Forbidden"), f"{QUOTA} (403)"),
-        (ApiError('pods "api" not found', status=404, reason="NotFound"), 'pods "api" not found (404)'),
-        (ApiError("Pod is invalid: spec", status=422, reason="Invalid"), "Pod is invalid: spec (422)"),
-        (ServerUnreachable("no answer", hint="look at the proxy"), "no answer look at the proxy"),
-    ],
+REFUSED_DRY_RUNS = (
+    (ApiError(QUOTA, status=403, reason="Forbidden"), f"{QUOTA} (403)"),
+    (ApiError('pods "api" not found', status=404, reason="NotFound"), 'pods "api" not found (404)'),
+    (ApiError("Pod is invalid: spec", status=422, reason="Invalid"), "Pod is invalid: spec (422)"),
+    (ServerUnreachable("no answer", hint="look at the proxy"), "no answer look at the proxy"),
 )
-async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing(
-    error: QosError, sentence: str
-) -> None:
-    source = ScriptedSource(demo())
-    source.scripted.rehearsals = [error]
-    async with strategy_kind(source) as pilot:
-        await press(pilot, "a")
-        await seen(pilot, "! not done:")
-        assert sentence in words(pilot)
-        assert screen(pilot) == "ApplyScreen"
+
+
+async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing() -> None:
+    async with strategy_kind() as pilot:
+        for error, sentence in REFUSED_DRY_RUNS:
+            writer_of(pilot).rehearsals = [error]
+            await press(pilot, "a")
+            await seen(pilot, f"! not done: {sentence}")
+            assert screen(pilot) == "ApplyScreen"
         assert not writer_of(pilot).heard_of("write")
 
 
@@ -253,7 +249,7 @@ async def test_an_answer_to_another_way_is_dropped() -> None:
         assert "dry run: asking scripted …, then comes the question" in words(pilot)
         await press(pilot, "tab")
         source.scripted.hold_rehearsal.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert screen(pilot) == "ApplyScreen", "the question would be about another request"
         assert "not asked yet" in words(pilot)
 
@@ -272,7 +268,7 @@ async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing
     async with strategy_kind(source) as pilot:
         await press(pilot, "a", "escape")
         source.scripted.hold_rehearsal.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert screen(pilot) == "EditScreen"
         await press(pilot, "ctrl+s")
         await press(pilot, "m")
@@ -284,7 +280,7 @@ async def test_the_question_does_not_come_over_another_screen() -> None:
     async with strategy_kind(source) as pilot:
         await press(pilot, "a", "m")
         source.scripted.hold_rehearsal.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert screen(pilot) == "PatchScreen"
 
 
@@ -309,13 +305,13 @@ async def test_the_question_names_cluster_namespace_object_and_effect() -> None:
         assert pilot.app.focused is pilot.app.screen.query_one("#no")
 
 
-@pytest.mark.parametrize("key", ["enter", "n", "escape", "space"])
-async def test_reflexes_do_not_write(key: str) -> None:
+async def test_reflexes_do_not_write() -> None:
     async with strategy_kind() as pilot:
-        await press(pilot, "a")
-        await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
-        await press(pilot, key)
-        assert screen(pilot) == ("ConfirmWrite" if key == "space" else "ApplyScreen")
+        for key in ("enter", "n", "escape", "space"):
+            await press(pilot, "a")
+            await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
+            await press(pilot, key)
+            assert screen(pilot) == ("ConfirmWrite" if key == "space" else "ApplyScreen")
         assert not writer_of(pilot).heard_of("write")
 
 
@@ -473,7 +469,7 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
             assert said in text
         looks = len(writer_of(pilot).heard_of("look"))
         assert looks == 5
-        await pilot.pause(0.2)
+        await pilot.pause()
         assert len(writer_of(pilot).heard_of("look")) == looks, "settled is settled"
         assert [request.resource_version for request in writer_of(pilot).heard_of("write")] == ["42"]
         await press(pilot, "escape")
@@ -492,14 +488,16 @@ async def test_a_look_that_fails_is_said_and_looked_again() -> None:
         assert "no route" not in words(pilot)
 
 
-@pytest.mark.parametrize("stage", [Stage.INFEASIBLE, Stage.STUCK, Stage.OVERTAKEN, Stage.GONE])
-async def test_a_bad_end_is_an_end(stage: Stage) -> None:
-    source = ScriptedSource(demo())
-    source.scripted.looks = [Progress(stage, settled=True, message="Node didn't have enough capacity")]
-    async with strategy_kind(source) as pilot:
-        await confirmed(pilot)
-        await seen(pilot, f"{stage.value}: Node didn't have enough capacity")
-        assert "nothing more will happen by itself" in words(pilot)
+async def test_a_bad_end_is_an_end() -> None:
+    async with strategy_kind() as pilot:
+        for stage in (Stage.INFEASIBLE, Stage.STUCK, Stage.OVERTAKEN, Stage.GONE):
+            await back_to_landing(pilot)
+            writer_of(pilot).looks = [
+                Progress(stage, settled=True, message="Node didn't have enough capacity")
+            ]
+            await confirmed(pilot)
+            await seen(pilot, f"{stage.value}: Node didn't have enough capacity")
+            assert "nothing more will happen by itself" in words(pilot)
 
 
 async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> None:
@@ -511,7 +509,7 @@ async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> N
         await press(pilot, "escape")
         assert told(pilot) == [f"pod shop/{API} in place goes on unwatched; U lists it"]
         looks = len(writer_of(pilot).heard_of("look"))
-        await pilot.pause(0.2)
+        await pilot.pause()
         assert len(writer_of(pilot).heard_of("look")) <= looks + 1
         assert isinstance(pilot.app.screen, MainScreen)
 
@@ -526,23 +524,22 @@ ENDS: tuple[tuple[QosError | None, str, EntryState], ...] = (
 )
 
 
-@pytest.mark.parametrize(("end", "sentence", "state"), ENDS, ids=["done", "refused"])
-async def test_a_write_is_told_though_its_screen_was_left(
-    end: QosError | None, sentence: str, state: EntryState
-) -> None:
-    source = ScriptedSource(demo())
-    source.scripted.writes = [end]
-    source.scripted.hold_write.clear()
-    async with strategy_kind(source) as pilot:
-        await confirmed(pilot)
-        await seen(pilot, "no answer yet")
-        await press(pilot, "escape")
-        assert "is under way" in told(pilot)[-1]
-        assert states(pilot) == [EntryState.SENT]
-        source.scripted.hold_write.set()
-        await until(pilot, lambda: told(pilot)[-1] == sentence)
-        assert states(pilot) == [state]
-        assert len(writer_of(pilot).heard_of("write")) == 1
+async def test_a_write_is_told_though_its_screen_was_left() -> None:
+    async with strategy_kind() as pilot:
+        for number, (end, sentence, state) in enumerate(ENDS, start=1):
+            await back_to_landing(pilot)
+            writer_of(pilot).writes = [end]
+            writer_of(pilot).hold_write.clear()
+            await confirmed(pilot)
+            await seen(pilot, "no answer yet")
+            await press(pilot, "escape")
+            assert "is under way" in told(pilot)[-1]
+            assert EntryState.SENT in states(pilot)
+            writer_of(pilot).hold_write.set()
+            await until(pilot, lambda sentence=sentence: told(pilot)[-1] == sentence)  # type: ignore[misc]
+            assert EntryState.SENT not in states(pilot)
+            assert state in states(pilot)
+            assert len(writer_of(pilot).heard_of("write")) == number
 
 
 async def test_leaving_the_ui_while_it_is_sent_asks() -> None:
@@ -571,22 +568,19 @@ REFUSALS: tuple[tuple[QosError, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("error", "sentence"), REFUSALS)
-async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from(
-    error: QosError, sentence: str
-) -> None:
-    source = ScriptedSource(demo())
-    source.scripted.writes = [error]
-    async with strategy_kind(source) as pilot:
-        await confirmed(pilot)
-        await seen(pilot, sentence)
-        assert not writer_of(pilot).heard_of("look")
-        await press(pilot, "escape")
-        assert screen(pilot) == "ApplyScreen"
-        assert sentence.partition(": ")[2] in words(pilot)
-        assert len(writer_of(pilot).heard_of("write")) == 1, "nothing is retried"
-        await press(pilot, "d")
-        await seen(pilot, "the server accepts it")
+async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> None:
+    async with strategy_kind() as pilot:
+        for number, (error, sentence) in enumerate(REFUSALS, start=1):
+            writer_of(pilot).writes = [error]
+            await confirmed(pilot)
+            await seen(pilot, sentence)
+            assert not writer_of(pilot).heard_of("look")
+            await press(pilot, "escape")
+            assert screen(pilot) == "ApplyScreen"
+            assert sentence.partition(": ")[2] in words(pilot)
+            assert len(writer_of(pilot).heard_of("write")) == number, "nothing is retried"
+            await press(pilot, "d")
+            await seen(pilot, "the server accepts it")
 
 
 async def test_what_may_have_happened_is_said_so() -> None:
@@ -764,7 +758,7 @@ async def test_answers_after_the_screens_were_left_go_nowhere() -> None:
         app.edit(pod_named(demo(), API))
         await press(pilot, "escape")
         source.hold_around.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
 
 
