@@ -26,6 +26,7 @@ from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.plugins import gives, plugin
 from tests.cluster.serving import Serve
+from tests.distribution.tools import unpack_all
 from tests.end_to_end.command import TIMEOUT_SECONDS, Done, Run
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("krew")
     store, link = root / "store" / "qos" / "v0.1.0", root / "bin" / "kubectl-qos"
     with tarfile.open(ARCHIVE) as tar:
-        tar.extractall(store, filter="data")
+        unpack_all(tar, store)
     link.parent.mkdir()
     link.symlink_to(store / "kubectl-qos" / "kubectl-qos")
     return link

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from release import notes, sbom, tag
+from tests.distribution.tools import needs_git
 
 CHANGELOG = """\
 # Changelog
@@ -78,6 +79,7 @@ def test_the_wheel_is_of_the_tag(version: str) -> None:
         tag.check_wheel(name, Path(f"kubectl_qos-{version}.dev1-py3-none-any.whl"))
 
 
+@needs_git
 def test_the_tag_is_on_main(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

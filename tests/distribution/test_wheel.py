@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.distribution.tools import GIT, needs_git, unpack_all
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHERS = ("docs/index.md", "release/notes.py", "tests/__init__.py")
@@ -27,8 +29,6 @@ SOURCES = ("kubectl_qos", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.tom
 REPOSITORY = "https://github.com/kubectl-qos/kubectl-qos/blob/main/"
 PICTURES = "https://raw.githubusercontent.com/kubectl-qos/kubectl-qos/main/"
 VERSION = "1.2.3"
-GIT = shutil.which("git")
-needs_git = pytest.mark.skipif(GIT is None, reason="git is not installed")
 
 
 def hatchling(folder: Path, *arguments: str | Path, **environment: str) -> str:
@@ -111,7 +111,7 @@ def test_another_build_elsewhere_and_later_gives_the_same_bytes(out: Path, tmp_p
 
 def test_the_sdist_gives_the_same_wheel(out: Path, tmp_path: Path) -> None:
     with tarfile.open(out / f"kubectl_qos-{VERSION}.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        unpack_all(archive, tmp_path)
     source = tmp_path / f"kubectl_qos-{VERSION}"
     hatchling(source, "build", "-t", "wheel", "--directory", tmp_path / "out", SOURCE_DATE_EPOCH="1580601600")
     name = f"kubectl_qos-{VERSION}-py3-none-any.whl"
@@ -255,7 +255,7 @@ def test_an_archive_of_a_tag_has_its_version(checkout: Path, tmp_path: Path) -> 
     archive = tmp_path / "archive.tar"
     archive.write_bytes(git(checkout, "archive", "--format=tar", "v0.1.0"))
     with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path / "archive", filter="data")
+        unpack_all(tar, tmp_path / "archive")
     assert version_of(tmp_path / "archive") == "0.1.0"
 
 

@@ -37,12 +37,12 @@ def picture(request: pytest.FixtureRequest) -> Picture:
     """
 
     async def compare(pilot: Pilot[Any], name: str, variant: str = "", *, sizes: Iterable[Size] = ()) -> None:
-        sizes = list(sizes)
-        for size in sizes or [None]:
+        wanted: list[Size | None] = [*sizes] or [None]
+        for size in wanted:
             if size is not None:
                 await pilot.resize_terminal(*size)
             await pilot.pause()
-            called = "-".join(filter(None, (variant, size and "{}x{}".format(*size))))
+            called = "-".join(filter(None, (variant, "{}x{}".format(*size) if size else "")))
             path = (
                 SNAPSHOTS
                 / request.path.stem
@@ -55,8 +55,8 @@ def picture(request: pytest.FixtureRequest) -> Picture:
             if before != now:
                 _report(request.node, path.stem, before, now)
                 pytest.fail(f"{path.name} differs: see snapshot_report.html")
-        if sizes:
-            await pilot.resize_terminal(*sizes[0])
+        if wanted[0] is not None:
+            await pilot.resize_terminal(*wanted[0])
             await pilot.pause()
 
     return compare

@@ -103,23 +103,17 @@ async def test_fields_show_what_is_stored(pilot: Pilot[Any]) -> None:
     assert not screen.unsaved
 
 
-@pytest.mark.parametrize(
-    ("name", "owners"),
-    [
-        ("search-0", ["s", "c"]),
-        ("mailer-", ["i", "c"]),
-        ("trainer-gpu-0", [POD_LEVEL, "a", "b"]),
-        ("cart-6c7fd9b5d-9qj4t", ["a", "b", "d"]),
-    ],
-)
-async def test_init_sidecar_and_pod_level_have_fields(
-    pilot: Pilot[Any], name: str, owners: list[str]
-) -> None:
-    screen = await edit(pilot, name)
-    assert list(dict.fromkeys(one.owner for one in screen.form.fields)) == owners
-    text = words(pilot)
-    kinds = {"search-0": "sidecar s", "mailer-": "init i", "trainer-gpu-0": "pod spec.resources"}
-    assert kinds.get(name, "app a") in text
+async def test_init_sidecar_and_pod_level_have_fields(pilot: Pilot[Any]) -> None:
+    for name, owners, kind in (
+        ("search-0", ["s", "c"], "sidecar s"),
+        ("mailer-", ["i", "c"], "init i"),
+        ("trainer-gpu-0", [POD_LEVEL, "a", "b"], "pod spec.resources"),
+        ("cart-6c7fd9b5d-9qj4t", ["a", "b", "d"], "app a"),
+    ):
+        screen = await edit(pilot, name)
+        assert list(dict.fromkeys(one.owner for one in screen.form.fields)) == owners
+        assert kind in words(pilot)
+        await press(pilot, "escape")
 
 
 async def test_the_preview_is_that_of_the_edit_room_at_every_key(pilot: Pilot[Any]) -> None:
@@ -179,25 +173,20 @@ async def test_guaranteed_at_the_pod_level(pilot: Pilot[Any]) -> None:
     assert screen.preview_now().after.qos_class is QosClass.GUARANTEED
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+async def test_a_wrong_quantity_says_why_and_blocks_the_patch(pilot: Pilot[Any]) -> None:
+    screen = await edit(pilot, API)
+    for text, reason in (
         ("1x", "quantities must match the regular expression"),
         ("-1", "must be greater than or equal to 0"),
         ("1 Gi", "quantities must match the regular expression"),
-    ],
-)
-async def test_a_wrong_quantity_says_why_and_blocks_the_patch(
-    pilot: Pilot[Any], text: str, reason: str
-) -> None:
-    screen = await edit(pilot, API)
-    await put(pilot, "c", Side.LIMITS, "memory", text)
-    assert f"! limits.memory: {reason}" in remarks(screen)
-    assert "! a field is wrong and counted as it was" in effects(screen)
-    field(screen, "c", Side.REQUESTS, "cpu").focus()
-    await press(pilot, "ctrl+s")
-    assert edit_of(pilot) is screen
-    assert screen.focused is field(screen, "c", Side.LIMITS, "memory")
+    ):
+        await put(pilot, "c", Side.LIMITS, "memory", text)
+        assert f"! limits.memory: {reason}" in remarks(screen)
+        assert "! a field is wrong and counted as it was" in effects(screen)
+        field(screen, "c", Side.REQUESTS, "cpu").focus()
+        await press(pilot, "ctrl+s")
+        assert edit_of(pilot) is screen
+        assert screen.focused is field(screen, "c", Side.LIMITS, "memory")
     await press(pilot, "ctrl+g")
     assert field(screen, "c", Side.REQUESTS, "memory").value == "512Mi", "nothing is filled in meanwhile"
     assert field(screen, "c", Side.LIMITS, "memory").value == text, "nothing typed is lost"
@@ -319,37 +308,25 @@ async def test_an_existing_file_is_overwritten_only_when_asked_twice(
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     await press(pilot, "ctrl+s", "m")
+    await save_as(pilot, tmp_path / "no" / "patch.yaml")
+    assert isinstance(pilot.app.screen, SaveAs)
+    verdict = pilot.app.screen.query_one("#verdict", Label)
+    assert "No such file or directory" in str(verdict.render())
+    await press(pilot, "escape")
     path = tmp_path / "patch.yaml"
     path.write_text("precious")
     await save_as(pilot, path)
+    verdict = pilot.app.screen.query_one("#verdict", Label)
+    assert str(verdict.render()) == f"! {path} exists: enter again overwrites it, esc leaves"
+    await press(pilot, "escape", "escape", "escape")
     assert path.read_text() == "precious"
-    finding = pilot.app.screen.query_one("#verdict", Label)
-    assert str(finding.render()) == f"! {path} exists: enter again overwrites it, esc leaves"
+    assert edit_of(pilot).unsaved
+    await press(pilot, "ctrl+s", "m")
+    await save_as(pilot, path)
     await press(pilot, "x", "backspace", "enter")
     assert path.read_text() == "precious", "another name in between asks again"
     await press(pilot, "enter")
     assert "1Gi" in path.read_text()
-
-
-async def test_escape_leaves_the_file_alone(pilot: Pilot[Any], tmp_path: Path) -> None:
-    await edit(pilot, API)
-    await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s", "m")
-    path = tmp_path / "patch.yaml"
-    path.write_text("precious")
-    await save_as(pilot, path)
-    await press(pilot, "escape", "escape", "escape")
-    assert path.read_text() == "precious"
-    assert edit_of(pilot).unsaved
-
-
-async def test_a_folder_that_is_not_there_is_said(pilot: Pilot[Any], tmp_path: Path) -> None:
-    await edit(pilot, API)
-    await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "ctrl+s", "m")
-    await save_as(pilot, tmp_path / "no" / "patch.yaml")
-    assert isinstance(pilot.app.screen, SaveAs)
-    assert "No such file or directory" in str(pilot.app.screen.query_one("#verdict", Label).render())
 
 
 async def test_a_copied_patch_counts_as_saved(pilot: Pilot[Any]) -> None:
@@ -373,15 +350,6 @@ async def test_leaving_with_something_unsaved_asks(pilot: Pilot[Any]) -> None:
         assert edit_of(pilot) is screen
         assert field(screen, "c", Side.REQUESTS, "memory").value == "1Gi"
     await press(pilot, "escape", "y")
-    assert isinstance(pilot.app.screen, MainScreen)
-
-
-async def test_the_question_can_be_clicked(pilot: Pilot[Any]) -> None:
-    await edit(pilot, API)
-    await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
-    await press(pilot, "escape")
-    await pilot.click("#yes")
-    await pilot.pause()
     assert isinstance(pilot.app.screen, MainScreen)
 
 

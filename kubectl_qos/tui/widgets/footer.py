@@ -23,6 +23,8 @@ class KeyFooter(Footer):
 
     async def recompose(self) -> None:
         """Other keys. Most signals that bindings changed come with the same ones."""
+        if not self.is_attached:
+            return
         shown = [
             (binding, enabled, tooltip)
             for _, binding, enabled, tooltip in self.screen.active_bindings.values()
