@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -1006,86 +1005,86 @@ WHEEL: Final = 2
 """So many lines a notch of the wheel scrolls."""
 
 
-@asynccontextmanager
-async def list_of(key: str) -> AsyncIterator[tuple[Run, ListTable]]:
-    """One of the lists, in a terminal that does not have the room for all of its lines."""
+@pytest.fixture
+async def small() -> AsyncIterator[Run]:
+    """A terminal that does not have the room for all lines of its lists."""
     async with app().run_test(size=(140, 15)) as pilot:
         await settled(pilot)
-        await keys(key)(pilot)
-        found = main_of(pilot).table
-        assert len(found.rows) >= 4
-        yield pilot, found
+        yield pilot
 
 
-@pytest.mark.parametrize("key", LISTS)
-async def test_a_click_takes_a_row_and_a_second_one_opens_it(key: str) -> None:
-    async with list_of(key) as (pilot, found):
-        assert at(pilot) == (0, True)
-        await pilot.click(found, offset=(9, 1 + HEADER + 2))
-        await pilot.pause()
-        assert at(pilot) == (2, True)
+async def open_list(pilot: Run, key: str) -> ListTable:
+    await keys("escape", "escape", key, "g")(pilot)
+    found = main_of(pilot).table
+    assert len(found.rows) >= 4
+    return found
+
+
+async def test_a_click_takes_a_row_and_a_second_one_opens_it(small: Run) -> None:
+    for key in LISTS:
+        found = await open_list(small, key)
+        assert at(small) == (0, True)
+        await small.click(found, offset=(9, 1 + HEADER + 2))
+        await small.pause()
+        assert at(small) == (2, True)
         assert found.row is found.rows[2]
         row = found.rows[1]
-        wanted = found.listing.opened(view(pilot), row)
-        await pilot.click(found, offset=(9, 1 + HEADER + 1), times=2)
-        await listed(pilot)
+        wanted = found.listing.opened(view(small), row)
+        await small.click(found, offset=(9, 1 + HEADER + 1), times=2)
+        await listed(small)
         if wanted is None:
-            await seen(pilot, screen, "ExplainScreen")
-            assert row.name in words(pilot)
+            await seen(small, screen, "ExplainScreen")
+            assert row.name in words(small)
         else:
-            await seen(pilot, view, wanted)
+            await seen(small, view, wanted)
 
 
-@pytest.mark.parametrize("key", LISTS[1:])
-async def test_the_wheel_scrolls_and_leaves_the_cursor(key: str) -> None:
-    async with list_of(key) as (pilot, found):
+async def test_the_wheel_scrolls_and_leaves_the_cursor(small: Run) -> None:
+    for key in LISTS[1:]:
+        found = await open_list(small, key)
         before = found.render_line(HEADER).text
-        await wheel(pilot, events.MouseScrollDown, found)
+        await wheel(small, events.MouseScrollDown, found)
         assert found.scroll_offset.y == WHEEL
         assert found.cursor == 0
         assert found.render_line(HEADER).text != before
-        await wheel(pilot, events.MouseScrollUp, found)
+        await wheel(small, events.MouseScrollUp, found)
         assert found.render_line(HEADER).text == before
 
 
-@pytest.mark.parametrize("key", LISTS)
-async def test_a_click_on_a_header_sorts_and_a_second_one_turns(key: str) -> None:
-    async with list_of(key) as (pilot, found):
+async def test_a_click_on_a_header_sorts_and_a_second_one_turns(small: Run) -> None:
+    for key in LISTS:
+        found = await open_list(small, key)
         given = list(found.rows)
-        for number, column in enumerate(found.columns.columns):
-            if column.key == found.listing.natural:
-                continue
-            await pilot.click(found, offset=(begin_of(found, number), 1))
-            await pilot.pause()
-            assert found.sorted_by == (column.key, False)
-            assert list(found.rows) == sorted(given, key=column.sort_key)
-            assert f"{column.header}▼" in found.render_line(0).text
+        number, column = next(
+            (number, column)
+            for number, column in enumerate(found.columns.columns)
+            if column.key != found.listing.natural
+        )
+        for turned, arrow in ((False, "▼"), (True, "▲")):
+            await small.click(found, offset=(begin_of(found, number), 1))
+            await small.pause()
+            assert found.sorted_by == (column.key, turned)
+            in_order = sorted(map(column.sort_key, given), reverse=turned)
+            assert [column.sort_key(row) for row in found.rows] == in_order
+            assert f"{column.header}{arrow}" in found.render_line(0).text
             assert f"by {column.header}" in str(found.border_title)
-            await pilot.click(found, offset=(begin_of(found, number), 1))
-            await pilot.pause()
-            assert found.sorted_by == (column.key, True)
-            assert f"{column.header}▲" in found.render_line(0).text
-            assert [column.sort_key(row) for row in found.rows] == sorted(
-                map(column.sort_key, given), reverse=True
-            )
-            break
 
 
-@pytest.mark.parametrize("key", LISTS)
-async def test_an_edge_is_drawn_and_given_back(key: str) -> None:
-    async with list_of(key) as (pilot, found):
+async def test_an_edge_is_drawn_and_given_back(small: Run) -> None:
+    for key in LISTS:
+        found = await open_list(small, key)
         before = found.render_line(0).text
         width, edge = found.columns.widths[0], begin_of(found, 1) - 1
-        await pilot.mouse_down(found, offset=(edge, 1))
-        await pilot.hover(found, offset=(edge + 4, 1))
-        await pilot.mouse_up(found, offset=(edge + 4, 1))
-        await pilot.pause()
+        await small.mouse_down(found, offset=(edge, 1))
+        await small.hover(found, offset=(edge + 4, 1))
+        await small.mouse_up(found, offset=(edge + 4, 1))
+        await small.pause()
         assert found.columns.widths[0] == width + 4
         assert found.widths == {found.columns.columns[0].key: width + 4}
         assert found.render_line(0).text != before
         assert found.sorted_by == (found.listing.natural, False)
-        await pilot.click(found, offset=(edge + 4, 1), times=2)
-        await pilot.pause()
+        await small.click(found, offset=(edge + 4, 1), times=2)
+        await small.pause()
         assert found.widths == {}
         assert found.render_line(0).text == before
 
@@ -1102,21 +1101,17 @@ async def test_a_click_takes_a_pane_and_its_row() -> None:
         assert (focus(pilot), view(pilot)) == ("pods", View(node="worker-2", namespace="batch"))
 
 
-@pytest.mark.parametrize(
-    "come",
-    [keys("v", "g"), keys("question_mark"), keys("d"), compared, keys("e", "ctrl+g")],
-    ids=["tree", "help", "explain", "compare", "edit"],
-)
-async def test_the_wheel_scrolls_texts(come: Steps) -> None:
+async def test_the_wheel_scrolls_texts() -> None:
     async with app().run_test(size=(80, 16)) as pilot:
         await settled(pilot)
-        await come(pilot)
-        scroll = pilot.app.screen.query_one(TextScroll)
-        for number in (1, 2, 3):
-            await wheel(pilot, events.MouseScrollDown, scroll)
-            assert scrolled(pilot).top == WHEEL * number
-        await wheel(pilot, events.MouseScrollUp, scroll)
-        assert scrolled(pilot).top == WHEEL * 2
+        for come in (keys("v", "g"), keys("question_mark"), keys("d"), compared, keys("e", "ctrl+g")):
+            await both(keys("escape"), come)(pilot)
+            scroll = pilot.app.screen.query_one(TextScroll)
+            for number in (1, 2, 3):
+                await wheel(pilot, events.MouseScrollDown, scroll)
+                assert scrolled(pilot).top == WHEEL * number
+            await wheel(pilot, events.MouseScrollUp, scroll)
+            assert scrolled(pilot).top == WHEEL * 2
 
 
 async def test_a_click_on_the_title_of_a_section_folds_it() -> None:
@@ -1129,13 +1124,14 @@ async def test_a_click_on_the_title_of_a_section_folds_it() -> None:
             assert folded(pilot) == wanted
 
 
-@pytest.mark.parametrize(("button", "where"), [("#no", "EditScreen"), ("#yes", "MainScreen")])
-async def test_the_buttons_of_a_question_can_be_clicked(button: str, where: str) -> None:
+async def test_the_buttons_of_a_question_can_be_clicked() -> None:
     async with app().run_test(size=SIZE) as pilot:
         await settled(pilot)
         await both(change, keys("escape"))(pilot)
-        await pilot.click(button)
-        await seen(pilot, screen, where)
+        for button, where in (("#no", "EditScreen"), ("#yes", "MainScreen")):
+            await pilot.click(button)
+            await seen(pilot, screen, where)
+            await press(pilot, "escape")
 
 
 def begin_of(found: ListTable, number: int) -> int:
