@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_qos.cluster.demo import DEMO_FILE
 from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import assert_as_kept
+from tests.recordings import make_demo
 
 
 @pytest.mark.parametrize(
@@ -115,3 +117,7 @@ def test_set(run: Run, name: str, arguments: list[str]) -> None:
     done = run("set", "--demo", *arguments)
     assert done.code == 0
     assert_as_kept(name, done.out + done.err)
+
+
+def test_the_demo_is_made_of_the_recordings() -> None:
+    assert make_demo.make() == DEMO_FILE.read_text(encoding="utf-8")
