@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster.informer import Informer
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.source import LIVE, Update, UpdateStream
 from kubectl_qos.cluster.usage import UsageChoice
@@ -144,6 +145,15 @@ def wait_for(condition: Callable[[], bool], seconds: float = 10, state: Callable
     while not condition():
         assert time.monotonic() < end, f"never so: {state()}"
         time.sleep(0.005)
+
+
+def wait_until_read(followed: Followed, objects: WatchServer) -> None:
+    """Wait until every watch has read what the server has sent so far."""
+    # The last change is of one kind: the watch of the other kind stays one revision behind.
+    sent = int(objects.list_revision()) - 1
+    assert isinstance(followed.stream, Informer)
+    reflectors = followed.stream._reflectors
+    wait_for(lambda: all(int(reflector._revision or 0) >= sent for reflector in reflectors))
 
 
 def ranks(snapshot: Snapshot) -> list[tuple[str, int | None, str, str]]:

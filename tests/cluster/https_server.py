@@ -6,7 +6,6 @@ import gzip
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -112,8 +111,7 @@ class HttpsServer:
 
     def stop(self) -> None:
         """End as a process does: nobody listens any more, and every connection is closed."""
-        self._listener.shutdown()
-        self._listener.server_close()
+        self._end()
         for connection in self._listener.open:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -125,6 +123,10 @@ class HttpsServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._listener.ended.set()
         self._listener.shutdown()
         self._listener.server_close()
 
@@ -142,6 +144,7 @@ class _Listener(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.open: list[ssl.SSLSocket] = []
         self.context = context
+        self.ended = threading.Event()
         self.respond = respond
         self.accepted = 0
 
@@ -182,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             user=_common_name(self.connection),
         )
         answer = self.server.respond(request, self.headers.items())
-        time.sleep(answer.delay_seconds)
+        self.server.ended.wait(answer.delay_seconds)
         if answer.hangs_up or answer.raw:
             self.wfile.write(answer.raw)
             self.close_connection = True

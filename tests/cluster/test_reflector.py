@@ -8,10 +8,22 @@ from datetime import UTC, datetime
 import pytest
 
 from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster.informer import Informer
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.cluster.following import NODES, PODS, Follow, cluster, fails, has, held, missing, names
+from tests.cluster.following import (
+    NODES,
+    PODS,
+    Follow,
+    cluster,
+    fails,
+    has,
+    held,
+    missing,
+    names,
+    wait_until_read,
+)
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import forbidden, status
 from tests.cluster.watch_server import WatchServer
@@ -93,7 +105,7 @@ def test_a_bookmark_spares_a_new_list(follow: Follow) -> None:
     for number in range(3):
         objects.put(pod(f"elsewhere-{number}", node="worker-2"))
     objects.bookmark()
-    time.sleep(0.2)
+    wait_until_read(followed, objects)
     objects.forget()
     objects.end_watches()
     objects.put(pod("b"))
@@ -241,10 +253,14 @@ def test_an_event_without_changes_makes_no_update(follow: Follow) -> None:
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
-    time.sleep(0.1)
-    count = len(followed.updates)
+    assert isinstance(followed.stream, Informer)
+    store = followed.stream._store
+    version = store._version
     for _ in range(5):
         objects.put(pod("a"))
         objects.put(node())
-    time.sleep(0.2)
-    assert len(followed.updates) == count
+    wait_until_read(followed, objects)
+    assert store._version == version
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+    assert store._version == version + 1

@@ -14,6 +14,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fcntl import ioctl
 from pathlib import Path
 
@@ -218,7 +219,8 @@ def test_a_reader_that_went_away_ends_it(watching: Watch, objects: WatchServer) 
         if watch.process.poll() is not None:
             break
         objects.put(pod(f"p{number}"))
-        time.sleep(0.05)
+        with suppress(subprocess.TimeoutExpired):
+            watch.process.wait(0.05)
     assert watch.process.wait(TIMEOUT_SECONDS) == 0
 
 

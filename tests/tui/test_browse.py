@@ -279,7 +279,7 @@ async def test_the_word_q_leaves(pilot: Pilot[Any]) -> None:
 async def test_the_right_arrow_takes_the_completion_too(pilot: Pilot[Any]) -> None:
     await press(pilot, "colon")
     await type_text(pilot, "pods sh")
-    await pilot.pause(0.1)
+    await pilot.pause()
     await press(pilot, "right")
     assert main_of(pilot).query_one("#line", Input).value == "pods shop"
 
@@ -383,9 +383,9 @@ async def test_help_opens_from_everywhere_and_closes_by_its_own_key(pilot: Pilot
 async def test_the_palette_runs_actions_of_the_screen(pilot: Pilot[Any]) -> None:
     await press(pilot, "ctrl+p")
     await type_text(pilot, "risk")
-    await pilot.pause(0.5)
+    await pilot.pause()
     await press(pilot, "enter")
-    await pilot.pause(0.2)
+    await pilot.pause()
     assert main_of(pilot).view.at_risk
 
 

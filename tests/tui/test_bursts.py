@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from textual.app import ComposeResult
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -126,9 +127,14 @@ async def test_what_was_left_is_not_kept(pilot: Pilot[Any]) -> None:
 async def test_the_footer_is_composed_only_where_its_keys_are_others(
     pilot: Pilot[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    composed: list[None] = []
+    composed: list[Footer] = []
     compose = Footer.compose
-    monkeypatch.setattr(Footer, "compose", lambda footer: composed.append(None) or compose(footer))
+
+    def counted(footer: Footer) -> ComposeResult:
+        composed.append(footer)
+        return compose(footer)
+
+    monkeypatch.setattr(Footer, "compose", counted)
     await press(pilot, "j", "tab", "escape", "s")
     assert not composed
     await press(pilot, "slash")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -119,8 +120,8 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
             await until(pilot, lambda: app.facts is not None and len(main_of(pilot).table.rows) == 59)
         finally:
             slow.hold.set()
-        for _ in range(10):
-            await pilot.pause(0.02)
+        await until(pilot, lambda: [one.name for one in threading.enumerate()].count("qos-follower") == 1)
+        await pilot.pause()
         assert len(main_of(pilot).table.rows) == 59
 
 

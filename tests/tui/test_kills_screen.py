@@ -170,7 +170,7 @@ async def test_while_it_reads_it_says_so_and_an_answer_after_leaving_does_nothin
         assert isinstance(pilot.app.screen, KillsScreen)
         await press(pilot, "escape")
         source.hold_happenings.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
 
 
@@ -251,7 +251,7 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
         assert isinstance(app, QosApp)
         assert app.facts is not None
         app.facts = replace(app.facts, snapshot=with_usage(app.facts.snapshot, "crunch-", 5))
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert len(asked) == 1
 
 

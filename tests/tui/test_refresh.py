@@ -5,10 +5,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.tui import follower
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.widgets.title_line import TitleLine
 from tests.tui.sources import (
@@ -170,24 +172,27 @@ async def test_asking_again_while_a_question_is_under_way_asks_once_more() -> No
         assert len(source.asked) == 2
 
 
-async def test_nothing_new_is_shown_while_paused_unless_it_is_asked_for() -> None:
+async def test_nothing_new_is_shown_while_paused_unless_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follower, "BATCH_SECONDS", 0.001)
+    monkeypatch.setattr(follower, "_SHARE_OF_A_CORE", 0)
     source = ScriptedSource(demo())
-    source.every_seconds = 0.01
+    source.every_seconds = 0.001
     async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: len(source.asked) > 2)
         await press(pilot, "p")
         assert "paused" in title(pilot)
-        await pilot.pause(0.7)
-        asked = len(source.asked)
-        await pilot.pause(0.7)
-        assert len(source.asked) == asked
-        await refresh(pilot)
-        await until(pilot, lambda: len(source.asked) == asked + 1)
-        await pilot.pause(0.7)
-        assert len(source.asked) == asked + 1, "r asks all the same, once"
+        asked = []
+        for _ in range(4):
+            before = len(source.asked)
+            await refresh(pilot)
+            await until(pilot, lambda before=before: len(source.asked) > before)  # type: ignore[misc]
+            asked.append(len(source.asked))
+        assert asked == [*range(asked[0], asked[0] + 4)], "r asks all the same, once"
         await press(pilot, "p")
         assert "paused" not in title(pilot)
-        await until(pilot, lambda: len(source.asked) > asked + 2)
+        await until(pilot, lambda: len(source.asked) > asked[-1] + 2)
 
 
 async def test_the_narrower_question_is_remembered_and_said() -> None:
@@ -239,7 +244,7 @@ async def test_what_is_read_once_is_not_asked_again() -> None:
     once.is_live = False
     async with QosApp(once, Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.pause(0.3)
+        await press(pilot, "j")
         assert len(once.asked) == 1
 
 

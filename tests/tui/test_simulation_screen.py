@@ -352,7 +352,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         assert isinstance(pilot.app.screen, SimulationScreen)
         await press(pilot, "escape")
         hold.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
         await press(pilot, "o")
         await until(pilot, lambda: asked(pilot) == "free 1Gi")

@@ -224,7 +224,7 @@ async def test_an_answer_after_leaving_opens_nothing() -> None:
         assert "asking what is there now" in words(pilot)
         await press(pilot, "escape")
         source.hold_around.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
         assert len(source.looked_around) == 1
 
@@ -235,7 +235,7 @@ async def test_an_answer_under_another_screen_opens_nothing() -> None:
     async with undoing(OURS, source=source) as pilot:
         await press(pilot, "u", "question_mark")
         source.hold_around.set()
-        await pilot.pause(0.1)
+        await pilot.pause()
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, UndoScreen)
 
