@@ -1,0 +1,81 @@
+"""Commands and all that they print, to the letter: snapshots/text/transcripts.
+
+A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others are
+what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. The commands of a transcript
+run one after the other in a folder of their own. `cat > FILE` and `cat FILE` are the only other programs.
+UPDATE_TEXTS=1 writes what is printed now.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import Done, Run
+from tests.end_to_end.golden_text import FOLDER, assert_as_kept
+
+NAMES = sorted(path.stem for path in (FOLDER / "transcripts").glob("*.txt"))
+INDENT = "  "
+AGE = re.compile(r"(?<=, )\S+ old\b")
+CHOICES = re.compile(r"\(choose from .*\)")
+"""How argparse lists choices differs by the version of Python."""
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Each line that is kept as it is, and each command with its input in place of what it prints."""
+    command, given = "", ""
+    for line in [*text.splitlines(), ""]:
+        if command and not line.startswith(INDENT):
+            yield command, given
+            command, given = "", ""
+        if line.startswith(f"{INDENT}$ "):
+            if command:
+                yield command, given
+            command, given = line.removeprefix(f"{INDENT}$ "), ""
+        elif line.startswith(f"{INDENT}> "):
+            given += f"{line.removeprefix(f'{INDENT}> ')}\n"
+        elif not line.startswith(INDENT):
+            yield "", line
+
+
+def result(run: Run, command: str, given: str) -> Done:
+    """What a command does in the folder of the transcript."""
+    words = shlex.split(command)
+    if words[:2] == ["cat", ">"]:
+        file = run.home / words[2]
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(given)
+        return Done(0, "", "")
+    if words[0] == "cat":
+        return Done(0, (run.home / words[1]).read_text(), "")
+    assert words[:2] == ["kubectl", "qos"], command
+    return run(*words[2:], given=given)
+
+
+def played(run: Run, text: str) -> str:
+    """The transcript with what its commands print now."""
+    lines = []
+    for command, kept in blocks(text):
+        if not command:
+            lines.append(kept)
+            continue
+        done = result(run, command, kept)
+        lines += [f"{INDENT}$ {command}", *(f"{INDENT}> {line}" for line in kept.splitlines())]
+        printed = [*done.lines, *(f"2> {line}" for line in done.err.splitlines())]
+        printed += [f"[{done.code}]"] if done.code else []
+        lines += [INDENT + everywhere_the_same(line, run.home) for line in printed]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def everywhere_the_same(line: str, home: Path) -> str:
+    return CHOICES.sub("(choose from …)", AGE.sub("N old", line.replace(str(home), "HOME")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_print_what_the_transcript_says(run: Run, name: str) -> None:
+    path = Path("transcripts") / name
+    assert_as_kept(str(path), played(run, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))
