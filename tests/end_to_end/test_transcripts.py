@@ -1,9 +1,9 @@
 """Commands and all that they print, to the letter: snapshots/text/transcripts.
 
-A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others are
-what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. The commands of a transcript
-run one after the other in a folder of their own. `cat > FILE` and `cat FILE` are the only other programs.
-UPDATE_TEXTS=1 writes what is printed now.
+A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others
+are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. The commands of a
+transcript run one after the other in a folder of their own, at the time of the demo. The only other programs are
+`cat > FILE` and `cat FILE`. UPDATE_TEXTS=1 writes what is printed now.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import FileSource
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.golden_text import FOLDER, assert_as_kept
 
 NAMES = sorted(path.stem for path in (FOLDER / "transcripts").glob("*.txt"))
 INDENT = "  "
-AGE = re.compile(r"(?<=, )\S+ old\b")
 CHOICES = re.compile(r"\(choose from .*\)")
 """How argparse lists choices differs by the version of Python."""
 
@@ -72,10 +73,13 @@ def played(run: Run, text: str) -> str:
 
 
 def everywhere_the_same(line: str, home: Path) -> str:
-    return CHOICES.sub("(choose from …)", AGE.sub("N old", line.replace(str(home), "HOME")))
+    return CHOICES.sub("(choose from …)", line.replace(str(home), "HOME"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_commands_print_what_the_transcript_says(run: Run, name: str) -> None:
+def test_commands_print_what_the_transcript_says(
+    run: Run, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileSource, "now", lambda _: DEMO_TIME)
     path = Path("transcripts") / name
     assert_as_kept(str(path), played(run, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))
