@@ -16,8 +16,6 @@ from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
 
-GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
-
 
 def sentences(done: Done) -> list[str]:
     """The lines of stderr that are no hint."""
@@ -28,75 +26,6 @@ def fails_with(done: Done, sentence: str) -> None:
     assert (done.code, done.out, sentences(done)) == (1, "", [sentence])
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "error: x.yaml: empty"),
-        (
-            "kind: Pod\nmetadata:\n  name: [a\n",
-            "error: x.yaml: line 4, column 1: did not find expected ',' or ']'",
-        ),
-        (
-            "kind: Pod\nmetadata: {name: web}\nspec: {containers: [{resources: {limits: {memory: 1Gx}}}]}\n",
-            (
-                "error: x.yaml: pod/web: spec.containers[0].resources.limits.memory: Invalid value: '1Gx':"
-                " quantities must match the regular expression"
-                " '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-            ),
-        ),
-        (
-            "kind: Pod\nmetadata: {name: web}\nspec: {}\n",
-            "error: x.yaml: pod/web: spec.containers: Required value",
-        ),
-        ("kind: Service\n", "error: x.yaml: no pods found, 1 other objects"),
-        ("{", "error: x.yaml: not valid JSON: Input data was truncated"),
-    ],
-)
-@pytest.mark.parametrize("command", ["top", "explain"])
-def test_a_file_that_cannot_be_used(run: Run, tmp_path: Path, command: str, text: str, sentence: str) -> None:
-    (tmp_path / "x.yaml").write_text(text)
-    fails_with(run(command, "-f", "x.yaml"), sentence)
-
-
-def test_a_file_that_is_not_there(run: Run) -> None:
-    fails_with(run("top", "-f", "none.yaml"), 'error: the path "none.yaml" does not exist')
-
-
-def test_nothing_on_standard_input(run: Run) -> None:
-    fails_with(run("top", "-f", "-"), "error: standard input: empty")
-
-
-def test_of_several_documents_the_bad_ones_are_named_and_the_good_ones_answer(
-    run: Run, tmp_path: Path
-) -> None:
-    text = f"{GOOD}---\nkind: Pod\nmetadata: {{name: [}}\n---\n{GOOD.replace('good', 'last')}---\n- 1\n"
-    (tmp_path / "x.yaml").write_text(text)
-    done = run("top", "-f", "x.yaml", "-o", "name")
-    assert (done.code, done.lines) == (1, ["pod/good", "pod/last"])
-    first, second, *notes = sentences(done)
-    assert first.startswith("error: x.yaml: document 2, line 6, column ")
-    assert second == "error: x.yaml: document 4 (line 11): an object was expected, not a list"
-    assert all(note.startswith(("the memory capacity", "RANK is by")) for note in notes)
-
-
-def test_only_bad_documents_are_all_named(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("a: 1\n---\nkind: Pod\n")
-    done = run("top", "-f", "x.yaml")
-    assert (done.code, done.out) == (1, "")
-    assert sentences(done) == [
-        "error: x.yaml: document 1 (line 1): Object 'Kind' is missing",
-        "error: x.yaml: document 2 (line 2): Pod: spec.containers: Required value",
-    ]
-
-
-def test_no_kubeconfig(run: Run) -> None:
-    fails_with(run("top"), "error: no kubeconfig found and this is not a pod")
-
-
-def test_a_kubeconfig_that_is_not_there(run: Run) -> None:
-    fails_with(run("top", "--kubeconfig", "none"), "error: stat none: no such file or directory")
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_kubeconfig_that_may_not_be_read(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1"))
@@ -104,31 +33,6 @@ def test_a_kubeconfig_that_may_not_be_read(run: Run, tmp_path: Path) -> None:
     fails_with(
         run("top", "--kubeconfig", path),
         f'error: error loading config file "{path}": open {path}: permission denied',
-    )
-
-
-def test_a_kubeconfig_that_is_broken(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "config"
-    path.write_text("clusters: [\n")
-    done = run("top", "--kubeconfig", path)
-    assert done.code == 1
-    assert sentences(done) == [
-        f'error: error loading config file "{path}": yaml: line 1: did not find expected node content'
-    ]
-
-
-def test_an_unknown_context(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1"))
-    done = run("top", "--kubeconfig", path, "--context", "none")
-    fails_with(done, 'error: context "none" does not exist')
-    assert "hint: --context takes one of: test\n" in done.err
-
-
-def test_a_refused_connection(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1"))
-    fails_with(
-        run("top", "--kubeconfig", path),
-        "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?",
     )
 
 
@@ -208,35 +112,6 @@ def test_a_certificate_that_nobody_vouches_for(run: Run, serve: Serve, tmp_path:
     assert (done.code, done.out) == (1, "")
     (sentence,) = sentences(done)
     assert sentence.startswith("Unable to connect to the server: tls: failed to verify certificate: ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["top", "--demo", "--sort-by", "none"], "error: there is no column 'none' to sort by"),
-        (["top", "--demo", "-l", "a=b", "web"], "error: only one of NAME or selector can be provided"),
-        (["top", "--demo", "-f", "x"], "error: --demo and -f cannot be used together"),
-        (["top", "-f", "-", "-f", "-"], "error: standard input cannot be used for multiple arguments"),
-        (["top", "--node-memory", "lots", "--demo"], "error: --node-memory 'lots': quantities must match"),
-        (["top", "--node-memory", "-1Gi", "--demo"], "error: argument --node-memory: expected one argument"),
-        (["top", "--node-memory", "0", "--demo"], "error: --node-memory '0' must be positive"),
-        (["top", "-o", "xml"], "error: argument -o/--output: invalid choice: 'xml'"),
-        (["top", "-n"], "error: argument -n/--namespace: expected one argument"),
-        (["none"], "error: argument COMMAND: invalid choice: 'none'"),
-        (["top", "--no-such-flag"], "error: unrecognized arguments: --no-such-flag"),
-        (["explain"], "error: You must provide one or more resources by argument or filename."),
-    ],
-)
-def test_a_wrong_command_line_is_exit_code_2(run: Run, arguments: list[str], sentence: str) -> None:
-    done = run(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(sentence)
-
-
-def test_a_selector_that_no_server_would_take(run: Run) -> None:
-    done = run("top", "--demo", "-l", "a in b")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: unable to parse label selector 'a in b' at ")
 
 
 def test_a_traceback_is_there_for_who_asks_for_it(run: Run) -> None:

@@ -2,8 +2,8 @@
 
 A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others
 are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. The commands of a
-transcript run one after the other in a folder of their own, at the time of the demo. The only other programs are
-`cat > FILE` and `cat FILE`. UPDATE_TEXTS=1 writes what is printed now.
+transcript run one after the other in a folder of their own, at the time of the demo; `cat > FILE` and `cat FILE`
+are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def played(run: Run, text: str) -> str:
         lines += [f"{INDENT}$ {command}", *(f"{INDENT}> {line}" for line in kept.splitlines())]
         printed = [*done.lines, *(f"2> {line}" for line in done.err.splitlines())]
         printed += [f"[{done.code}]"] if done.code else []
+        assert all(line.isprintable() for line in printed), f"{command} writes to the terminal"
         lines += [INDENT + everywhere_the_same(line, run.home) for line in printed]
     return "\n".join(lines).rstrip("\n") + "\n"
 
