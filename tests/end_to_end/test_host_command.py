@@ -1,4 +1,4 @@
-"""`host` as a person runs it: on a node, in a debug pod, with a dump elsewhere, and where nothing is."""
+"""`host` with dumps, clusters and permissions; the rest is in test_transcripts.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,67 +21,17 @@ from tests.cluster.kubeconfigs import write as write_config
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import TIMEOUT_SECONDS, Done, Run, command, environment
-from tests.host.fake_node import FakeNode, recorded_node, write
-
-UID = "751ba52d-1ed4-4457-a206-d3c5b2ac7363"
-ID = "222789f8f1d3b943aa2b7d39f7a417096db0d7eeab78e4a38a3189e8a5899d72"
-SCOPE = f"cri-containerd-{ID}.scope"
-SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
-PATH = f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/{SCOPE}"
-DIFFERS = "than memory and ADJ give (in brackets): memory was changing, or this kernel counts otherwise"
-ALWAYS = "RANK is for the node running out;"
+from tests.end_to_end.stages import ID, UID, small_node
+from tests.host.fake_node import FakeNode, recorded_node
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> FakeNode:
-    found = FakeNode(tmp_path / "node")
-    found.machine()
-    found.process(1, "systemd", ppid=0, score=0, cgroup="0::/init.scope")
-    found.process(50, "udevd", adj=-1000, score=0, cgroup="0::/system.slice/udev.service")
-    found.process(60, "kubelet", adj=-999, score=4, VmRSS=102400, cgroup="0::/system.slice/kubelet.service")
-    found.process(70, "web server", adj=900, score=1279, VmRSS=2 << 20, RssAnon=1 << 20, cgroup=f"0::{PATH}")
-    found.process(71, "worker", adj=900, score=1266, cgroup=f"0::{PATH}", cmdline="/bin/worker --fast")
-    write(found.cgroup / PATH.lstrip("/") / "memory.oom.group", "1\n")
-    return found
+    return small_node(tmp_path)
 
 
 def roots(node: FakeNode) -> list[str | Path]:
     return ["--proc-root", node.proc, "--cgroup-root", node.cgroup]
-
-
-def notes(done: Done) -> list[str]:
-    return [line for line in done.err.splitlines() if not line.startswith(ALWAYS)]
-
-
-def test_the_table(run: Run, node: FakeNode) -> None:
-    done = run("host", *roots(node))
-    assert done.code == 0
-    assert done.lines == [
-        "RANK   PID         SCORE    ADJ      RSS   SWAP   CONTAINER      POD        QOS         COMMAND",
-        "1      70    1279 (1349)    900   2048Mi    0Mi   222789f8f1d3   751ba52d   Burstable   web server",
-        "2      71           1266    900      1Mi    0Mi   222789f8f1d3   751ba52d   Burstable   worker",
-        "3      60              4   -999    100Mi    0Mi   <none>         <none>     <none>      kubelet",
-        "-      1               0      0      1Mi    0Mi   <none>         <none>     <none>      systemd",
-    ]
-    assert notes(done) == [
-        f"1 process has another SCORE {DIFFERS}",
-        "1 process with an oom_score_adj of -1000 cannot be killed (--all shows them)",
-        "no rank: 1, as it is the machine's init",
-    ]
-
-
-def test_all_and_wide_and_csv(run: Run, node: FakeNode) -> None:
-    done = run("host", *roots(node), "--all", "--no-headers")
-    assert done.lines[-1].split() == ["-", "50", "0", "-1000", "1Mi", "0Mi", *["<none>"] * 3, "udevd"]
-    assert not [note for note in notes(done) if "-1000" in note]
-    wide = run("host", *roots(node), "-o", "wide").lines
-    assert wide[1].split()[:3] == ["1", "70", "1279"]
-    assert f"{UID}   Burstable   web server   <none>" in wide[1]
-    assert wide[2].endswith("/bin/worker --fast")
-    rows = list(csv.DictReader(io.StringIO(run("host", *roots(node), "-o", "csv").out)))
-    assert [row["dying"] for row in rows] == ["2", "2", "1", "0"]
-    assert rows[0]["rss"] == str(2 << 30)
-    assert (rows[0]["container"], rows[0]["uid"]) == (ID, UID)
 
 
 @pytest.mark.parametrize("source", ["file", "-"])
@@ -131,50 +80,12 @@ def test_names_come_from_a_cluster_or_files(run: Run, node: FakeNode, serve: Ser
     assert run("host", "--from-dump", "-", given=dump).out == done.out, "a dump keeps the names"
 
 
-def test_without_a_cluster_there_are_no_names(run: Run, node: FakeNode) -> None:
-    done = run("host", *roots(node), "--names", "--kubeconfig", "nowhere")
-    assert done.code == 0
-    assert done.out == run("host", *roots(node)).out
-    assert notes(done)[0] == "pods have no names: stat nowhere: no such file or directory"
-
-
-def test_no_cluster_is_asked_for_unless_told_to(run: Run, node: FakeNode) -> None:
-    assert notes(run("host", *roots(node), "--kubeconfig", "nowhere")) == notes(run("host", *roots(node)))
-
-
 def test_what_a_node_says_cannot_write_to_the_terminal(run: Run, node: FakeNode) -> None:
     node.process(72, "e\x1b[2Jvil\x9b", cmdline="a\x07 \u202eb", cgroup="0::/kubepods/pod\x1bx/abcdefabcdef")
     for words in ([], ["-o", "wide"], ["-o", "json"], ["-o", "csv"]):
         done = run("host", *roots(node), *words)
         assert not set(done.out + done.err) & set("\x1b\x07\x9b\u202e"), words
         assert done.code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["--proc-root", "none"], 1, "error: none cannot be read: "),
-        (["--proc-root", "."], 1, "error: . has no processes"),
-        (["--from-dump", "none.json"], 1, "error: none.json cannot be read: "),
-        (["--from-dump", "-"], 1, "error: standard input is not a dump of a node: "),
-        (["--from-dump", "-", "-w"], 2, "error: -w reads a node, and --from-dump is what was read of one"),
-        (["--from-dump", "-", "--proc-root", "/proc"], 2, "error: --proc-root reads a node, and --from-dump"),
-        (["--demo"], 2, "error: host looks at the node that it runs on, and --demo has none"),
-        (["-o", "yaml"], 2, "error: argument -o/--output: invalid choice: 'yaml'"),
-        (["-f", "none.yaml"], 1, "error: "),
-    ],
-)
-def test_what_cannot_be_shown(run: Run, words: Sequence[str], code: int, sentence: str) -> None:
-    done = run("host", *words)
-    assert (done.code, done.out) == (code, "")
-    assert done.err.startswith(sentence)
-
-
-def test_where_there_is_no_proc_the_remedy_is_said(run: Run) -> None:
-    done = run("host", "--proc-root", "none")
-    assert done.err.splitlines()[1:] == [
-        "hint: kubectl qos host runs on a Linux node; elsewhere --from-dump reads what it wrote there"
-    ]
 
 
 def without_override() -> None:

@@ -1,9 +1,9 @@
 """Commands and all that they print, to the letter: snapshots/text/transcripts.
 
 A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others
-are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. The commands of a
-transcript run one after the other in a folder of their own, at the time of the demo; `cat > FILE` and `cat FILE`
-are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
+are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. Its commands run one
+after the other, at the time of the demo, in a folder of their own (what lies there: stages.py). `cat > FILE`
+and `cat FILE` are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.cluster.files import FileSource
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.golden_text import FOLDER, assert_as_kept
+from tests.end_to_end.stages import STAGES
 
 NAMES = sorted(path.stem for path in (FOLDER / "transcripts").glob("*.txt"))
 INDENT = "  "
@@ -82,5 +83,7 @@ def test_commands_print_what_the_transcript_says(
     run: Run, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FileSource, "now", lambda _: DEMO_TIME)
+    if name in STAGES:
+        STAGES[name](run.home)
     path = Path("transcripts") / name
     assert_as_kept(str(path), played(run, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))

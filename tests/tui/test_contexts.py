@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.source import Source
@@ -158,11 +157,12 @@ async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_ru
         await until(pilot, lambda: main_of(pilot).view.kind is ListKind.CONTAINERS)
 
 
-@pytest.mark.parametrize("keys", [("d",), ("e",), ("v",), ("u",)])
-async def test_screens_of_the_other_cluster_ask_the_other_cluster(keys: tuple[str, ...]) -> None:
+async def test_screens_of_the_other_cluster_ask_the_other_cluster() -> None:
     async with Clusters().app().run_test(size=(120, 30)) as pilot:
         await settled(pilot)
         await go_to(pilot, "ctx test")
         await until(pilot, lambda: len(main_of(pilot).table.rows) == 59)
-        await press(pilot, *keys)
-        assert "crunch-x2k9f" in screen_text(pilot), "the next victim where api is gone"
+        for key in ("d", "e", "v", "u"):
+            await press(pilot, key)
+            assert "crunch-x2k9f" in screen_text(pilot), "the next victim where api is gone"
+            await press(pilot, "escape")

@@ -412,7 +412,7 @@ async def test_a_pod_without_a_node_can_be_edited(pilot: Pilot[Any]) -> None:
 async def test_pods_of_every_kind_can_be_opened_and_made_guaranteed() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        for pod in demo().pods[::4]:
+        for pod in demo().pods[::8]:
             app_of(pilot).edit(pod)
             await pilot.pause()
             screen = edit_of(pilot)

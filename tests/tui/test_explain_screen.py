@@ -204,7 +204,7 @@ async def test_e_edits_the_same_pod(pilot: Pilot[Any]) -> None:
 async def test_pods_of_every_kind_can_be_explained() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        for pod in demo().pods[::4]:
+        for pod in demo().pods[::8]:
             await explain(pilot, pod.name)
             assert pod.name in screen_text(pilot)
             await press(pilot, "escape")

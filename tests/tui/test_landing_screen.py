@@ -319,9 +319,10 @@ async def test_no_single_key_writes() -> None:
     """Whatever is rehearsed already, and however often the one key is pressed."""
     async with strategy_kind() as pilot:
         for key in KEYS:
-            await back_to_landing(pilot)
-            await press(pilot, "d")
-            await seen(pilot, "the server accepts it")
+            if screen(pilot) != "ApplyScreen" or "the server accepts it" not in words(pilot):
+                await back_to_landing(pilot)
+                await press(pilot, "d")
+                await seen(pilot, "the server accepts it")
             await press(pilot, key, key, key)
             assert not writer_of(pilot).heard_of("write"), key
 
