@@ -152,7 +152,7 @@ _MANAGERS: Final[Mapping[ManagerKind, Callable[[Manager], str]]] = {
 
 _THEN: Final[Mapping[ResizeStatus, str]] = {
     ResizeStatus.DEFERRED: "it is tried again whenever room is freed",
-    ResizeStatus.INFEASIBLE: "it will not happen on this node: take it back, or have the pod made anew elsewhere",
+    ResizeStatus.INFEASIBLE: "it will not happen on this node: undo it, or recreate the pod on another",
     ResizeStatus.ERROR: "it is tried again, until then the old limit stays",
 }
 
