@@ -18,8 +18,8 @@ import msgspec
 
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
 from kubectl_qos.cluster.patch import send_patch
-from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, ValueConflict, conflicts, value_now
+from kubectl_qos.edit.edits import Edit, value_now
+from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, ValueConflict, find_conflicts
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import is_managed_by_us
 from kubectl_qos.edit.status import Progress, check_progress, pod_from_object
@@ -138,7 +138,7 @@ class Writer:
         except QosError as error:
             if _may_have_been_done(error):
                 return self._looked_at(dry_run_result, entry, history, error)
-            history.put(replace(entry, state=EntryState.REFUSED, said=str(error)))
+            history.put(replace(entry, state=EntryState.REFUSED, message=str(error)))
             raise self._explained(error, request) from None
         try:
             raw = _answer(request, answered.body, "the change of")
@@ -164,7 +164,7 @@ class Writer:
         raw = self._object(request)
         if _metadata(raw, "uid") != request.uid:
             raise ConflictError(_other_object(request))
-        found = conflicts(request, _pod(request, raw))
+        found = find_conflicts(request, _pod(request, raw))
         if found:
             raise ConflictError(
                 f"{request.reference} was changed by someone else since it was looked at", found
@@ -193,9 +193,9 @@ class Writer:
         request = dry_run_result.request
         raw, seen = self._seen(dry_run_result)
         if raw is not None:
-            return self._done(request, raw, replace(entry, said=f"{error}; {seen}"), history)
+            return self._done(request, raw, replace(entry, message=f"{error}; {seen}"), history)
         sentence = f"it is not known whether {request.reference} was changed: {error}; {seen}"
-        unknown = replace(entry, state=EntryState.UNKNOWN, said=sentence)
+        unknown = replace(entry, state=EntryState.UNKNOWN, message=sentence)
         history.put(unknown)
         raise UnknownOutcome(sentence, unknown) from error
 

@@ -22,7 +22,7 @@ from kubectl_qos.cluster.documents import (
 from kubectl_qos.cluster.files import FileSource, is_named
 from kubectl_qos.cluster.yaml_positions import Branch, Leaf, Span, json_spans, yaml_spans
 from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.patch import edited
+from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.yaml_loader import yaml_loader
@@ -315,9 +315,9 @@ def write(source: FileSource, pod: Pod, edits: Sequence[Edit]) -> str:
 def _with_edits(value: Any, path: tuple[str | int, ...], pod: Pod, edits: Sequence[Edit]) -> Any:
     """The whole document with the object changed."""
     if not path:
-        return edited(value, pod, edits)
+        return edit_object(value, pod, edits)
     items = list(value["items"])
-    items[int(path[1])] = edited(items[int(path[1])], pod, edits)
+    items[int(path[1])] = edit_object(items[int(path[1])], pod, edits)
     return {**value, "items": items}
 
 

@@ -268,7 +268,7 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
         writer.write(dry_run_result, notes)
     assert (str(refused.value), refused.value.reason) == (said, body["reason"])
     assert notes.states == [EntryState.SENT, EntryState.REFUSED]
-    assert notes.put_down[-1].said == said
+    assert notes.put_down[-1].message == said
     assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
 
 

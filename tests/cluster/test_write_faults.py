@@ -43,7 +43,7 @@ class Stage:
         with pytest.raises(UnknownOutcome) as caught:
             self.write()
         assert self.notes.states == [EntryState.SENT, EntryState.UNKNOWN]
-        assert self.notes.put_down[-1].said == str(caught.value)
+        assert self.notes.put_down[-1].message == str(caught.value)
         assert caught.value.entry == self.notes.put_down[-1]
         assert self.writes == 1
         return str(caught.value)
@@ -81,7 +81,7 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.write()
     assert stage.notes.states == [EntryState.SENT, EntryState.DONE]
-    assert stage.notes.put_down[-1].said == f"{LOST}; looked at since, it has these values, written by us"
+    assert stage.notes.put_down[-1].message == f"{LOST}; looked at since, it has these values, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
 
@@ -100,7 +100,7 @@ def test_a_server_that_is_gone_before(stage: Stage) -> None:
         stage.write()
     assert not isinstance(caught.value, UnknownOutcome)
     assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
-    assert stage.notes.put_down[-1].said == str(caught.value)
+    assert stage.notes.put_down[-1].message == str(caught.value)
     assert stage.writes == 0
 
 

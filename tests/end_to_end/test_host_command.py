@@ -29,8 +29,8 @@ ID = "222789f8f1d3b943aa2b7d39f7a417096db0d7eeab78e4a38a3189e8a5899d72"
 SCOPE = f"cri-containerd-{ID}.scope"
 SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
 PATH = f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/{SCOPE}"
-DIFFERS = "than memory and ADJ give (in brackets): memory was changing, or this kernel counts otherwise"
-ALWAYS = "RANK is for the node running out;"
+DIFFERS = "than the formula gives (in brackets): memory was changing, or this kernel counts differently"
+ALWAYS = "RANK is for the node running out of memory;"
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_what_may_not_be_read(run: Run, node: FakeNode) -> None:
     done = as_anybody(run, "host", *roots(node))
     assert done.code == 0
     assert [line.split()[1] for line in done.lines[1:]] == ["71", "1"]
-    assert done.err.splitlines()[0] == "2 processes may not be read and are missing: run as root"
+    assert done.err.splitlines()[0] == "no permission to read 2 processes: run as root"
     node.proc.chmod(0)
     try:
         done = as_anybody(run, "host", *roots(node))

@@ -92,7 +92,7 @@ def test_the_details_of_one(run: Run, dump: Path) -> None:
     assert done.lines[0] == "pod default/oa-bu-over, container c on node1"
     assert "certain: killed by the kernel because the node ran out of memory" in text
     assert "the victim was memhog, process 16794, uid 0, oom_score_adj 984, 400Mi in memory" in text
-    assert "memhog, process 16862, asked for the memory" in text
+    assert "memhog, process 16862, triggered the OOM" in text
     assert "it had the most points of 31 processes" in text
     assert "2 with oom_score_adj -1000 are never killed" in text
     assert "1 memhog 16794 984 102610 1082674 1390" in text
@@ -101,7 +101,7 @@ def test_the_details_of_one(run: Run, dump: Path) -> None:
     done = run("kills", "-f", dump, "oa-bu-over", "-o", "table")
     assert len(done.lines) == 2
     done = run("kills", "-f", dump, "oa-gu-200")
-    assert (done.code, done.out, done.err) == (0, "", "No deaths found that memory may explain\n")
+    assert (done.code, done.out, done.err) == (0, "", "No kills found that memory may explain\n")
     done = run("kills", "-f", dump, "pod/nobody")
     assert (done.code, done.err) == (1, 'Error from server (NotFound): pods "nobody" not found\n')
 
@@ -152,7 +152,7 @@ def test_since_and_scope(run: Run) -> None:
     )
     assert run("kills", "--demo", "--since", "soon").code == 2
     done = run("kills", "--demo", "-n", "nowhere")
-    assert (done.code, done.err) == (0, "No deaths found that memory may explain in nowhere namespace.\n")
+    assert (done.code, done.err) == (0, "No kills found that memory may explain in nowhere namespace.\n")
 
 
 def test_the_log_alone_where_there_is_no_cluster(run: Run) -> None:

@@ -125,7 +125,7 @@ def test_what_a_server_would_refuse_is_shown_and_not_written(run: Run, manifest:
         " limit of 1Gi"
     )
     assert done.code == 1
-    assert "! Server: would refuse this" in done.lines
+    assert "! Server: would refuse these values" in done.lines
     assert f"    {sentence}" in done.lines
     assert f"error: deployment/front: a server would refuse this: {sentence}\n" in done.err
     assert manifest.read_text() == MANIFEST
@@ -136,10 +136,10 @@ def test_a_job_cannot_be_changed_but_its_manifest_can(run: Run, tmp_path: Path) 
     path.write_text(MANIFEST.replace("Deployment", "Job"))
     done = run("set", "-f", path, "--limits", "cpu=1")
     assert done.code == 1
-    assert "! How it lands: not at all" in done.lines
+    assert "! How to apply: impossible" in done.lines
     assert done.err.splitlines()[-2:] == [
-        "error: job/front: the pod template of a Job cannot be changed",
-        "hint: delete it and create it anew",
+        "error: job/front: the pod template of a Job is immutable",
+        "hint: delete and recreate the Job",
     ]
     assert run("set", "-f", path, "--limits", "cpu=1", "--write").code == 0
     assert 'cpu: "1"' in path.read_text()
@@ -314,7 +314,7 @@ def test_a_recorded_deployment(run: Run, serve: Serve, tmp_path: Path) -> None:
     assert yaml.safe_load(done.out) == {"spec": {"template": {"spec": {"containers": [container]}}}}
     assert "kubectl patch deployment web -n rec --patch-file FILE\n" in done.err
     shown = run("set", "deploy/web", *flags, "--dry-run=client")
-    assert "  How it lands: new pods from the template" in shown.lines
+    assert "  How to apply: new pods from the template" in shown.lines
     assert {request.method for request in server.requests} == {"GET"}
 
 

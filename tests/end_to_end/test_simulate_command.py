@@ -88,29 +88,31 @@ def test_the_steps_and_what_comes_of_them(node: Any) -> None:
     assert done.code == 0
     assert done.lines[0] == "node n1, kubelet 1.36: its pods use 650Mi of 1Gi"
     assert [line[2] for line in steps(done)] == ["x/batch", "x/web"]
-    assert "! first important: PodDisruptionBudget web-pdb is overstepped" in done.out
-    assert done.lines[-1] == "after 2 kills 874Mi are free; the first important pod, x/web, dies at step 2"
-    assert "neither the kernel nor node-pressure eviction asks PodDisruptionBudgets" in done.err
-    assert "--restarts counts what lasts" in done.err
+    assert "! first important: PodDisruptionBudget web-pdb is violated" in done.out
+    assert (
+        done.lines[-1] == "after 2 kills 874Mi is free; the first important pod, x/web, is killed at step 2"
+    )
+    assert "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets" in done.err
+    assert "--restarts simulates that" in done.err
 
 
 def test_what_lasts(node: Any) -> None:
     done = node("--free", "450Mi", "--restarts")
     assert [line[2] for line in steps(done)] == ["x/batch", "x/web", "x/core", "x/db"]
-    assert done.lines[-1].startswith("after 4 kills 674Mi are free: 450Mi cannot be freed; ")
+    assert done.lines[-1].startswith("after 4 kills 674Mi is free: 450Mi cannot be freed; ")
 
 
 def test_growth_and_eviction(node: Any) -> None:
     limited = node("--grow", "pod/db=500Mi")
     assert [line[1:4] for line in steps(limited)] == [["pod", "limit", "x/db"]]
-    assert "not all that was to grow lives to reach its size" in limited.lines[-1]
+    assert "not every growing container survives to reach its size" in limited.lines[-1]
     of_node = node("--grow", "node=300Mi", "--eviction")
     assert [line[1:3] for line in steps(of_node)] == [["eviction", "x/batch"]]
-    assert "which is assumed" in of_node.err
+    assert "(assumed)" in of_node.err
     fits = node("--grow", "pod/web:c=+100Mi")
-    assert fits.lines[-1] == "nothing is killed: 274Mi are free then"
+    assert fits.lines[-1] == "nothing is killed: 274Mi is free then"
     both = node("--grow", "pod/web=+100Mi", "--grow", "node=150Mi", "-n", "x")
-    assert both.lines[-1] == "nothing is killed: 124Mi are free then"
+    assert both.lines[-1] == "nothing is killed: 124Mi is free then"
 
 
 def test_critical_pods_are_refused(node: Any) -> None:
@@ -126,11 +128,11 @@ def test_critical_pods_are_refused(node: Any) -> None:
 
 
 def test_eviction_alone_and_limits(node: Any) -> None:
-    assert node("--eviction").lines[-1] == "nothing is killed or evicted: 374Mi are available"
-    assert node("--all-at-limit").lines[-1] == "nothing is killed: 346Mi are free then"
+    assert node("--eviction").lines[-1] == "nothing is killed or evicted: 374Mi is available"
+    assert node("--all-at-limit").lines[-1] == "nothing is killed: 346Mi is free then"
     until = node("--until-oom")
     assert until.lines[-1].startswith(
-        "182Mi more, each container at 128%, until the first is hit: x/db, container c"
+        "182Mi more, with each container at 128%, until the first is hit: x/db, container c"
     )
 
 
@@ -158,7 +160,7 @@ def test_what_if(node: Any, run: Run, tmp_path: Path) -> None:
     changed = pod("batch", "0", limits={"memory": "400Mi", "cpu": "1"})[0]
     path = dump(tmp_path, [changed], "change.json")
     done = node("--free", "250Mi", "--what-if", path)
-    assert "now: after 1 kill 674Mi are free; no important pod is hit" in done.lines
+    assert "now: after 1 kill 674Mi is free; no important pod is killed" in done.lines
     assert any(line.startswith("then: after 2 kills") for line in done.lines)
     values = json.loads(node("--free", "250Mi", "--what-if", path, "-o", "json").out)
     assert [step["pod"] for step in values["then"]["steps"]] == ["web", "core"]
@@ -229,12 +231,12 @@ def test_which_node(run: Run, tmp_path: Path) -> None:
     assert 'nodes "n2" not found' in run("simulate", "node/n2", "-f", path, "--free", "1Gi").err
     assert "what is simulated is a node" in run("simulate", "pod/web", "-f", path, "--free", "1Gi").err
     bare = dump(tmp_path, [OBJECTS[0], OBJECTS[1]], "bare.json")
-    assert "no memory usage is known" in run("simulate", "node/n1", "-f", bare, "--free", "1Gi").err
+    assert "memory usage is unknown" in run("simulate", "node/n1", "-f", bare, "--free", "1Gi").err
     no_node = dump(tmp_path, OBJECTS[1:], "pods.json")
     assert "capacity of n1 is unknown" in run("simulate", "node/n1", "-f", no_node, "--free", "1Gi").err
     assumed = run("simulate", "node/n1", "-f", no_node, "--free", "1Mi", "--node-memory", "1Gi")
     assert assumed.code == 0
-    assert "no limit of kubepods is known" in assumed.err
+    assert "the limit of kubepods is unknown" in assumed.err
 
 
 @pytest.mark.parametrize("flags", [[], ["-n", "shop"]], ids=["everywhere", "one namespace"])
@@ -248,4 +250,4 @@ def test_a_live_node_and_its_dump_end_alike(run: Run, serve: Serve, tmp_path: Pa
     dumped = run("simulate", f"node/{name}", "--free", "1Gi", "-f", path)
     assert live.code == 0
     assert live.out == dumped.out
-    assert "PodDisruptionBudgets are not asked for" in live.err
+    assert "PodDisruptionBudgets are only taken from" in live.err

@@ -48,7 +48,7 @@ def cells(line: str) -> list[str]:
 def test_the_table(run: Run, dump: Path) -> None:
     done = run("top", "-f", dump)
     assert done.code == 0
-    said = r"MEMORY, and so RANK, is the working set by the metrics API, \S+ old; the kernel counts RSS.*\n"
+    said = r"MEMORY and RANK are by the working set from the metrics API, \S+ old; the kernel counts RSS.*\n"
     assert re.fullmatch(said, done.err)
     header, first, *_ = done.lines
     assert cells(header) == [
@@ -217,7 +217,7 @@ def test_without_usage_the_order_says_what_it_rests_on(run: Run, tmp_path: Path)
     path.write_text(json.dumps({"kind": "List", "items": [pod("a"), node("worker-1")]}))
     done = run("top", "-f", path)
     assert done.code == 0
-    assert done.err == "RANK is by oom_score_adj alone: no memory usage is known\n"
+    assert done.err == "RANK is by oom_score_adj alone: memory usage is unknown\n"
 
 
 def test_nodes_that_are_not_in_a_dump_can_be_assumed(run: Run, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_nodes_that_are_not_in_a_dump_can_be_assumed(run: Run, tmp_path: Path) -
     assert "the memory capacity of worker-1 is unknown" in unknown.err
     assumed = run("top", "-f", path, "--node-memory", "16Gi")
     assert cells(assumed.lines[1])[:5] == ["1", "shop", "a", "Burstable", "938"]
-    assert "nodes that are not known are assumed to have 16Gi" in assumed.err
+    assert "unknown nodes are assumed to have 16Gi" in assumed.err
 
 
 @pytest.mark.parametrize(

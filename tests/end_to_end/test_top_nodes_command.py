@@ -18,7 +18,7 @@ from tests.cluster.serving import Serve
 from tests.cluster.test_kubelets import recorded_configz
 from tests.end_to_end.command import Done, Run
 
-USED = "the memory used is that of pods: what the node's own processes use is not in it\n"
+USED = "the used memory is that of pods, without the node's own processes\n"
 OBJECTS = [
     {**node("worker-1"), "metadata": {"name": "worker-1", "labels": {"pool": "a"}}},
     {**node("worker-2", memory="8Gi"), "metadata": {"name": "worker-2", "labels": {"pool": "b"}}},
@@ -151,7 +151,7 @@ def test_all_formats_say_the_same(run: Run, dump: Path) -> None:
     assert found == yaml.safe_load(run("top", "nodes", "-f", dump, "-o", "yaml").out)
     assert found["kind"] == "NodeMemory"
     assert [note.partition(":")[0] for note in found["notes"]] == [
-        "the memory used is that of pods",
+        "the used memory is that of pods, without the node's own processes",
         "the eviction threshold of 2 nodes is assumed to be the default, 100Mi",
     ]
     rows = list(csv.DictReader(run("top", "nodes", "-f", dump, "-o", "csv").lines))

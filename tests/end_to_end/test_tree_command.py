@@ -125,8 +125,8 @@ def test_a_manifest_is_on_an_assumed_node(run: Run) -> None:
     done = run("tree", "-f", "-", given=MANIFEST)
     assert done.lines[0] == "an assumed node, kubelet 1.36, cgroup v2, systemd driver"
     assert "kubepods-besteffort-pod<uid>.slice   p   BestEffort" in done.out
-    assert "count only the pods that are given here" in done.err
-    assert "not known, so left out of kubepods: cpu.weight, memory.max, pids.max" in done.err
+    assert "count only the given pods" in done.err
+    assert "unknown, so left out of kubepods: cpu.weight, memory.max, pids.max" in done.err
     with_memory = run("tree", "pod/p", "-f", "-", "--node-memory", "16Gi", "--files", given=MANIFEST)
     assert "/sys/fs/cgroup/kubepods.slice/memory.max = 17179869184" in with_memory.lines
 
@@ -158,7 +158,7 @@ def test_a_live_node_has_the_pods_of_every_namespace(run: Run, serve: Serve, tmp
 def test_pods_that_may_not_be_listed_cannot_count(run: Run, serve: Serve, tmp_path: Path) -> None:
     done = run("tree", "pod/web", *serving(serve, tmp_path, {"/api/v1/pods"}))
     assert done.code == 0, done.err
-    lines = [line for line in done.err.splitlines() if "count only the pods that you may list" in line]
+    lines = [line for line in done.err.splitlines() if "count only the pods that you can list" in line]
     assert len(lines) == 1
     assert "ranks" not in done.err
 
