@@ -64,8 +64,9 @@ def compare(
         usage: memory by pod, for the ranks; assumed to be the same before and after.
     """
     pods = list(pods)
+    runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
     old = _predict_all(pods, before)
-    new = _predict_all(map(_without_ids, pods) if _runtime(before) != _runtime(after) else pods, after)
+    new = _predict_all(map(_without_ids, pods) if len(runtimes) > 1 else pods, after)
     ranking_before = rank_node([one.pod for one in old], before.node, before.release, usage)
     ranking_after = rank_node([one.pod for one in new], after.node, after.release, usage)
     old_refusals = _refusals(before)
@@ -88,10 +89,6 @@ def _refusals(setup: NodeSetup) -> list[str]:
 
 def _refuses_v1(setup: NodeSetup) -> bool:
     return setup.node.cgroup_version == 1 and setup.release.has(Change.CGROUP_V1_IS_REFUSED)
-
-
-def _runtime(setup: NodeSetup) -> str:
-    return setup.node.runtime.partition(":")[0]
 
 
 def _without_ids(pod: Pod) -> Pod:

@@ -38,14 +38,11 @@ from kubectl_qos.qos.resize import ResizeStatus, beyond_node, invalid_resize
 
 
 class Severity(StrEnum):
-    """How serious a finding is, the most serious first."""
+    """How serious a finding is: the server refuses, it accepts with side effects, or good to know."""
 
     REFUSAL = "refusal"
-    """A server would refuse the request."""
     WARNING = "warning"
-    """It would accept it, and then something unexpected happens."""
     NOTE = "note"
-    """Good to know."""
 
 
 class FindingCode(StrEnum):
@@ -132,9 +129,6 @@ def find_findings(
     findings += _managers(related, kind, target)
     findings += _priority(preview, target)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
-
-
-# -- what the server answers ---------------------------------------------------------------------
 
 
 def _resize(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
@@ -297,9 +291,6 @@ def _rollout(related: RelatedObjects, target: ChangedObject, new: Pod, release: 
         )
 
 
-# -- what happens afterwards ---------------------------------------------------------------------
-
-
 def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
     outcome = preview.outcome
     if outcome.answer is not ResizeStatus.ACTUATED:
@@ -372,7 +363,7 @@ def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Ite
 
 def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
     """Who manages the values of the changed object, and those of its pods."""
-    values = [ManagedValue(edit.owner, edit.side.value, edit.resource) for edit in target.edits]
+    values = [ManagedValue(*edit.target) for edit in target.edits]
     for manager in find_managers(target.raw, values, FIELD_MANAGER):
         yield _managed_by(manager, Severity.WARNING)
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import api_path, template_path
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Pod, nested
 
 FIELD_MANAGER: Final = "kubectl-qos"
 METHOD: Final = "PATCH"
@@ -18,13 +18,8 @@ CONTENT_TYPE: Final = "application/strategic-merge-patch+json"
 RESIZE: Final = "resize"
 
 
-_SERVER_FIELDS: Final = (
-    "managedFields",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "selfLink",
+_SERVER_FIELDS: Final = frozenset(
+    {"managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"}
 )
 
 
@@ -87,7 +82,7 @@ def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in
         in_place: through the pod's resize subresource.
     """
     edits = tuple(edits)
-    metadata = raw.get("metadata") or {}
+    metadata = nested(raw, "metadata")
     return PatchRequest(
         kind=pod.kind,
         namespace=pod.namespace,

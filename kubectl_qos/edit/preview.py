@@ -114,7 +114,9 @@ def build_effects(
     pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
 ) -> list[Effects]:
     """The differences of each pair (before, after); the rankings must have the pods of all predictions."""
-    rows_before, rows_after = _rows_by_pod(ranking_before), _rows_by_pod(ranking_after)
+    # By the identity of pods: in files two may have one name.
+    rows_before = {id(row.pod): row for row in ranking_before.pods}
+    rows_after = {id(row.pod): row for row in ranking_after.pods}
     effects = []
     for before, after in pairs:
         mine_before, mine_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
@@ -133,11 +135,6 @@ def build_effects(
             )
         )
     return effects
-
-
-def _rows_by_pod(ranking: Ranking) -> Mapping[int, RankedPod]:
-    """Rows by the identity of their pod: in files two pods may have one name."""
-    return {id(row.pod): row for row in ranking.pods}
 
 
 def _newly_earlier(
@@ -270,12 +267,9 @@ def preview(
         restarts=tuple(restarting(before.pod, after.pod)) if in_place else (),
         outcome=resize_outcome(before.pod, after.pod, setup, others, (usage or {}).get(key))
         if in_place
-        else _DONE,
+        else ResizeOutcome(ResizeStatus.ACTUATED),
         strategy_kind=kind,
     )
-
-
-_DONE = ResizeOutcome(ResizeStatus.ACTUATED)
 
 
 def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:

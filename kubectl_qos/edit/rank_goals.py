@@ -157,8 +157,6 @@ class _RankSearch:
             return False
         return self._is_reached(self._rank(changed)[1])
 
-    # -- the kernel's part ------------------------------------------------------------------------
-
     def _rank(self, pod: Pod) -> tuple[Ranking, RankedPod]:
         ranking = rank_node([pod, *self._others], self._setup.node, self._release, self._usage)
         return ranking, next(row for row in ranking.pods if row.pod is pod)
@@ -186,8 +184,6 @@ class _RankSearch:
             else:
                 highest[score.name] = BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
         return highest
-
-    # -- the kubelet's part -----------------------------------------------------------------------
 
     def _request_for(self, adj: int) -> int:
         """The least request for at most this oom_score_adj.
@@ -254,8 +250,6 @@ class _RankSearch:
             return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
         first = self._recreated.containers[0]
         return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
-
-    # -- edits ------------------------------------------------------------------------------------
 
     def _edits(self, raised: _RaisedRequest) -> Iterable[Edit]:
         """The request, and the limit where it would be below; a limit of 0 means none and is removed."""

@@ -10,7 +10,7 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
-from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.objects import Json, Pod, nested
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
@@ -36,7 +36,7 @@ class Owner:
     @property
     def name(self) -> str:
         """Its name."""
-        return str((self.raw.get("metadata") or {}).get("name", ""))
+        return str(nested(self.raw, "metadata").get("name", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,7 @@ def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -
 
     A removed value has no manager: who removed it is unknown, unless another value was set along with it.
     """
-    values = [
-        ManagedValue(edit.owner, edit.side.value, edit.resource)
-        for edit in stored
-        if edit.quantity is not None
-    ]
+    values = [ManagedValue(*edit.target) for edit in stored if edit.quantity is not None]
     ours = [
         entry
         for entry in managed_fields(raw)

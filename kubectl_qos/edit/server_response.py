@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
-from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert
+from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
     QuotaPod,
     ResourceQuota,
@@ -51,10 +51,7 @@ class ChangedObject:
     @property
     def raw_spec(self) -> Json:
         """The pod spec inside the object."""
-        inner: Any = self.raw
-        for key in (*template_path(self.old.kind), "spec"):
-            inner = (inner.get(key) if isinstance(inner, Mapping) else None) or {}
-        return inner if isinstance(inner, Mapping) else {}
+        return nested(self.raw, *template_path(self.old.kind), "spec")
 
 
 def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind) -> ChangedObject:
@@ -77,7 +74,7 @@ def _as_written(pod: Pod, raw: Json) -> Pod:
     try:
         if pod.kind in WORKLOADS:
             return pod_from_workload(pod.kind, raw) if raw else pod
-        if not pod.metadata.uid and (raw.get("spec") or {}).get("containers"):
+        if not pod.metadata.uid and nested(raw, "spec").get("containers"):
             return convert(raw, Pod)
     except msgspec.ValidationError:
         pass
@@ -249,7 +246,7 @@ def _change_template(target: ChangedObject, release: Release) -> ServerRefusal |
 
 
 def _is_stale(request: PatchRequest, target: ChangedObject) -> bool:
-    version = str((target.raw.get("metadata") or {}).get("resourceVersion", ""))
+    version = str(nested(target.raw, "metadata").get("resourceVersion", ""))
     return bool(request.resource_version and version) and request.resource_version != version
 
 

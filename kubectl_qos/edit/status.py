@@ -10,7 +10,7 @@ from typing import Final
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.k8s.kinds import pod_from_workload
-from kubectl_qos.k8s.objects import CPU, ContainerStatus, Json, Pod, convert
+from kubectl_qos.k8s.objects import CPU, ContainerStatus, Json, Pod, convert, nested, nested_list
 from kubectl_qos.k8s.quantity import Quantity
 
 
@@ -48,30 +48,21 @@ class Progress:
     total: int | None = None
 
 
-def number(raw: object, *path: str) -> int | None:
+def number(raw: Json, *path: str) -> int | None:
     """The whole number at a path of plain JSON, or None."""
-    value = _at(raw, path)
+    value = nested(raw, *path[:-1]).get(path[-1])
     return value if type(value) is int else None
 
 
-def text(raw: object, *path: str) -> str:
+def text(raw: Json, *path: str) -> str:
     """The text at a path of plain JSON, or an empty one."""
-    value = _at(raw, path)
+    value = nested(raw, *path[:-1]).get(path[-1])
     return value if isinstance(value, str) else ""
-
-
-def _at(raw: object, path: tuple[str, ...]) -> object:
-    for name in path:
-        raw = raw.get(name) if isinstance(raw, Mapping) else None
-    return raw
 
 
 def _conditions(raw: Json) -> dict[str, Json]:
     """The conditions of an object's status by their type."""
-    listed = _at(raw, ("status", "conditions"))
-    if not isinstance(listed, list):
-        return {}
-    return {text(condition, "type"): condition for condition in listed if isinstance(condition, Mapping)}
+    return {text(condition, "type"): condition for condition in nested_list(raw, "status", "conditions")}
 
 
 _PENDING: Final = {"Deferred": Stage.DEFERRED, "Infeasible": Stage.INFEASIBLE}
@@ -86,7 +77,9 @@ def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
     if not pod.node_name:
         sentence = "the pod is not scheduled yet: it will start with the new values"
         return Progress(Stage.DONE, settled=True, message=sentence)
-    reported = _progress_from_conditions(now) or _progress_from_status(pod)
+    stage = _BEFORE_CONDITIONS.get(pod.status.resize)
+    by_status = Progress(stage, settled=stage is Stage.INFEASIBLE) if stage is not None else None
+    reported = _progress_from_conditions(now) or by_status
     if reported is not None:
         return reported
     observed = number(now, "status", "observedGeneration")
@@ -121,11 +114,6 @@ def _progress_from_conditions(now: Json) -> Progress | None:
     return None
 
 
-def _progress_from_status(pod: Pod) -> Progress | None:
-    stage = _BEFORE_CONDITIONS.get(pod.status.resize)
-    return None if stage is None else Progress(stage, settled=stage is Stage.INFEASIBLE)
-
-
 def _is_allocated(pod: Pod, edit: Edit) -> bool:
     """Whether the kubelet has allocated a request; limits are not allocated."""
     if edit.side is Side.LIMITS:
@@ -142,7 +130,9 @@ def _is_actual(pod: Pod, edit: Edit) -> bool:
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)
-    if status is None or not _is_running(status) or status.resources is None:
+    state = status.state if status is not None else None
+    is_running = state is not None and state.terminated is None and state.waiting is None
+    if status is None or not is_running or status.resources is None:
         return status is not None
     actual = (getattr(status.resources, edit.side.value) or {}).get(edit.resource)
     return _in_cgroup(edit, actual) == _in_cgroup(edit, value_now(pod, edit))
@@ -154,11 +144,6 @@ def _in_cgroup(edit: Edit, quantity: Quantity | None) -> Quantity | int | None:
     return max(quantity.milli_value(), _LEAST_CPU_MILLI[edit.side])
 
 
-def _is_running(status: ContainerStatus) -> bool:
-    state = status.state
-    return state is not None and state.terminated is None and state.waiting is None
-
-
 def _find_status(pod: Pod, container: str) -> ContainerStatus | None:
     return next((status for status in pod.status.every_container if status.name == container), None)
 
@@ -166,7 +151,7 @@ def _find_status(pod: Pod, container: str) -> ContainerStatus | None:
 def _deployment(now: Json) -> Progress:
     replicas, updated = read_replicas(now), _count(now, "updatedReplicas")
     conditions = _conditions(now)
-    if _at(now, ("spec", "paused")) is True:
+    if nested(now, "spec").get("paused") is True:
         return Progress(Stage.STUCK, True, unchanged_pods_note("Deployment", now), updated, replicas)
     if not _is_observed(now):
         return _rolling("deployment spec update to be observed", 0, replicas)
@@ -223,12 +208,7 @@ def _daemon_set(now: Json) -> Progress:
 
 
 def _replica_set(now: Json) -> Progress:
-    note = unchanged_pods_note("ReplicaSet", now)
-    return Progress(Stage.DONE, True, note, 0, _count(now, "replicas"))
-
-
-def _cron_job(now: Json) -> Progress:
-    return Progress(Stage.DONE, True, unchanged_pods_note("CronJob", now))
+    return Progress(Stage.DONE, True, unchanged_pods_note("ReplicaSet", now), 0, _count(now, "replicas"))
 
 
 _ROLLOUTS: Final[Mapping[str, Callable[[Json], Progress]]] = {
@@ -237,7 +217,7 @@ _ROLLOUTS: Final[Mapping[str, Callable[[Json], Progress]]] = {
     "DaemonSet": _daemon_set,
     "ReplicaSet": _replica_set,
     "ReplicationController": _replica_set,
-    "CronJob": _cron_job,
+    "CronJob": lambda now: Progress(Stage.DONE, True, unchanged_pods_note("CronJob", now)),
 }
 """The words of `kubectl rollout status` (kubectl/pkg/polymorphichelpers/rollout_status.go)."""
 
@@ -267,10 +247,7 @@ def read_partition(workload: Json) -> int:
 
 def is_on_delete(workload: Json) -> bool:
     """Whether pods are replaced only when a person deletes them."""
-    return text(workload, "spec", "updateStrategy", "type") == _ON_DELETE
-
-
-_ON_DELETE: Final = "OnDelete"
+    return text(workload, "spec", "updateStrategy", "type") == "OnDelete"
 
 
 def unchanged_pods_note(kind: str, workload: Json) -> str:
@@ -278,12 +255,12 @@ def unchanged_pods_note(kind: str, workload: Json) -> str:
     if kind in {"ReplicaSet", "ReplicationController"}:
         return "existing pods keep their values: only new pods get the new ones"
     if kind == "CronJob":
-        is_suspended = _at(workload, ("spec", "suspend")) is True
+        is_suspended = nested(workload, "spec").get("suspend") is True
         run = "it is suspended: the next run after it is resumed" if is_suspended else "the next run"
         return f"{run} gets the new values; running jobs keep theirs"
     if is_on_delete(workload):
-        return f"updateStrategy {_ON_DELETE}: pods keep their values until they are deleted"
-    if kind == "Deployment" and _at(workload, ("spec", "paused")) is True:
+        return "updateStrategy OnDelete: pods keep their values until they are deleted"
+    if kind == "Deployment" and nested(workload, "spec").get("paused") is True:
         return "it is paused: its pods keep their values until it is resumed"
     if kind == "StatefulSet" and read_partition(workload):
         return f"pods below the partition {read_partition(workload)} keep their values"

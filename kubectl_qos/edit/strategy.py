@@ -21,8 +21,8 @@ from kubectl_qos.edit.status import (
     unchanged_pods_note,
 )
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller
-from kubectl_qos.k8s.objects import Json, Pod, all_containers
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
+from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
 from kubectl_qos.k8s.releases import Release
 
@@ -158,7 +158,7 @@ def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
 
 def _replaced_pods(kind: str, workload: Json) -> int | None:
     """How many pods a changed template replaces."""
-    is_paused = kind == "Deployment" and (workload.get("spec") or {}).get("paused") is True
+    is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
     if kind in {"ReplicaSet", "ReplicationController", "CronJob"} or is_on_delete(workload) or is_paused:
         return 0
     if kind == "DaemonSet":
@@ -195,27 +195,21 @@ class RolloutReach:
 
 def rollout_plan(workload: Json) -> RolloutPlan:
     """How the workload would replace its pods, with the server's defaults."""
-    spec: Json = workload.get("spec") or {}
     kind = workload.get("kind")
     if kind == "CronJob":
-        job: Json = (spec.get("jobTemplate") or {}).get("spec") or {}
-        pods = _whole(job.get("parallelism"), 1)
+        pods = _whole(number(workload, "spec", "jobTemplate", "spec", "parallelism"), 1)
         return RolloutPlan(pods, 0, pods, 0)
-    pods = _whole(spec.get("replicas"), 1)
-    if kind == "DaemonSet":
-        pods = _whole((workload.get("status") or {}).get("desiredNumberScheduled"), 1)
-    strategy: Json = spec.get("strategy" if kind == "Deployment" else "updateStrategy") or {}
-    rolling: Json = strategy.get("rollingUpdate") or {}
-    if kind == "Deployment":
-        if strategy.get("type") == "Recreate":
-            return RolloutPlan(pods, pods, 0, pods)
-        surge = _share(rolling.get("maxSurge", "25%"), pods, up=True)
-        missing = _share(rolling.get("maxUnavailable", "25%"), pods, up=False)
-        return RolloutPlan(pods, pods, surge, missing if surge or missing else 1)
+    is_daemon_set, is_deployment = kind == "DaemonSet", kind == "Deployment"
+    replicas = ("status", "desiredNumberScheduled") if is_daemon_set else ("spec", "replicas")
+    pods = _whole(number(workload, *replicas), 1)
+    strategy = nested(workload, "spec", "strategy" if is_deployment else "updateStrategy")
+    rolling = nested(strategy, "rollingUpdate")
+    if is_deployment and strategy.get("type") == "Recreate":
+        return RolloutPlan(pods, pods, 0, pods)
     if kind == "StatefulSet":
-        pods = max(0, pods - _whole(rolling.get("partition"), 0))
-    surge = _share(rolling.get("maxSurge", 0), pods, up=True)
-    missing = _share(rolling.get("maxUnavailable", 1), pods, up=True)
+        pods = max(0, pods - read_partition(workload))
+    surge = _share(rolling.get("maxSurge", "25%" if is_deployment else 0), pods, up=True)
+    missing = _share(rolling.get("maxUnavailable", "25%" if is_deployment else 1), pods, up=not is_deployment)
     return RolloutPlan(pods, pods, surge, missing if surge or missing else 1)
 
 
@@ -259,7 +253,7 @@ def quota_room(
     """
     freed, added = quota_usage(old.pod, release), quota_usage(new.pod, release)
     concerned = [
-        (charge, freed.get(charge.resource) if matches(quota, old) else None, added[charge.resource])
+        (charge, freed.get(charge.resource, ZERO) if matches(quota, old) else ZERO, added[charge.resource])
         for quota in quotas
         for charge in charges(new, [quota], release)
         if resource in {None, charge.resource}
@@ -267,15 +261,11 @@ def quota_room(
 
     def fits(made: int, left: int) -> bool:
         return all(
-            charge.used.nano + (made + 1) * one.nano - (running - left) * _nano(gone) <= charge.hard.nano
+            charge.used.nano + (made + 1) * one.nano - (running - left) * gone.nano <= charge.hard.nano
             for charge, gone, one in concerned
         )
 
     return fits
-
-
-def _nano(quantity: Quantity | None) -> int:
-    return 0 if quantity is None else quantity.nano
 
 
 def _whole(value: object, default: int) -> int:
