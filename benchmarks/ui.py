@@ -28,12 +28,12 @@ import msgspec
 from benchmarks import cluster
 from benchmarks.first_frame import first_frame
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.informer import Poller, UpdateStream
+from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot
@@ -53,7 +53,7 @@ MOST_FIRST_FRAME = 600.0
 CHANGED = 1_000
 
 
-class Held:
+class Held(Source):
     """A source that has a store of a made-up cluster, and changes it when told to."""
 
     title = "large"
@@ -88,7 +88,7 @@ class Held:
 
     def follow(self, scope: Scope) -> UpdateStream:
         """Once."""
-        return Poller(self.snapshot, scope, self.now)
+        return StaticStream(self.snapshot, scope, self.now)
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """Nothing."""
@@ -110,6 +110,15 @@ class Held:
         """None."""
         del pod
         return ()
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """Nothing."""
+        raise QosError(f"{kind} {namespace}/{name}")
+
+    def event_list(self, namespace: str | None) -> EventList:
+        """None."""
+        del namespace
+        return EventList()
 
     def related(self, pod: Pod) -> RelatedObjects:
         """The pod alone."""

@@ -28,8 +28,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.client_objects import node_from_client, pod_from_client
-    from kubectl_qos.cluster.files import pod_from_yaml
+    from kubectl_qos.cluster.files import node_from_client, pod_from_client, pod_from_yaml
     from kubectl_qos.k8s.kubelet import Kubelet, Node
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.quantity import Quantity
@@ -43,8 +42,8 @@ _WHERE = {
     "Prediction": "kubectl_qos.qos.prediction",
     "Quantity": "kubectl_qos.k8s.quantity",
     "Release": "kubectl_qos.k8s.releases",
-    "node_from_client": "kubectl_qos.cluster.client_objects",
-    "pod_from_client": "kubectl_qos.cluster.client_objects",
+    "node_from_client": "kubectl_qos.cluster.files",
+    "pod_from_client": "kubectl_qos.cluster.files",
     "pod_from_yaml": "kubectl_qos.cluster.files",
     "predict": "kubectl_qos.qos.prediction",
 }

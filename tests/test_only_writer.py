@@ -1,4 +1,4 @@
-"""Only cluster/write.py changes a cluster, never without a dry run, never without leave: by the code."""
+"""Only cluster/writer.py changes a cluster, never without a dry run, never without leave: by the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import kubectl_qos
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.exec import CAT, READINGS, SHELL
+from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport.client import REVIEWS, connect
@@ -18,12 +18,7 @@ from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
-CONNECTION, CHANGING, WRITE, RIGHTS = (
-    "transport/client.py",
-    "cluster/patch.py",
-    "cluster/writer.py",
-    "cluster/access_review.py",
-)
+CONNECTION, WRITER, REVIEW = "transport/client.py", "cluster/writer.py", "cluster/access_review.py"
 EXEC = "cluster/exec.py"
 OIDC = "transport/oidc.py"
 """Refreshes a login at an identity provider: that is no cluster."""
@@ -55,54 +50,48 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_modules_are_there() -> None:
-    assert {CONNECTION, CHANGING, WRITE, RIGHTS, EXEC, OIDC, POOLS} <= MODULES.keys()
+    assert {CONNECTION, WRITER, REVIEW, EXEC, OIDC, POOLS} <= MODULES.keys()
     assert len(MODULES) > 100
 
 
-def test_only_the_sender_patches() -> None:
-    assert where_called("patch") == {CHANGING}
+def test_only_the_writer_patches() -> None:
+    assert where_called("patch") == {WRITER}
+    assert [name for name, _ in calls(MODULES[WRITER])].count("patch") == 1
 
 
-def test_only_the_writer_imports_the_sender() -> None:
-    importers = {
-        module
-        for module, tree in MODULES.items()
-        if any(name.startswith("kubectl_qos.cluster.patch") for name in imported(tree))
-    }
-    assert importers == {WRITE}
-    assert where_called("send_patch") == {WRITE}
-
-
-def test_only_the_writer_makes_rehearsals_and_writes() -> None:
-    assert where_called("DryRunResult") == {WRITE}
-    assert where_called("ApplyResult") == {WRITE}
+def test_only_the_writer_makes_dry_runs_and_writes() -> None:
+    assert where_called("DryRunResult") == {WRITER}
+    assert where_called("ApplyResult") == {WRITER}
     replaced = [
         call
-        for name, call in calls(MODULES[WRITE])
+        for name, call in calls(MODULES[WRITER])
         if name == "replace" and isinstance(call.args[0], ast.Name) and call.args[0].id == "dry_run_result"
     ]
     assert replaced == []
 
 
-def test_every_write_takes_a_rehearsal() -> None:
-    """`change` is called twice: for the dry run, and in `write`, which takes only what that made."""
+def test_every_write_takes_a_dry_run() -> None:
+    """`_send` is called twice: for the dry run, and in `apply`, which takes only the result of that."""
     writer = next(
-        node for node in ast.walk(MODULES[WRITE]) if isinstance(node, ast.ClassDef) and node.name == "Writer"
+        node for node in ast.walk(MODULES[WRITER]) if isinstance(node, ast.ClassDef) and node.name == "Writer"
     )
     found = {
         method.name: [
             ast.unparse(keyword.value)
             for name, call in calls(method)
-            if name == "send_patch"
+            if name == "_send"
             for keyword in call.keywords
             if keyword.arg == "dry_run"
         ]
         for method in writer.body
         if isinstance(method, ast.FunctionDef)
     }
-    assert {name: said for name, said in found.items() if said} == {"dry_run": ["True"], "write": ["False"]}
-    write = next(node for node in writer.body if isinstance(node, ast.FunctionDef) and node.name == "write")
-    first = write.args.args[1]
+    assert {name: values for name, values in found.items() if values} == {
+        "dry_run": ["True"],
+        "apply": ["False"],
+    }
+    apply = next(node for node in writer.body if isinstance(node, ast.FunctionDef) and node.name == "apply")
+    first = apply.args.args[1]
     assert first.annotation is not None
     assert (first.arg, ast.unparse(first.annotation)) == ("dry_run_result", "DryRunResult")
 
@@ -116,7 +105,7 @@ def test_no_other_module_names_a_method_that_changes(module: str) -> None:
     }
     allowed = {
         CONNECTION: {"POST", "PATCH"},
-        RIGHTS: {"POST"},
+        REVIEW: {"POST"},
         OIDC: {"POST"},
         "edit/patch.py": {"PATCH"},
     }
@@ -151,10 +140,10 @@ def test_only_two_commands_are_run_in_containers() -> None:
     run = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_run")
     first = run.body[1]
     assert isinstance(first, ast.If)
-    assert ast.unparse(first.test) == "command not in READINGS"
+    assert ast.unparse(first.test) == "command not in COMMANDS"
     assert isinstance(first.body[0], ast.Raise)
-    assert READINGS == (SHELL, CAT)
-    assert [command[0] for command in READINGS] == ["sh", "cat"]
+    assert COMMANDS == (SHELL, CAT)
+    assert [command[0] for command in COMMANDS] == ["sh", "cat"]
     assert all(word.startswith(("/proc/", "/sys/fs/cgroup/")) for word in CAT[1:])
     # No redirection of output, no further process.
     line = SHELL[2].replace("==>", "").replace("&& ", "").replace("$((", "")
@@ -164,7 +153,7 @@ def test_only_two_commands_are_run_in_containers() -> None:
 def test_the_sender_of_reviews_posts_nothing_else() -> None:
     posts = [
         [ast.unparse(argument) for argument in call.args]
-        for name, call in calls(MODULES[RIGHTS])
+        for name, call in calls(MODULES[REVIEW])
         if name == "request"
     ]
     assert posts == [["'POST'", "REVIEWS"]]

@@ -21,7 +21,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.cluster_info import NodeSoftware
+    from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.transport.client import Connection
     from kubectl_qos.transport.kubeconfig import ConnectionOptions
 
@@ -117,12 +117,14 @@ def _failure(error: BaseException) -> str:
 
 def _of_source(options: argparse.Namespace) -> Facts:
     from kubectl_qos.cli.sources import resolve_source
-    from kubectl_qos.cluster.cluster_info import node_software
+    from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.k8s.snapshot import Scope
 
     wanted = resolve_source(options)
     snapshot = wanted.source.snapshot(Scope())
-    facts = _of_nodes(node_software(snapshot.nodes)) | {"pods": f"{len(snapshot.pods):,}"}
+    facts = _of_nodes([NodeSoftware.from_node(node) for node in snapshot.nodes.values()]) | {
+        "pods": f"{len(snapshot.pods):,}"
+    }
     return facts | ({"problems": f"{len(wanted.problems):,}"} if wanted.problems else {})
 
 
@@ -169,16 +171,17 @@ def _address(server: str) -> str:
 
 def _of_server(connection: Connection, namespace: str | None) -> Facts:
     """What it is, what we may do there, and how much there is. Raises QosError where it does not answer."""
-    from kubectl_qos.cluster.cluster_info import count_pods, list_node_software, server_version
+    from kubectl_qos.cluster.kube_api import KubeApi
 
+    api = KubeApi(connection)
     facts: Facts = {}
     try:
-        facts["server"] = _server(server_version(connection))
+        facts["server"] = _server(api.version())
     except ApiError as error:
         facts["server"] = _failure(error)
     _add(facts, "rights", lambda: _rights(connection, namespace))
-    _add(facts, "nodes", lambda: _of_nodes(list_node_software(connection)))
-    _add(facts, "pods", lambda: f"{count_pods(connection):,}")
+    _add(facts, "nodes", lambda: _of_nodes(api.node_software()))
+    _add(facts, "pods", lambda: f"{api.pod_count():,}")
     return facts
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.cli.targets import Target, node_name, parse_targets, top_kind
-from kubectl_qos.cluster.source import EventSource
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kinds import belongs_to
@@ -21,8 +20,8 @@ from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
 from kubectl_qos.present.output import table, to_json, to_yaml
 from kubectl_qos.present.reasons import missing_sentence
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill, Need, parse_moment
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.evidence import Need, parse_moment
 
 if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         known.snapshot,
         known.event_list,
         logs,
-        wanted=lambda pod: known.scope.matches(pod) and _is_target(pod, targets),
+        is_included=lambda pod: known.scope.matches(pod) and _is_target(pod, targets),
         outside_pods=not (known.scope.namespace or known.scope.selector_text or targets),
     )
     since = getattr(options, "since", None)
@@ -128,17 +127,12 @@ def _known(options: argparse.Namespace, targets: Sequence[Target], *, has_logs: 
         return _Known(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
     return _Known(
         snapshot,
-        _event_list(wanted),
+        wanted.source.event_list(wanted.scope.namespace),
         scope,
         wanted.source.now(),
         tuple(f"error: {problem}" for problem in wanted.problems),
         wanted.failed,
     )
-
-
-def _event_list(wanted: ResolvedSource) -> EventList:
-    source = wanted.source
-    return source.event_list(wanted.scope.namespace) if isinstance(source, EventSource) else EventList()
 
 
 def _is_target(pod: Pod, targets: Sequence[Target]) -> bool:

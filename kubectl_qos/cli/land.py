@@ -237,7 +237,7 @@ def _written(writer: Writer, dry_run_result: DryRunResult, history: HistoryFile,
     from kubectl_qos.cluster.writer import ConflictError
 
     try:
-        return writer.write(dry_run_result, history, undoes=undoes)
+        return writer.apply(dry_run_result, history, undoes=undoes)
     except ConflictError as stale:
         streams.notes(conflict_lines(stale.conflicts))
         raise

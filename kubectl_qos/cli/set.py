@@ -169,7 +169,7 @@ def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: ResolvedSour
         )
     ]
     if len(matching) > 1:
-        places = _places(matching, wanted)
+        places = wanted.source.locations(matching)
         if targets:
             raise InputError(
                 f"{reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
@@ -186,14 +186,6 @@ def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: ResolvedSour
             "no pod or workload to change", hint="look at the namespace, the node and the selector"
         )
     return matching[0]
-
-
-def _places(pods: Sequence[Pod], wanted: ResolvedSource) -> list[str]:
-    from kubectl_qos.cluster.files import FileSource
-
-    if isinstance(wanted.source, FileSource):
-        return wanted.source.places(pods)
-    return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
 
 def _print(
@@ -256,13 +248,9 @@ def _check_write(options: argparse.Namespace) -> None:
 
 def _written(found: Preview, pod: Pod, wanted: ResolvedSource) -> str:
     """Write the edits to the file that holds the object, and say so."""
-    from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.cluster.yaml_patch import write
-
-    assert isinstance(wanted.source, FileSource), "--write needs -f"
     if not found.edits:
         return f"nothing is written: {reference(pod)} is like that already in {wanted.source.title}"
-    return f"{reference(pod)} is changed in {write(wanted.source, pod, found.edits)}"
+    return f"{reference(pod)} is changed in {wanted.source.change_file(pod, found.edits)}"
 
 
 def _complain(found: Preview, *, writes: bool) -> None:

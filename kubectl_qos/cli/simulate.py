@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
+from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import missing_sentence
@@ -32,9 +32,14 @@ from kubectl_qos.present.simulation import (
     simulation_values,
     what_if_lines,
 )
-from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, build_node_state
-from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Scenario, Simulation
+from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    ImportanceRules,
+    NodeState,
+    Scenario,
+    build_node_state,
+)
 
 _MODES = ("free", "grow", "until_oom", "all_at_limit")
 _NODE = "node"
@@ -66,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
     # All pods of the node: a namespace only says which are asked for where the others may not be listed.
     snapshot = wanted.source.snapshot(Scope(namespace=wanted.scope.namespace, node=name))
     pods = _pods_of(name, snapshot, wanted)
-    care = _care(options, wanted)
-    here = _node_state(pods, snapshot, name, care)
+    rules = _importance_rules(options, wanted)
+    here = _node_state(pods, snapshot, name, rules)
     namespace = getattr(options, "namespace", None)
     now = simulate(here, _scenario(wish, here, namespace))
     if changes is None:
@@ -79,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
                 f"none of {', '.join(map(reference, changes))} is on {name}",
                 hint="what is changed are pods of this node, by their names or those of their workloads",
             )
-        there = _node_state(new.pods, snapshot, name, care)
+        there = _node_state(new.pods, snapshot, name, rules)
         then = simulate(there, _scenario(wish, there, namespace))
         _print_both((here, now), (there, then), options)
         problems += tuple(f"{reference(one)} has no pod on {name}" for one in new.unused)
@@ -154,9 +159,9 @@ def _scenario(wish: _SimulateOptions, node_state: NodeState, namespace: str | No
     """The question as it is put to this situation. Raises InputError where it is about nothing there."""
     growth = []
     for one in wish.growth:
-        member = node_state.find(one.pod, one.container, namespace) if one.pod else None
-        used = node_state.own_bytes if member is None else node_state.members[member].used_bytes
-        growth.append(ContainerGrowth(member, used + one.size if one.is_more else one.size))
+        index = node_state.find_container(one.pod, one.container, namespace) if one.pod else None
+        used = node_state.own_bytes if index is None else node_state.containers[index].used_bytes
+        growth.append(ContainerGrowth(index, used + one.size if one.is_more else one.size))
     nothing = not node_state.used_bytes
     if nothing and (wish.free_bytes is not None or wish.scenario.until_oom):
         raise InputError(
@@ -188,19 +193,11 @@ def _changes(options: argparse.Namespace) -> tuple[list[Pod] | None, tuple[str, 
     return pods, tuple(f"error: {problem}" for problem in found.problems)
 
 
-def _care(options: argparse.Namespace, wanted: ResolvedSource) -> ImportanceRules:
+def _importance_rules(options: argparse.Namespace, wanted: ResolvedSource) -> ImportanceRules:
     text = getattr(options, "important", None) or ""
-    return ImportanceRules(Selector.parse(text) if text else None, text, tuple(_budgets(wanted)))
-
-
-def _budgets(wanted: ResolvedSource) -> Iterator[DisruptionBudget]:
-    """Those in the files; a cluster is not asked for its own."""
-    from kubectl_qos.cluster.documents import plain_objects
-    from kubectl_qos.cluster.files import FileSource
-
-    if isinstance(wanted.source, FileSource):
-        for name, content in wanted.source.contents():
-            yield from find_budgets(plain_objects(content, name))
+    return ImportanceRules(
+        Selector.parse(text) if text else None, text, tuple(wanted.source.disruption_budgets())
+    )
 
 
 def _pods_of(name: str, snapshot: Snapshot, wanted: ResolvedSource) -> Sequence[Pod]:
@@ -213,9 +210,9 @@ def _pods_of(name: str, snapshot: Snapshot, wanted: ResolvedSource) -> Sequence[
     return pods
 
 
-def _node_state(pods: Iterable[Pod], snapshot: Snapshot, name: str, care: ImportanceRules) -> NodeState:
+def _node_state(pods: Iterable[Pod], snapshot: Snapshot, name: str, rules: ImportanceRules) -> NodeState:
     setup = snapshot.setup(name)
-    return build_node_state([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage, care)
+    return build_node_state([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage, rules)
 
 
 def _print(here: NodeState, now: Simulation, options: argparse.Namespace) -> None:

@@ -33,7 +33,7 @@ class ResolvedSource:
 
 def resolve_source(options: argparse.Namespace, names: Iterable[str] = ()) -> ResolvedSource:
     """The source and scope that the flags name. Raises QosError."""
-    known = _known(options)
+    overrides = _overrides(options)
     files = getattr(options, "filename", None) or []
     demo = getattr(options, "demo", False)
     if files and demo:
@@ -45,15 +45,15 @@ def resolve_source(options: argparse.Namespace, names: Iterable[str] = ()) -> Re
     if demo:
         from kubectl_qos.cluster.demo import DemoSource
 
-        source = DemoSource(known)
+        source = DemoSource(overrides)
     elif files:
         from kubectl_qos.cluster.files import FileSource
 
-        found = FileSource(files, recursive=getattr(options, "recursive", False), known=known)
+        found = FileSource(files, recursive=getattr(options, "recursive", False), overrides=overrides)
         problems = tuple(str(problem) for problem in found.problems)
         source = found
     else:
-        source = _live(options, known)
+        source = _live(options, overrides)
     return ResolvedSource(source, build_scope(options, source, names), problems, bool(problems))
 
 
@@ -102,7 +102,9 @@ def list_contexts(options: argparse.Namespace) -> tuple[str, ...]:
 
 def in_context(options: argparse.Namespace, name: str) -> Source:
     """The source of another context with the same flags. Raises QosError."""
-    return _live(argparse.Namespace(**{**vars(options), "context": name, "namespace": None}), _known(options))
+    return _live(
+        argparse.Namespace(**{**vars(options), "context": name, "namespace": None}), _overrides(options)
+    )
 
 
 def connection_options(options: argparse.Namespace) -> ConnectionOptions:
@@ -127,23 +129,25 @@ def may_write(options: argparse.Namespace, context: str) -> bool:
     return not settings.for_context(context).readonly
 
 
-def _live(options: argparse.Namespace, known: NodeOverrides) -> Source:
+def _live(options: argparse.Namespace, overrides: NodeOverrides) -> Source:
     from kubectl_qos.cluster.live import LiveSource
     from kubectl_qos.cluster.usage import UsageChoice
 
     connection = open_connection(options)
+    is_ranking = getattr(options, "only_ranking", options.command == "top")
     return LiveSource(
         connection,
         may_write=may_write(options, connection.context),
         usage=UsageChoice(getattr(options, "usage", "metrics")),
-        only_ranking=getattr(options, "only_ranking", options.command == "top"),
-        known=known,
+        ids=not is_ranking,
+        configz=not is_ranking,
+        overrides=overrides,
         refresh_seconds=getattr(options, "refresh_seconds", None),
         progress=streams.progress() if options.command not in {None, "edit"} else None,
     )
 
 
-def _known(options: argparse.Namespace) -> NodeOverrides:
+def _overrides(options: argparse.Namespace) -> NodeOverrides:
     """What the flags say about nodes; kubectl's own form of feature gates among it."""
     settings = [NodeOverride.parse(text) for text in getattr(options, "assume", [])]
     for gates in getattr(options, "feature_gates", []):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from kubectl_qos.cli.sources import ResolvedSource
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kinds import parse_kind
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -111,17 +111,4 @@ def find_pod(target: Target, snapshot: Snapshot, wanted: ResolvedSource) -> Pod:
         same_place = namespace is None or pod.namespace in {namespace, ""}
         if pod.kind == target.kind and pod.name == target.name and same_place:
             return pod
-    source = wanted.source
-    if source.is_live:
-        from kubectl_qos.cluster.live import LiveSource
-
-        if isinstance(source, LiveSource):
-            where = namespace or source.default_namespace or "default"
-            if target.kind == "Pod":
-                return source.pod(where, target.name)
-            return source.workload(target.kind, where, target.name)
-    kind = target.kind.lower()
-    raise InputError(
-        f'{kind}s "{target.name}" not found in {source.title}',
-        hint="kubectl qos top lists what there is" if snapshot.pods else "",
-    )
+    return wanted.source.find(target.kind, namespace, target.name)

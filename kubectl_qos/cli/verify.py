@@ -25,7 +25,7 @@ from kubectl_qos.present.verification import (
 )
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import assumptions, predict
-from kubectl_qos.qos.verify.compare import Unread, Verified, drifted, verify_levels, verify_pod
+from kubectl_qos.qos.verify.compare import Unread, Verified, verify_levels, verify_pod
 from kubectl_qos.qos.verify.observed import Files, Observed, ObservedContainer, observed_from_sections
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
         streams.out(check_lines(verified, everything=output == "wide"))
         streams.notes(notes)
     streams.notes(f"error: {problem}" for problem in wanted.problems)
-    if drifted(verified):
+    if any(one.drift for one in verified):
         return EXIT_DRIFT
     failed = wanted.failed or any(one.failed for one in read)
     return EXIT_TROUBLE if failed or not any(one.compared for one in verified) else 0
@@ -145,11 +145,11 @@ def _refuse_windows(wanted: Wanted) -> None:
 
 def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], dict[str, Files]]:
     """Every running container asked once, some at a time."""
+    from kubectl_qos.cluster.background import run_all
     from kubectl_qos.cluster.exec import read_container
-    from kubectl_qos.cluster.pager import side_by_side
 
     places = [(pod.namespace, pod.name, name) for pod in wanted.pods for name in running(pod)]
-    outcomes = side_by_side(lambda place: read_container(connection, *place), places, most=AT_ONCE)
+    outcomes = run_all(lambda place: read_container(connection, *place), places, at_once=AT_ONCE)
     read: list[Read] = []
     above: dict[str, Files] = {}
     for pod in wanted.pods:
@@ -157,14 +157,16 @@ def _by_exec(connection: Connection, wanted: Wanted) -> tuple[Sequence[Read], di
         unread: list[Unread] = []
         failed = False
         for name in running(pod):
+            files = outcomes[pod.namespace, pod.name, name]
+            if isinstance(files, QosError):
+                _refuse_all(files, places)
+                failed = failed or isinstance(files, ApiError | ServerUnreachable)
+                unread.append(Unread(name, str(files), files.hint))
+                continue
             try:
-                container, directories = observed_from_sections(outcomes[pod.namespace, pod.name, name]())
+                container, directories = observed_from_sections(files)
             except ValueError as error:
                 unread.append(Unread(name, f"what it said cannot be read: {error}"))
-            except QosError as error:
-                _refuse_all(error, places)
-                failed = failed or isinstance(error, ApiError | ServerUnreachable)
-                unread.append(Unread(name, str(error), error.hint))
             else:
                 containers[name] = container
                 above |= directories

@@ -74,13 +74,13 @@ def _ask(options: argparse.Namespace, found: _Found) -> None:
 def _ask_server(options: argparse.Namespace, found: _Found) -> None:
     """The server's version, and its nodes', which are left out without a word for who may not list them."""
     from kubectl_qos.cli.sources import open_connection
-    from kubectl_qos.cluster.cluster_info import list_node_software, server_version
+    from kubectl_qos.cluster.kube_api import KubeApi
 
     options.request_timeout = getattr(options, "request_timeout", TIMEOUT)
-    connection = open_connection(options)
-    found.server = server_version(connection)
+    api = KubeApi(open_connection(options))
+    found.server = api.version()
     with suppress(ApiError):
-        found.kubelets = _grouped(node.kubelet for node in list_node_software(connection))
+        found.kubelets = _grouped(node.kubelet for node in api.node_software())
 
 
 def _grouped(versions: Iterable[str]) -> dict[str, int]:

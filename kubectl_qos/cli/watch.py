@@ -18,7 +18,7 @@ from typing import Any, Final
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cli.tables import TableCommand, TableView, print_table
-from kubectl_qos.cluster.informer import Update, UpdateStream
+from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, Table, table, to_csv, to_json, to_yaml

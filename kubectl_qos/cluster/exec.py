@@ -1,12 +1,12 @@
 """Reads files in a running container: an exec through the API server, by websocket.
 
 One exec a container, with one of the commands below and no other: they read, and write nothing. The API
-server takes an exec as a websocket, which begins with a GET. It asks for the right to `get` pods/exec, from
-1.35 on for `create` as well (AuthorizePodWebsocketUpgradeCreatePermission).
+server takes an exec as a websocket, which begins with a GET. That needs permission to `get` pods/exec, from
+1.35 on to `create` it as well (AuthorizePodWebsocketUpgradeCreatePermission).
 
 Sources: k8s.io/apimachinery/pkg/util/remotecommand/constants.go (the protocols and their channels),
-k8s.io/client-go/tools/remotecommand/v4.go (what the error channel says). Not here: frames
-(access/websocket.py), what was read means (qos/measured.py).
+k8s.io/client-go/tools/remotecommand/v4.go (the error channel). Not here: frames (transport/websocket.py),
+what the files mean (qos/verify/observed.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kubectl_qos.cluster.api_errors import refusal
+from kubectl_qos.cluster.http import read_api_error
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SECONDS: Final = 15.0
-"""So long one exec may take, if --request-timeout does not say less."""
-MOST_BYTES: Final = 1 << 20
-MOST_PROCESSES: Final = 200
+"""The longest that one exec may take; --request-timeout may set less."""
+MAX_BYTES: Final = 1 << 20
+MAX_PROCESSES: Final = 200
 
 _STDOUT, _STDERR, _ERROR = 1, 2, 3
 _MARK: Final = "==> "
-_LONGEST_REFUSAL: Final = 1 << 16
 
 _V2_FILES: Final = (
     "cpu.weight",
@@ -68,7 +67,7 @@ _LINE: Final = (
     'show() { [ -r "$1" ] && printf \'==> %s\\n\' "$1" &&'
     ' while IFS= read -r l || [ -n "$l" ]; do printf \'%s\\n\' "$l"; done <"$1"; }; '
     "printf '==> $$\\n%s\\n' $$; n=0; for p in /proc/self /proc/[0-9]*; do "
-    f"n=$((n+1)); [ $n -gt {MOST_PROCESSES} ] && break; "
+    f"n=$((n+1)); [ $n -gt {MAX_PROCESSES} ] && break; "
     "for f in cgroup oom_score_adj comm; do show $p/$f; done; done; "
     "c=; while IFS= read -r l; do case $l in 0::/*) c=${l#0::};; esac; done </proc/self/cgroup; "
     f'[ -r {_MOUNT}"$c"/cgroup.controllers ] && [ "$c" != / ] || c=; '
@@ -78,7 +77,7 @@ _LINE: Final = (
     f"for f in {_MOUNT}/hugetlb/hugetlb.*.limit_in_bytes; do show $f; done; exit 0"
 )
 SHELL: Final = ("sh", "-c", _LINE)
-"""Only what the shell has built in: it starts no further process, and writes to its standard output alone.
+"""Only built-ins of the shell: it starts no further process, and writes to its standard output alone.
 
 Where the container sees the cgroups of the node (privileged, or without a cgroup namespace), those above its
 own are read too.
@@ -95,25 +94,21 @@ _CAT_FILES: Final = (
 CAT: Final = ("cat", *_CAT_FILES)
 """For images without a shell; each file but the last two is one line, stderr names those that are absent."""
 
-READINGS: Final = (SHELL, CAT)
-"""The commands that are run, one after the other until one gives something."""
+COMMANDS: Final = (SHELL, CAT)
+"""The commands that are run, one after the other until one prints something useful."""
 
 _HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
 """A line of /proc/PID/cgroup."""
 _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
-class UnreadableContainer(QosError):
-    """Nothing in the container could read its files."""
-
-
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """How a command ended: what it said, and the server's own word if it did not end well."""
+class CommandResult:
+    """What a command printed, and the server's error where it failed."""
 
     out: str
     err: str
-    trouble: str = ""
+    error: str = ""
 
 
 class _ExecStatus(msgspec.Struct):
@@ -126,60 +121,62 @@ _status = msgspec.json.Decoder(_ExecStatus)
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
-    """The content of what files it has, by their path; `$$` is the pid of the shell that read them.
+    """The content of the files that it has, by their path; `$$` is the pid of the shell that read them.
 
     Raises:
         ApiError: the server refused, in kubectl's words.
-        ServerUnreachable: it could not be asked, or broke off.
-        Unreadable: the image has neither sh nor cat, or what they said is of no use.
+        ServerUnreachable: there was no answer, or it broke off.
+        QosError: the image has neither sh nor cat, or their output is useless.
     """
-    why: list[str] = []
-    for command, understood in ((SHELL, _sections), (CAT, _lines)):
-        ran = _run(connection, namespace, pod, container, command)
-        said = f"{len(ran.out)} characters on stdout, {len(ran.err)} on stderr, {ran.trouble or 'success'}"
-        log.log(log.REQUESTS, f"{command[0]} in {namespace}/{pod} {container}: {said}")
-        found = understood(ran)
-        if found:
-            return found
-        why.append(ran.trouble or f"{command[0]} said nothing of use")
-    raise UnreadableContainer(
-        f"neither sh nor cat could be run in it: {why[0]}",
+    errors: list[str] = []
+    for command, parse in ((SHELL, _parse_sections), (CAT, _parse_lines)):
+        result = _run(connection, namespace, pod, container, command)
+        where = f"{command[0]} in {namespace}/{pod} {container}"
+        sizes = f"{len(result.out)} characters on stdout, {len(result.err)} on stderr"
+        log.log(log.REQUESTS, f"{where}: {sizes}, {result.error or 'success'}")
+        files = parse(result)
+        if files:
+            return files
+        errors.append(result.error or f"{command[0]} printed nothing useful")
+    raise QosError(
+        f"neither sh nor cat could be run in it: {errors[0]}",
         hint=f"kubectl debug -n {namespace} {pod} --target {container} --image busybox -it looks in from"
         " a container beside it, and --local on the node reads it without any",
     )
 
 
-def _sections(ran: Ran) -> dict[str, str]:
-    """What stands below each mark."""
-    found: dict[str, list[str]] = {}
-    held: list[str] | None = None
-    for line in ran.out.splitlines():
+def _parse_sections(result: CommandResult) -> dict[str, str]:
+    sections: dict[str, list[str]] = {}
+    section: list[str] | None = None
+    for line in result.out.splitlines():
         if line.startswith(_MARK):
-            held = found.setdefault(line.removeprefix(_MARK), [])
-        elif held is not None:
-            held.append(line)
-    return {name: "\n".join(lines) for name, lines in found.items()} if "$$" in found else {}
+            section = sections.setdefault(line.removeprefix(_MARK), [])
+        elif section is not None:
+            section.append(line)
+    return {name: "\n".join(lines) for name, lines in sections.items()} if "$$" in sections else {}
 
 
-def _lines(ran: Ran) -> dict[str, str]:
-    """Lines in the order of the files, without those that stderr names; none at all if they do not add up."""
-    absent = set(_ABSENT.findall(ran.err))
-    there = [name for name in _CAT_FILES if name not in absent]
-    lines = ran.out.splitlines()
-    plain, last = there[:-2], there[-2:]
+def _parse_lines(result: CommandResult) -> dict[str, str]:
+    """One line a file in their order, without those that stderr names; nothing if the count is off."""
+    absent = set(_ABSENT.findall(result.err))
+    present = [name for name in _CAT_FILES if name not in absent]
+    lines = result.out.splitlines()
+    plain, last = present[:-2], present[-2:]
     rest = lines[len(plain) :]
     fits = last == list(_CAT_FILES[-2:]) and rest and not len(rest) % 2
     if not fits or not all(map(_HIERARCHY.match, rest)):
         return {}
     half = len(rest) // 2
-    found = dict(zip(plain, lines, strict=False))
-    return found | {last[0]: "\n".join(rest[:half]), last[1]: "\n".join(rest[half:])}
+    files = dict(zip(plain, lines, strict=False))
+    return files | {last[0]: "\n".join(rest[:half]), last[1]: "\n".join(rest[half:])}
 
 
-def _run(connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]) -> Ran:
-    """Run one of READINGS and take what it says until it ends."""
-    if command not in READINGS:
-        raise QosError(f"{command[0]} is not run: it is no command that only reads")
+def _run(
+    connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]
+) -> CommandResult:
+    """Run one of COMMANDS to its end."""
+    if command not in COMMANDS:
+        raise QosError(f"{command[0]} is not run: it is none of the commands that only read")
     from kubectl_qos.transport.websocket import handshake_problem, request_headers
 
     end = time.monotonic() + SECONDS
@@ -191,36 +188,32 @@ def _run(connection: Connection, namespace: str, pod: str, container: str, comma
     response = connection.switch_protocols(path, query, headers, read_seconds=SECONDS)
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
-            raise _refused(response)
-        trouble = handshake_problem(headers, response.headers)
-        if trouble:
-            raise ServerUnreachable(
-                f"Unable to connect to the server: {trouble}",
-                hint="a proxy between here and the API server may not pass websockets on",
-            )
-        return _taken(_websocket(response, deadline))
+            raise _switch_error(response)
+        problem = handshake_problem(headers, response.headers)
+        if problem:
+            raise _no_websocket(problem)
+        return _read_result(_websocket(response, deadline))
     except OSError as error:
         raise unreachable_error(error, connection.server) from error
     finally:
         response.close()
 
 
-def _refused(response: BaseHTTPResponse) -> QosError:
-    """A server that did not switch: its refusal, or what it said in place of one."""
-    try:
-        said = response.read(_LONGEST_REFUSAL, decode_content=True)
-    except Exception:  # noqa: BLE001 - the status alone says enough
-        said = b""
+def _switch_error(response: BaseHTTPResponse) -> QosError:
     if HTTPStatus.OK <= response.status < HTTPStatus.BAD_REQUEST:
-        return ServerUnreachable(
-            f"Unable to connect to the server: it answered {response.status} in place of a websocket",
-            hint="a proxy between here and the API server may not pass websockets on",
-        )
-    return refusal(response.status, said, response.headers.get("Content-Type", ""))
+        return _no_websocket(f"it answered {response.status} in place of a websocket")
+    return read_api_error(response)
+
+
+def _no_websocket(why: str) -> ServerUnreachable:
+    return ServerUnreachable(
+        f"Unable to connect to the server: {why}",
+        hint="a proxy between here and the API server may not pass websockets on",
+    )
 
 
 def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
-    """The connection that the response came on, with what its reader holds already.
+    """The connection of the response, with what its reader has buffered.
 
     After a 101 http.client leaves the connection alone; the response holds its buffered reader.
     """
@@ -230,33 +223,27 @@ def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
     while not hasattr(inner, "fp"):
         inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
     sock: Any = getattr(response.connection, "sock", None)
-    return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MOST_BYTES)
+    return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
 
 
-def _taken(found: BoundedWebSocket) -> Ran:
-    """Everything until the status comes; what follows it is none of ours."""
-    out, err = bytearray(), bytearray()
-    for message in found.messages():
-        channel, said = message[:1], message[1:]
-        if channel == bytes((_STDOUT,)):
-            out += said
-        elif channel == bytes((_STDERR,)):
-            err += said
-        elif channel == bytes((_ERROR,)) and said:
-            # Without a word it only says that the channel is open.
-            found.send_close()
-            return Ran(_text(out), _text(err), _trouble(said))
-    raise ServerUnreachable("Unable to connect to the server: the exec ended without saying how")
+def _read_result(socket: BoundedWebSocket) -> CommandResult:
+    outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
+    for message in socket.messages():
+        channel, data = message[0] if message else 0, message[1:]
+        if channel in outputs:
+            outputs[channel] += data
+        elif channel == _ERROR and data:
+            # An empty message only says that the channel is open.
+            socket.send_close()
+            out, err = (output.decode(errors="replace") for output in outputs.values())
+            return CommandResult(out, err, _error_message(data))
+    raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
 
 
-def _text(said: bytearray) -> str:
-    return said.decode(errors="replace")
-
-
-def _trouble(said: bytes) -> str:
-    """What the error channel says: metav1.Status; empty for a success."""
+def _error_message(data: bytes) -> str:
+    """The message of the error channel's metav1.Status, empty for a success."""
     try:
-        status = _status.decode(said)
+        status = _status.decode(data)
     except msgspec.MsgspecError:
-        return " ".join(said[:200].decode(errors="replace").split()) or "unknown"
+        return " ".join(data[:200].decode(errors="replace").split()) or "unknown"
     return "" if status.status == "Success" else status.message or status.reason or "unknown"

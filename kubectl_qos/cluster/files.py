@@ -1,178 +1,216 @@
-"""Manifests, dumps and standard input as a source. What is in their documents is documents.py's affair."""
+"""Manifests, dumps and standard input as a source; and what programs that import us have already.
+
+Not here: what documents hold (documents.py), how a text is changed in place (yaml_patch.py).
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kubectl_qos.cluster.documents import ParsedObjects, plain_documents, plain_objects, read_documents
+import msgspec
+
+from kubectl_qos.atomic_file import replace_file
+from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text, plain_documents
+from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.informer import UpdateStream
     from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.related import RelatedObjects
+    from kubectl_qos.k8s.selectors import DisruptionBudget
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 STANDARD_INPUT: Final = "-"
+_WRITABLE: Final = 0o222
+
+T = TypeVar("T", Pod, NodeObject)
 
 
-class FileSource:
-    """Manifests and dumps, read once."""
+class FileSource(Source):
+    """Manifests and dumps, read once; `problems` are the documents that could not be read.
+
+    Raises InputError where nothing in them is a pod or node.
+    """
 
     is_live = False
     default_namespace = None
 
     def __init__(
-        self, paths: Sequence[str], *, recursive: bool = False, known: NodeOverrides = NO_OVERRIDES
+        self, paths: Sequence[str], *, recursive: bool = False, overrides: NodeOverrides = NO_OVERRIDES
     ) -> None:
         self._paths = tuple(paths)
         self._recursive = recursive
-        self._known = known
-        self._given = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
-        self._found = _read(self.contents())
+        self._overrides = overrides
+        self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
+        self._parsed = self._parse()
+        self.problems = self._parsed.problems
 
     @property
     def title(self) -> str:
-        """The names that were given."""
+        """The paths."""
         return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
-
-    @property
-    def problems(self) -> list[InputError]:
-        """The documents that could not be used."""
-        return self._found.problems
 
     def now(self) -> datetime:
         """The present: a dump does not say when it was made."""
         return datetime.now(UTC)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """All that was read; the scope is applied by whoever shows it."""
+        """All objects, those out of scope too."""
         del scope
+        parsed = self._parsed
         return Snapshot(
-            pods=tuple(self._found.pods),
-            nodes=self._found.nodes,
-            usage=self._found.usage,
-            overrides=self._known,
+            pods=tuple(parsed.pods), nodes=parsed.nodes, usage=parsed.usage, overrides=self._overrides
         )
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """All of it, once, and again whenever it is asked for."""
-        from kubectl_qos.cluster.informer import Poller
+        """The same snapshot whenever it is refreshed."""
+        return StaticStream(self.snapshot, scope, self.now)
 
-        return Poller(self.snapshot, scope, self.now)
-
-    def contents(self) -> Iterator[tuple[str, bytes]]:
-        """Every file with its name, read again but for standard input. Raises InputError."""
-        for path in self._paths:
-            if path == STANDARD_INPUT:
-                yield "standard input", self._given
-            else:
-                yield from _contents(path, recursive=self._recursive)
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """A pod or a workload's template. Raises InputError where there is none."""
+        for pod in self._parsed.pods:
+            is_in_place = namespace is None or pod.namespace in {namespace, ""}
+            if is_in_place and (pod.kind, pod.name) == (kind, name):
+                return pod
+        raise InputError(
+            f'{kind.lower()}s "{name}" not found in {self.title}',
+            hint="kubectl qos top lists what there is" if self._parsed.pods else "",
+        )
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The object as it is written, read again. Raises InputError if it is no longer there."""
-        for name, content in self.contents():
-            for raw in plain_objects(content, name):
-                if is_named(raw, pod):
-                    return raw
-        raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
-
-    def places(self, pods: Collection[Pod]) -> list[str]:
-        """Where the objects behind pods are: file, document and item."""
-        return [
-            document.place_of(path)
-            for name, content in self.contents()
-            for document in plain_documents(content, name)
-            for path, raw in document.objects()
-            if any(is_named(raw, pod) for pod in pods)
-        ]
+        """The object as it is written, read again. Raises InputError where it is gone."""
+        return self._find_raw((raw for _, _, raw in self._objects()), pod)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of a dump; manifests have none."""
         return in_order(
             event
-            for event in self._found.events
+            for event in self._parsed.events
             if is_about(event, pod) or is_of_node_memory(event, pod.node_name)
         )
 
     def event_list(self, namespace: str | None) -> EventList:
-        """Those of a dump; whether of all of them, it does not say."""
+        """Those of a dump, of all namespaces that it has."""
         del namespace
-        events = self._found.events
+        events = self._parsed.events
         return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object as it is written, and what the same files say of its owners and its namespace.
+        """The object as it is written, with its owners and the limits of its namespace in the same files.
 
-        Raises InputError where it is no longer there.
+        Raises InputError where it is gone.
         """
         from kubectl_qos.cluster.related import related_in_files
 
-        objects = [raw for name, content in self.contents() for raw in plain_objects(content, name)]
-        found = next((raw for raw in objects if is_named(raw, pod)), None)
-        if found is None:
-            raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
-        return related_in_files(found, objects, pod.namespace)
+        objects = [raw for _, _, raw in self._objects()]
+        return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
+
+    def disruption_budgets(self) -> Sequence[DisruptionBudget]:
+        """Those in the files."""
+        from kubectl_qos.k8s.selectors import find_budgets
+
+        return tuple(find_budgets(raw for _, _, raw in self._objects()))
+
+    def locations(self, pods: Collection[Pod]) -> list[str]:
+        """File, document and item."""
+        return [
+            document.location_of(item)
+            for document, item, raw in self._objects()
+            if any(_is_object_of(raw, pod) for pod in pods)
+        ]
+
+    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
+        """Make edits in the file that holds an object; the file's name.
+
+        The file is replaced by one with the same mode; of a symbolic link, the file that it points to.
+
+        Raises:
+            InputError: the object is gone, or there twice; the file cannot be written, or not in place.
+        """
+        from kubectl_qos.cluster.yaml_patch import patch_object
+
+        matches = [
+            (content, document, item)
+            for name, content in self._contents()
+            for document in plain_documents(content, name)
+            for item, raw in document.objects()
+            if _is_object_of(raw, pod)
+        ]
+        if len(matches) != 1:
+            there = f"there {len(matches)} times" if matches else "no longer there"
+            raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
+        content, document, item = matches[0]
+        _replace_file(document.location.name, patch_object(content, document, item, pod, edits))
+        return document.location.name
 
     def writer(self) -> Writer:
-        """Nobody: files are no cluster. Raises QosError."""
+        """Raise QosError: files are no cluster."""
         raise QosError(
             f"nothing is sent: {self.title} is no cluster",
             hint="kubectl qos set -f FILE --write changes the file itself",
         )
 
+    def _contents(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its name, read again but for standard input. Raises InputError."""
+        for path in self._paths:
+            if path == STANDARD_INPUT:
+                yield "standard input", self._stdin
+            else:
+                yield from _read_path(path, recursive=self._recursive)
 
-def _read(contents: Iterable[tuple[str, bytes]]) -> ParsedObjects:
-    """Everything in files; problems of documents are in the result.
+    def _objects(self) -> Iterator[tuple[Document, int | None, dict[str, Any]]]:
+        """Every object as plain JSON, after its document and its number in a List."""
+        for name, content in self._contents():
+            for document in plain_documents(content, name):
+                for item, raw in document.objects():
+                    yield document, item, raw
 
-    Raises InputError where nothing in them is a pod or node; problems after the first are its notes.
-    """
-    found = ParsedObjects()
-    names = []
-    for name, content in contents:
-        names.append(name)
-        read_documents(content, name, found)
-    if found.pods or found.nodes:
-        return found
-    if found.problems:
-        first, *others = found.problems
-        for other in others:
-            first.add_note(str(other))
-        raise first
-    no_pods = found.others + len(found.events)
-    what = f"{no_pods} other objects" if no_pods else "nothing"
-    raise InputError(
-        f"{', '.join(names) or 'the input'}: no pods found, {what}",
-        hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
-    )
+    def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
+        raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)
+        if raw is None:
+            raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
+        return raw
 
-
-def pod_from_yaml(text: str) -> Pod:
-    """The first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
-    found = ParsedObjects()
-    if "kind:" not in text and '"kind"' not in text:
-        text = f"kind: Pod\n{text}"
-    read_documents(text.encode(), "text", found)
-    if found.problems:
-        raise found.problems[0]
-    if not found.pods:
-        raise InputError("the text holds no pod")
-    return found.pods[0]
+    def _parse(self) -> ParsedObjects:
+        """Everything in the files. Raises InputError without a pod or node; its notes are more problems."""
+        parsed = ParsedObjects()
+        names = []
+        for name, content in self._contents():
+            names.append(name)
+            parsed.add_file(content, name)
+        if parsed.pods or parsed.nodes:
+            return parsed
+        if parsed.problems:
+            first, *others = parsed.problems
+            for other in others:
+                first.add_note(str(other))
+            raise first
+        count = parsed.others + len(parsed.events)
+        what = f"{count} other objects" if count else "nothing"
+        raise InputError(
+            f"{', '.join(names) or 'the input'}: no pods found, {what}",
+            hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
+        )
 
 
-def _contents(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
+def _read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
+    """A file, or the files of a folder, each with its name."""
     place = Path(path)
     if not place.exists():
         raise InputError(f'the path "{path}" does not exist')
     if not place.is_dir():
-        yield path, _content_of(place)
+        yield path, _read_bytes(place)
         return
     pattern = "**/*" if recursive else "*"
     files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
@@ -182,20 +220,66 @@ def _contents(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
             hint="" if recursive else "-R looks into the folders below it too",
         )
     for file in files:
-        yield str(file), _content_of(file)
+        yield str(file), _read_bytes(file)
 
 
-def _content_of(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def is_named(raw: Mapping[str, Any], pod: Pod) -> bool:
+def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     """Whether this is the object behind a pod: its kind, name and namespace."""
-    metadata = raw.get("metadata") or {}
-    if not isinstance(metadata, Mapping):
-        return False
-    named = (raw.get("kind"), metadata.get("name") or "", metadata.get("namespace") or "")
-    return named == (pod.kind, pod.name, pod.namespace)
+    key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
+    return key == (pod.kind, pod.name, pod.namespace)
+
+
+def _replace_file(name: str, content: bytes) -> None:
+    file = Path(name).resolve()
+    try:
+        if not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK):
+            raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")
+        replace_file(file, content, keep_rights=True)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be written: {error.strerror}") from None
+
+
+def pod_from_yaml(text: str) -> Pod:
+    """The first pod (or pod template) of a YAML or JSON text. Raises InputError if there is none."""
+    if "kind:" not in text and '"kind"' not in text:
+        text = f"kind: Pod\n{text}"
+    parsed = ParsedObjects()
+    parsed.add_file(text.encode(), "text")
+    if parsed.problems:
+        raise parsed.problems[0]
+    if not parsed.pods:
+        raise InputError("the text holds no pod")
+    return parsed.pods[0]
+
+
+def pod_from_client(pod: Any) -> Pod:
+    """A `V1Pod` of the official Python client (kubernetes.client). Raises InputError for anything else."""
+    return _from_client(pod, Pod, "V1Pod")
+
+
+def node_from_client(node: Any) -> Node:
+    """A `V1Node` of the official Python client; its kubelet is assumed to be configured by default.
+
+    Raises InputError for anything else.
+    """
+    raw = _from_client(node, NodeObject, "V1Node")
+    release = Release.of(raw.status.node_info.kubelet_version or "1.36", {})
+    return node_from_object(raw, Kubelet.defaults(release))
+
+
+def _from_client(value: Any, object_type: type[T], name: str) -> T:
+    from kubernetes.client import ApiClient
+
+    if type(value).__name__ != name:
+        raise InputError(f"a kubernetes.client.{name} was expected, not {type(value).__name__}")
+    try:
+        return convert(ApiClient().sanitize_for_serialization(value), object_type)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{name}: {error}") from None

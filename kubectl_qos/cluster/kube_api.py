@@ -1,15 +1,16 @@
-"""The few requests that predictions need, each returning decoded values; kubelets' configurations."""
+"""The requests that predictions, versions and completion need, each returning decoded values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kubectl_qos.cluster.http import RestClient, decode_body, decode_error
-from kubectl_qos.cluster.pager import PAGE_SIZE, Pager, Progress
+from kubectl_qos.cluster.documents import metadata_text
+from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body
+from kubectl_qos.cluster.pager import ListMeta, Pager, Progress
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
@@ -20,70 +21,98 @@ from kubectl_qos.k8s.usage import PodMetrics, Summary
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
 
-MOST_NODES: Final = 8
-"""The configuration of more nodes than this is not asked for, one request each."""
+MAX_CONFIGZ_NODES: Final = 8
+"""The configurations of more nodes than this are not read: one request each."""
+
+_METRICS: Final = "/apis/metrics.k8s.io"
+_METRICS_VERSIONS: Final = ("v1", "v1beta1")
+_AS_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
+_SOFTWARE_COLUMNS: Final = ("Version", "OS-Image", "Kernel-Version", "Container-Runtime")
+
+Named = TypeVar("Named", Pod, NodeObject)
 
 
-class KubeletConfigurations:
-    """The configurations that were readable; each kubelet is asked once."""
+class _TableColumn(msgspec.Struct, frozen=True):
+    name: str = ""
+    format: str = ""
 
-    def __init__(self, api: KubeApi) -> None:
-        self._api = api
-        self._asked: set[str] = set()
-        self._found: dict[str, Kubelet] = {}
-        self._forbidden = False
+
+class _TableRow(msgspec.Struct, frozen=True):
+    cells: list[Any] = []
+    object: dict[str, Any] | None = None
+
+
+class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
+    """metav1.Table: rows of cells, as the server formats them for kubectl."""
+
+    column_definitions: list[_TableColumn] = []
+    rows: list[_TableRow] | None = None
 
     @property
-    def found(self) -> Mapping[str, Kubelet]:
-        """By node name; what has been read so far."""
-        return dict(self._found)
+    def name_column(self) -> str:
+        """The column that has the names of the objects."""
+        return next((column.name for column in self.column_definitions if column.format == "name"), "Name")
 
-    def read(self, nodes: Mapping[str, NodeObject]) -> None:
-        """Ask the kubelets of these nodes that were not asked before, unless there are too many."""
-        if len(nodes) > MOST_NODES:
-            log.log(log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MOST_NODES}")
-            return
-        for name, node in nodes.items():
-            if name not in self._asked and not self._forbidden:
-                self._asked.add(name)
-                self._read(name, Release.of(node.status.node_info.kubelet_version or "1.36", {}))
+    def objects(self) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+        """Each object's cells by the names of their columns, and its labels if they were requested."""
+        names = [column.name for column in self.column_definitions]
+        for row in self.rows or ():
+            labels = row.object["metadata"].get("labels") if row.object is not None else None
+            yield dict(zip(names, map(str, row.cells), strict=False)), labels or {}
 
-    def _read(self, name: str, release: Release) -> None:
-        try:
-            self._found[name] = kubelet_from_configz(self._api.configz(name), release)
-        except ApiError as error:
-            self._forbidden = error.status == HTTPStatus.FORBIDDEN
-            log.log(log.DECISIONS, f"configz of {name} is not known: {error}")
-        except (QosError, msgspec.ValidationError, ValueError) as error:
-            log.log(log.DECISIONS, f"configz of {name} is not known: {error}")
-        else:
-            log.log(log.DECISIONS, f"configz of {name} is read")
+
+class NodeSoftware(NamedTuple):
+    """What one node runs; empty where that is not known."""
+
+    kubelet: str
+    os_image: str
+    kernel: str
+    runtime: str
+
+    @classmethod
+    def from_node(cls, node: NodeObject) -> NodeSoftware:
+        """What a node's status says."""
+        info = node.status.node_info
+        return cls(info.kubelet_version, info.os_image, info.kernel_version, info.container_runtime_version)
+
+
+class _CountPage(msgspec.Struct):
+    items: list[msgspec.Raw]
+    metadata: ListMeta = ListMeta()
 
 
 _nodes = Pager(NodeObject)
 _metrics = Pager(PodMetrics)
-Named = TypeVar("Named", Pod, NodeObject)
-
-_METRICS: Final = "/apis/metrics.k8s.io"
-_METRICS_VERSIONS: Final = ("v1", "v1beta1")
-_summary = json_decoder(Summary)
 _pod = json_decoder(Pod)
 _node = json_decoder(NodeObject)
+_summary = json_decoder(Summary)
 _object = msgspec.json.Decoder(dict[str, Any])
+_table = msgspec.json.Decoder(ServerTable)
+_count_page = msgspec.json.Decoder(_CountPage)
 
 
 class KubeApi:
-    """An API server; what it has of lists comes from its watch cache."""
+    """An API server; its lists come from its watch cache.
 
-    def __init__(self, connection: Connection, *, page_size: int = PAGE_SIZE, ids: bool = True) -> None:
-        self.answers = RestClient(connection)
-        self._page_size = page_size
-        self._ids = ids
+    Without `ids` the uids of pods and the ids of containers are dropped from lists (see k8s/interning.py).
+    """
+
+    def __init__(self, connection: Connection, *, ids: bool = True, retries: bool = True) -> None:
+        self.client = RestClient(connection, retries=retries)
+        self._connection = connection
+        self.ids = ids
         self._metrics_versions: Sequence[str] = _METRICS_VERSIONS
 
+    def version(self) -> dict[str, Any]:
+        """The server's version: `gitVersion`, `platform` and more."""
+        return self._plain("/version", "the version")
+
     def server_version(self) -> str:
-        """The API server's version such as `v1.36.2`."""
-        return str(self.plain("/version", "the version").get("gitVersion", ""))
+        """The server's version such as `v1.36.2`, empty where it cannot be read."""
+        try:
+            return str(self.version().get("gitVersion", ""))
+        except QosError:
+            return ""
 
     def pods(
         self,
@@ -94,46 +123,59 @@ class KubeApi:
         progress: Progress | None = None,
     ) -> list[Pod]:
         """Pods of a namespace or of the whole cluster."""
-        path = "/api/v1/pods" if namespace is None else f"/api/v1/namespaces/{path_segment(namespace)}/pods"
+        path = list_path("pods", namespace)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        pods = Pager(Pod, Interner(ids=self._ids).pod)
-        return pods.fetch(self.answers, path, query, page_size=self._page_size, progress=progress).items
+        return (
+            Pager(Pod, Interner(ids=self.ids).pod).list_all(self.client, path, query, progress=progress).items
+        )
 
     def pod(self, namespace: str, name: str) -> Pod:
         """One pod."""
-        body = self.answers.whole(api_path("Pod", namespace, name), {})
-        return _of_that_name(decode_body(_pod, body, f"pod {name}"), f"pod {name}")
-
-    def plain(self, path: str, what: str) -> dict[str, Any]:
-        """Any object as plain JSON, nothing left out."""
-        return decode_body(_object, self.answers.whole(path, {}), what)
+        return self._named(_pod, api_path("Pod", namespace, name), "pod", name)
 
     def nodes(self) -> list[NodeObject]:
         """Every node."""
-        return _nodes.fetch(self.answers, "/api/v1/nodes", {}, page_size=self._page_size).items
+        return _nodes.list_all(self.client, "/api/v1/nodes", {}).items
 
     def node(self, name: str) -> NodeObject:
         """One node."""
-        body = self.answers.whole(f"/api/v1/nodes/{path_segment(name)}", {})
-        return _of_that_name(decode_body(_node, body, f"node {name}"), f"node {name}")
+        return self._named(_node, f"/api/v1/nodes/{path_segment(name)}", "node", name)
+
+    def node_software(self) -> list[NodeSoftware]:
+        """What each node runs: four columns in place of whole nodes."""
+        table = self.table("/api/v1/nodes", {"resourceVersion": "0"})
+        return [
+            NodeSoftware(*(cells.get(name, "") for name in _SOFTWARE_COLUMNS)) for cells, _ in table.objects()
+        ]
+
+    def pod_count(self) -> int:
+        """How many pods all namespaces have, from a page of one."""
+        page = decode_body(_count_page, self.client.whole("/api/v1/pods", {"limit": "1"}), "the pods")
+        return len(page.items) + (page.metadata.remaining_item_count or 0)
+
+    def table(self, path: str, query: Mapping[str, str], *, labels: bool = False) -> ServerTable:
+        """One page of a list as the table that kubectl prints."""
+        query = {**query, "includeObject": "Metadata" if labels else "None"}
+        response = self._connection.request("GET", path, query, accept=_AS_TABLE)
+        return decode_body(_table, read_body(response, self._connection.server), f"the table of {path}")
 
     def configz(self, node: str) -> dict[str, Any]:
         """The configuration that a node's kubelet runs with, through the node proxy."""
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/configz"
-        return self.plain(path, f"the configuration of {node}'s kubelet")
+        return self._plain(path, f"the configuration of {node}'s kubelet")
 
     def summary(self, node: str) -> Summary:
         """What a node's kubelet measured of its pods, through the node proxy."""
         path = f"/api/v1/nodes/{path_segment(node)}/proxy/stats/summary"
-        return decode_body(_summary, self.answers.whole(path, {}), f"the summary of {node}'s kubelet")
+        return decode_body(_summary, self.client.whole(path, {}), f"the summary of {node}'s kubelet")
 
     def pod_metrics(self, namespace: str | None = None) -> Iterator[PodMetrics]:
-        """Samples of the metrics API, of its newest version that the server has; it knows no pages."""
-        place = "pods" if namespace is None else f"namespaces/{path_segment(namespace)}/pods"
+        """Samples of the metrics API, of the newest version that the server has; it has no pages."""
         while True:
             version, *older = self._metrics_versions
+            path = list_path("pods", namespace, f"{_METRICS}/{version}")
             try:
-                for items, _ in _metrics.stream(self.answers, f"{_METRICS}/{version}/{place}", {}):
+                for items, _ in _metrics.stream(self.client, path, {}):
                     yield from items
             except ApiError as error:
                 if error.status != HTTPStatus.NOT_FOUND or not older:
@@ -142,9 +184,74 @@ class KubeApi:
             else:
                 return
 
+    def _plain(self, path: str, what: str) -> dict[str, Any]:
+        return decode_body(_object, self.client.whole(path, {}), what)
 
-def _of_that_name(found: Named, what: str) -> Named:
-    """What was asked for: any object decodes as one, even if it says nothing that we read."""
-    if found.metadata.name != what.partition(" ")[2]:
-        raise decode_error(what, ValueError(f"it is about {found.metadata.name or 'something else'}"))
-    return found
+    def _named(self, decoder: msgspec.json.Decoder[Named], path: str, kind: str, name: str) -> Named:
+        """One object. Raises QosError for one of another name: any JSON object decodes as a pod."""
+        what = f"{kind} {name}"
+        item = decode_body(decoder, self.client.whole(path, {}), what)
+        if item.metadata.name != name:
+            raise decode_error(what, ValueError(f"it is about {item.metadata.name or 'something else'}"))
+        return item
+
+
+class KubeletConfigs:
+    """The kubelets' configurations, each read once."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+        self._tried: set[str] = set()
+        self._by_node: dict[str, Kubelet] = {}
+        self._forbidden = False
+
+    @property
+    def by_node(self) -> Mapping[str, Kubelet]:
+        """What has been read so far, by node name."""
+        return dict(self._by_node)
+
+    def read(self, nodes: Mapping[str, NodeObject]) -> None:
+        """Read those of these nodes that were not tried before, unless there are too many."""
+        if len(nodes) > MAX_CONFIGZ_NODES:
+            log.log(
+                log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
+            )
+            return
+        for name, node in nodes.items():
+            if name not in self._tried and not self._forbidden:
+                self._tried.add(name)
+                self._read(name, Release.of(node.status.node_info.kubelet_version or "1.36", {}))
+
+    def _read(self, name: str, release: Release) -> None:
+        try:
+            self._by_node[name] = kubelet_from_configz(self._api.configz(name), release)
+        except (QosError, msgspec.ValidationError, ValueError) as error:
+            self._forbidden = isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN
+            log.log(log.DECISIONS, f"configz of {name} is not known: {error}")
+        else:
+            log.log(log.DECISIONS, f"configz of {name} is read")
+
+
+def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
+    """The path of a list, of all namespaces where none is given."""
+    return (
+        f"{group}/{resource}"
+        if namespace is None
+        else f"{group}/namespaces/{path_segment(namespace)}/{resource}"
+    )
+
+
+def read_object(client: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
+    """A pod or workload as plain JSON with its kind, nothing left out. Raises QosError for anything else."""
+    what = f"{kind} {name}"
+    raw = decode_body(_object, client.whole(api_path(kind, namespace, name), {}), what)
+    check_object(raw, kind, name, what)
+    return raw
+
+
+def check_object(raw: Mapping[str, Any], kind: str, name: str, what: str) -> None:
+    """Raise QosError for an object of another kind or name."""
+    actual = str(raw.get("kind") or ""), metadata_text(raw, "name")
+    if actual != (kind, name):
+        about = " ".join(filter(None, actual)) or "something else"
+        raise decode_error(what, ValueError(f"it is about {about}"))

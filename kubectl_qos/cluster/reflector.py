@@ -1,9 +1,9 @@
 """One kind of object followed: listed, then watched, and listed again where a watch cannot go on.
 
-As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server offers one,
-else a list and a watch from its revision; bookmarks; a revision that is too old (410), an event that cannot
-be understood and a watch without a word mean a new list; everything else means another try from where it
-was. Each try comes later than the one before.
+As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server has it, else a
+list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), an event that
+cannot be decoded and a silent watch lead to a new list; any other failure is retried from the same
+resourceVersion. Each retry comes later than the one before.
 """
 
 from __future__ import annotations
@@ -15,74 +15,63 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from kubectl_qos.cluster.api_errors import refusal
-from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
-from kubectl_qos.cluster.pager import Pager, named
+from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, status_error
+from kubectl_qos.cluster.pager import Pager, check_names
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.k8s.objects import ObjectMeta, json_decoder
+from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.transport import logging as log
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 WATCH_SECONDS: Final = 290
-"""After so long a server ends a watch, give or take; proxies often end connections after five minutes."""
+"""How long a server keeps a watch, more or less; proxies often end connections after five minutes."""
 POLL_SECONDS: Final = 15.0
-"""So often a list is asked for where it may not be watched."""
+"""How often is listed what may not be watched."""
 FIRST_RETRY_SECONDS: Final = 0.8
-LONGEST_RETRY_SECONDS: Final = 30.0
+MAX_RETRY_SECONDS: Final = 30.0
 LIST_SILENCE_SECONDS: Final = 60.0
-"""So long a streaming list may bring nothing before its end."""
-LONGEST_WORDLESS_SECONDS: Final = 150.0
-"""Bookmarks come every minute: a watch that brought nothing for so long may follow what is no more."""
-_SHORTEST_WATCH_SECONDS: Final = 1.0
+"""How long a streaming list may be silent before its end."""
+MAX_EMPTY_WATCH_SECONDS: Final = 150.0
+"""Bookmarks come every minute: a watch that brought nothing for longer may be of a past that is gone."""
+_MIN_WATCH_SECONDS: Final = 1.0
 _SILENCE_SECONDS: Final = 30.0
 _READ_BYTES: Final = 1 << 16
-_LONGEST_LINE: Final = 1 << 26
-_KINDS: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+_MAX_LINE_BYTES: Final = 1 << 26
+_EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _NO_STREAMING_LIST: Final = frozenset({400, 403, 404, 405, 406, 415, 422, 500})
-"""With these a streaming list is refused by a server that has none, or where watching is not allowed."""
+"""A streaming list is refused with these by a server without it, or where watching is forbidden."""
 
 
-class WatchedObject(Protocol):
-    """An object of the API."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Names and revision."""
+T = TypeVar("T", bound=Pod | NodeObject)
 
 
-T = TypeVar("T", bound=WatchedObject)
+@dataclass(frozen=True, slots=True)
+class EventHandler(Generic[T]):
+    """What a reflector calls, in its own thread.
 
+    Attributes:
+        replace: with a list: these items and no others.
+        put: with a new or changed item.
+        drop: with a deleted item.
+        synced: the items are those of the server.
+        out_of_sync: the items may be old for so many seconds, until the retry.
+        polled: items may be listed, but not watched; with None when they may be watched again.
+        refused: items may not be listed; nothing more will come.
+    """
 
-class EventHandler(Protocol, Generic[T]):
-    """Who keeps what a watch finds; called from the watch's own thread."""
-
-    def replace(self, items: list[T]) -> None:
-        """These are all there are."""
-
-    def put(self, item: T) -> None:
-        """One is new or has changed."""
-
-    def drop(self, item: T) -> None:
-        """One is gone."""
-
-    def in_step(self) -> None:
-        """What was put is what the server has."""
-
-    def out_of_step(self, error: QosError, retry_seconds: float) -> None:
-        """What was put may be old, and when the server is asked again."""
-
-    def is_polled(self, error: ApiError | None) -> None:
-        """It may be listed, but not watched; None when it may be again."""
-
-    def refused(self, error: ApiError) -> None:
-        """It may not be listed, and never was; nothing more will come."""
+    replace: Callable[[list[T]], None]
+    put: Callable[[T], None]
+    drop: Callable[[T], None]
+    synced: Callable[[], None]
+    out_of_sync: Callable[[QosError, float], None]
+    polled: Callable[[ApiError | None], None]
+    refused: Callable[[ApiError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +84,23 @@ class ListWatch:
 
 
 class Reflector(Generic[T]):
-    """Follows one question until it is closed."""
+    """Follows one ListWatch until it is closed; `keep` makes what is kept of an item."""
 
     def __init__(
         self,
-        answers: RestClient,
-        question: ListWatch,
-        wanted: type[T],
-        each: Callable[[T], T],
-        sink: EventHandler[T],
+        client: RestClient,
+        list_watch: ListWatch,
+        item_type: type[T],
+        keep: Callable[[T], T],
+        handler: EventHandler[T],
     ) -> None:
-        self._answers = answers
-        self._question = question
-        self._decoder = json_decoder(wanted)
-        self._lister = Pager(wanted, each)
-        self._each = each
-        self._sink = sink
+        self._client = client
+        self._list_watch = list_watch
+        self._path = list_watch.path
+        self._decoder = json_decoder(item_type)
+        self._pager = Pager(item_type, keep)
+        self._keep = keep
+        self._handler = handler
         self._wake = threading.Event()
         self._closed = False
         self._response: BaseHTTPResponse | None = None
@@ -118,7 +108,7 @@ class Reflector(Generic[T]):
         self._consistent = False
         self._streams = True
         self._may_watch = True
-        self._listed = False
+        self._has_listed = False
         self._is_new = False
         self._failures = 0
 
@@ -127,31 +117,31 @@ class Reflector(Generic[T]):
         while not self._closed:
             self._wake.clear()
             try:
-                self._round()
+                self._list_and_watch()
             except ApiError as error:
-                if error.status == HTTPStatus.FORBIDDEN and not self._listed:
-                    self._sink.refused(error)
+                if error.status == HTTPStatus.FORBIDDEN and not self._has_listed:
+                    self._handler.refused(error)
                     return
                 if error.status != HTTPStatus.GONE or not self._revision or self._is_new:
-                    self._failed(error)
+                    self._wait_for_retry(error)
                 if error.status == HTTPStatus.GONE:
-                    self._start_anew()
+                    self._relist()
             except ServerUnreachable as error:
-                self._failed(error)
+                self._wait_for_retry(error)
             except QosError as error:
                 # The same watch would bring the same again.
-                self._start_anew()
-                self._failed(error)
-            except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-                self._start_anew()
-                self._failed(_defect(error))
+                self._relist()
+                self._wait_for_retry(error)
+            except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
+                self._relist()
+                self._wait_for_retry(_defect(error))
 
     def retry_now(self) -> None:
         """Do not wait any longer."""
         self._wake.set()
 
     def close(self) -> None:
-        """End; a read that waits for the server is ended with it."""
+        """End, also a read that waits for the server."""
         self._closed = True
         self._wake.set()
         response = self._response
@@ -159,7 +149,7 @@ class Reflector(Generic[T]):
             with suppress(Exception):
                 response.shutdown()
 
-    def _round(self) -> None:
+    def _list_and_watch(self) -> None:
         """List if need be, then watch until the server ends it."""
         if not self._revision:
             if self._streams:
@@ -168,28 +158,27 @@ class Reflector(Generic[T]):
             self._list()
         self._watch()
 
-    def _start_anew(self) -> None:
+    def _relist(self) -> None:
         """List before watching, past the watch cache, which may be what is too old."""
         self._revision, self._consistent = "", True
 
     def _list(self) -> None:
-        question = self._question
-        answers = self._answers.impatient()
-        found = self._lister.fetch(answers, question.path, question.query, consistent=self._consistent)
-        self._sink.replace(found.items)
-        self._is_listed(found.resource_version)
+        client = self._client.without_retries()
+        result = self._pager.list_all(client, self._path, self._list_watch.query, consistent=self._consistent)
+        self._handler.replace(result.items)
+        self._listed(result.resource_version)
 
     def _stream_list(self) -> None:
-        """Objects first, then changes, in one answer (1.27 and later, where the server has it enabled)."""
-        asked = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        found: dict[tuple[str, str], T] = {}
+        """Objects first, then changes, in one response (1.27 and later, where the server has it enabled)."""
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        items: dict[tuple[str, str], T] = {}
         began = time.monotonic()
         try:
-            response = self._opened(asked, LIST_SILENCE_SECONDS)
+            response = self._open(query, LIST_SILENCE_SECONDS)
             events = self._events(response)
-            revision = self._initial(events, found)
+            revision = self._read_initial(events, items)
         except ApiError as error:
-            if error.status not in _NO_STREAMING_LIST or found:
+            if error.status not in _NO_STREAMING_LIST or items:
                 raise
             self._streams = False
             return
@@ -198,120 +187,113 @@ class Reflector(Generic[T]):
             self._streams = self._response is None
             self._response = None
             raise
-        self._answers.bear_silence(response, WATCH_SECONDS + _SILENCE_SECONDS)
-        self._sink.replace(list(found.values()))
-        self._is_listed(revision)
-        self._take(events, began)
+        self._client.set_read_timeout(response, WATCH_SECONDS + _SILENCE_SECONDS)
+        self._handler.replace(list(items.values()))
+        self._listed(revision)
+        self._handle(events, began)
 
-    def _initial(self, events: Iterator[tuple[str, msgspec.Raw]], found: dict[tuple[str, str], T]) -> str:
-        """Take in what comes before the bookmark that ends a streaming list; the bookmark's revision."""
-        for kind, raw in events:
-            if kind == "BOOKMARK":
-                bookmark = decode_body(_bookmark, raw, self._question.path).metadata
+    def _read_initial(
+        self, events: Iterator[tuple[str, msgspec.Raw]], items: dict[tuple[str, str], T]
+    ) -> str:
+        """Collect what comes before the bookmark that ends a streaming list; the bookmark's revision."""
+        for event_type, raw in events:
+            if event_type == "BOOKMARK":
+                bookmark = decode_body(_bookmark, raw, self._path).metadata
                 if (bookmark.annotations or {}).get(_INITIAL_EVENTS_END) == "true":
                     return bookmark.resource_version
             else:
                 item = self._item(raw)
                 key = item.metadata.namespace, item.metadata.name
-                if kind == "DELETED":
-                    found.pop(key, None)
+                if event_type == "DELETED":
+                    items.pop(key, None)
                 else:
-                    found[key] = self._each(item)
-        raise _ended(self._question.path)
+                    items[key] = self._keep(item)
+        raise _ended(self._path)
 
-    def _is_listed(self, revision: str) -> None:
-        self._revision, self._listed, self._consistent, self._is_new = revision, True, False, True
-        self._sink.in_step()
+    def _listed(self, revision: str) -> None:
+        self._revision, self._has_listed, self._consistent, self._is_new = revision, True, False, True
+        self._handler.synced()
 
     def _watch(self) -> None:
         began = time.monotonic()
         try:
-            response = self._opened({"resourceVersion": self._revision}, self._seconds() + _SILENCE_SECONDS)
-            # The server has taken the watch, so nothing was missed.
-            self._sink.in_step()
-            self._take(self._events(response), began)
+            response = self._open({"resourceVersion": self._revision}, _watch_seconds() + _SILENCE_SECONDS)
+            # The server has accepted the watch, so nothing was missed.
+            self._handler.synced()
+            self._handle(self._events(response), began)
         except ApiError as error:
             if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED}:
                 raise
             self._may_watch = False
-            self._sink.is_polled(error)
-            self._wake.wait(self._question.poll_seconds or POLL_SECONDS)
+            self._handler.polled(error)
+            self._wake.wait(self._list_watch.poll_seconds or POLL_SECONDS)
             self._revision = ""
 
-    def _take(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:
-        """Hand on what comes until the server ends the watch."""
-        taken = 0
+    def _handle(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:
+        """Hand events on until the server ends the watch."""
+        count = 0
         try:
-            for kind, raw in events:
-                self._take_one(kind, raw)
-                taken += 1
+            for event_type, raw in events:
+                self._handle_event(event_type, raw)
+                count += 1
                 self._failures, self._is_new = 0, False
         finally:
             lasted = time.monotonic() - began
-            if lasted >= _SHORTEST_WATCH_SECONDS:
+            if lasted >= _MIN_WATCH_SECONDS:
                 self._failures = 0
-        if self._closed or taken:
+        if self._closed or count:
             return
-        if lasted < _SHORTEST_WATCH_SECONDS:
-            raise _ended(self._question.path)
-        if lasted > LONGEST_WORDLESS_SECONDS:
-            self._start_anew()
+        if lasted < _MIN_WATCH_SECONDS:
+            raise _ended(self._path)
+        if lasted > MAX_EMPTY_WATCH_SECONDS:
+            self._relist()
 
-    def _take_one(self, kind: str, raw: msgspec.Raw) -> None:
-        if kind == "BOOKMARK":
-            self._reach(decode_body(_bookmark, raw, self._question.path).metadata.resource_version)
+    def _handle_event(self, event_type: str, raw: msgspec.Raw) -> None:
+        if event_type == "BOOKMARK":
+            self._advance(decode_body(_bookmark, raw, self._path).metadata.resource_version)
             return
         item = self._item(raw)
-        self._reach(item.metadata.resource_version)
-        (self._sink.drop if kind == "DELETED" else self._sink.put)(self._each(item))
+        self._advance(item.metadata.resource_version)
+        (self._handler.drop if event_type == "DELETED" else self._handler.put)(self._keep(item))
 
-    def _reach(self, revision: str) -> None:
-        """Events come in the order of their revisions, save from a server with another past."""
+    def _advance(self, revision: str) -> None:
+        """Events come in the order of their revisions, but from a server with another past."""
         if _order(revision) < _order(self._revision):
-            raise decode_error(
-                self._question.path, ValueError(f"revision {revision} comes after {self._revision}")
-            )
+            raise decode_error(self._path, ValueError(f"revision {revision} comes after {self._revision}"))
         self._revision = revision
 
     def _item(self, raw: msgspec.Raw) -> T:
-        path = self._question.path
-        return named([decode_body(self._decoder, raw, path)], path)[0]
+        return check_names([decode_body(self._decoder, raw, self._path)], self._path)[0]
 
-    def _seconds(self) -> int:
-        """How long a watch shall last; not all as long, lest all end at once."""
-        return WATCH_SECONDS + random.randrange(WATCH_SECONDS // 5)  # noqa: S311 - nothing to guess
-
-    def _opened(self, asked: Mapping[str, str], silence_seconds: float) -> BaseHTTPResponse:
-        """A watch that the server has taken."""
+    def _open(self, query: Mapping[str, str], silence_seconds: float) -> BaseHTTPResponse:
+        """A watch that the server has accepted."""
         query = {
-            **{name: value for name, value in self._question.query.items() if value},
+            **{name: value for name, value in self._list_watch.query.items() if value},
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(self._seconds()),
-            **asked,
+            "timeoutSeconds": str(_watch_seconds()),
+            **query,
         }
         self._response = None
-        response = self._answers.at_once(self._question.path, query, watch_seconds=silence_seconds)
+        response = self._client.request_once(self._path, query, watch_seconds=silence_seconds)
         self._response = response
         if not self._may_watch:
             self._may_watch = True
-            self._sink.is_polled(None)
+            self._handler.polled(None)
         return response
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[tuple[str, msgspec.Raw]]:
-        """The events of one watch, each as its type and its object. Raises the ApiError of an ERROR event."""
+        """The type and object of each event of one watch. Raises the ApiError of an ERROR event."""
         try:
             for line in self._lines(response):
-                event = decode_body(_event, line, self._question.path)
+                event = decode_body(_event, line, self._path)
                 if event.type == "ERROR":
                     if self._failures:
-                        # Said again at the same place: a list may get past it.
-                        self._start_anew()
-                    raise _refusal(event.object)
-                if event.type not in _KINDS:
-                    raise decode_error(
-                        self._question.path, ValueError(f"got invalid watch event type: {event.type}")
-                    )
+                        # The same error at the same revision: a list may get past it.
+                        self._relist()
+                    raise status_error(bytes(event.object))
+                if event.type not in _EVENT_TYPES:
+                    raise decode_error(self._path, ValueError(f"got invalid watch event type: {event.type}"))
                 yield event.type, event.object
         finally:
             response.close()
@@ -323,7 +305,7 @@ class Reflector(Generic[T]):
             try:
                 part = response.read1(_READ_BYTES, decode_content=True)
             except Exception as error:
-                raise self._answers.unreachable(error) from error
+                raise self._client.unreachable(error) from error
             if not part:
                 break
             first, *others = part.split(b"\n")
@@ -333,24 +315,23 @@ class Reflector(Generic[T]):
                 *lines, rest = (b"".join(pieces), *others)
                 yield from filter(bytes.strip, lines)
                 pieces, size = [rest], len(rest)
-            if size > _LONGEST_LINE:
-                raise decode_error(self._question.path, ValueError("an event has no end"))
+            if size > _MAX_LINE_BYTES:
+                raise decode_error(self._path, ValueError("an event has no end"))
         rest = b"".join(pieces)
         if rest.strip() and not self._closed:
             yield rest
 
-    def _failed(self, error: QosError) -> None:
-        """Say so, and wait: longer each time, and by chance, lest all who wait come back at once."""
+    def _wait_for_retry(self, error: QosError) -> None:
+        """Report the error and wait: longer each time, with jitter so that clients do not return together."""
         if self._closed:
             return
-        seconds = min(FIRST_RETRY_SECONDS * 2**self._failures, LONGEST_RETRY_SECONDS)
+        seconds = min(FIRST_RETRY_SECONDS * 2**self._failures, MAX_RETRY_SECONDS)
         seconds *= 0.5 + random.random() / 2  # noqa: S311 - nothing to guess
         self._failures += 1
-        wanted = getattr(error, "retry_after", None)
-        if wanted is not None:
-            seconds = max(wanted, seconds)
-        log.log(log.REQUESTS, f"{self._question.path} is asked for again in {seconds:.1f} s: {error}")
-        self._sink.out_of_step(error, seconds)
+        if isinstance(error, ApiError) and error.retry_after is not None:
+            seconds = max(error.retry_after, seconds)
+        log.log(log.REQUESTS, f"{self._path}: retry in {seconds:.1f} s: {error}")
+        self._handler.out_of_sync(error, seconds)
         self._wake.wait(seconds)
 
 
@@ -368,20 +349,13 @@ class _Bookmark(msgspec.Struct):
     metadata: _BookmarkMeta = _BookmarkMeta()
 
 
-class _Code(msgspec.Struct):
-    code: int = 500
-
-
 _event = msgspec.json.Decoder(_WatchEvent)
 _bookmark = msgspec.json.Decoder(_Bookmark)
-_code = msgspec.json.Decoder(_Code)
 
 
-def _refusal(raw: msgspec.Raw) -> ApiError:
-    """The error of an ERROR event, whose object is a Status."""
-    with suppress(*UNDECODABLE):
-        return refusal(_code.decode(raw).code, bytes(raw), "application/json")
-    return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, bytes(raw), "application/json")
+def _watch_seconds() -> int:
+    """How long a watch shall last; random, so that watches do not end together."""
+    return WATCH_SECONDS + random.randrange(WATCH_SECONDS // 5)  # noqa: S311 - nothing to guess
 
 
 def _ended(path: str) -> QosError:
@@ -389,7 +363,7 @@ def _ended(path: str) -> QosError:
 
 
 def _order(revision: str) -> int:
-    """Where a revision stands among others; one that is no number stands before all."""
+    """The revision as a number; before all others if it is none."""
     return int(revision) if revision.isascii() and revision.isdigit() else -1
 
 

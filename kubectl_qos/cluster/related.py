@@ -1,238 +1,214 @@
-"""What bears on a change of a pod or workload: the object, its owners, and what its namespace limits.
+"""What bears on a change of a pod or workload: the object, its owners, and the limits of its namespace.
 
-Everything but the object may be missing, and is then said to be. Not here: what follows from it (edit/).
+Everything but the object may be missing, and is then named. Not here: what follows from it (edit/).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
-import msgspec
-
-from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error
-from kubectl_qos.cluster.pager import Future, Pager
+from kubectl_qos.cluster.background import Future
+from kubectl_qos.cluster.documents import metadata_text
+from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_error
+from kubectl_qos.cluster.kube_api import list_path, read_object
+from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, api_path, find_controller, path_segment, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
 from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
-from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.objects import Json, Pod, convert
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 SECONDS: Final = 5.0
-"""So long all of it together is waited for, the object itself aside."""
-MOST_OWNERS: Final = 5
+"""How long everything but the object itself is waited for."""
+MAX_OWNERS: Final = 5
 
 T = TypeVar("T")
-Json = Mapping[str, Any]
-_object = msgspec.json.Decoder(dict[str, Any])
 
 
-class _RelatedKind(NamedTuple):
-    """What is listed, as RBAC and as people name it, and where."""
+@dataclass(frozen=True, slots=True)
+class _RelatedKind(Generic[T]):
+    """A kind that is listed; a cluster need not have an `optional` one."""
 
-    resource: str
-    words: str
+    kind: str
+    item_type: type[T]
     group: str = "/api/v1"
+    optional: bool = False
+
+    @property
+    def resource(self) -> str:
+        return f"{self.kind.lower()}s"
 
 
-_LIMIT_RANGES: Final = _RelatedKind("limitranges", "the LimitRanges")
-_QUOTAS: Final = _RelatedKind("resourcequotas", "the ResourceQuotas")
+_LIMIT_RANGES: Final = _RelatedKind("LimitRange", LimitRange)
+_QUOTAS: Final = _RelatedKind("ResourceQuota", ResourceQuota)
 _AUTOSCALERS: Final = _RelatedKind(
-    "verticalpodautoscalers", "the VerticalPodAutoscalers", "/apis/autoscaling.k8s.io/v1"
+    "VerticalPodAutoscaler", VerticalAutoscaler, "/apis/autoscaling.k8s.io/v1", optional=True
 )
 
 
-def read_related(answers: RestClient, pod: Pod, *, seconds: float = SECONDS) -> RelatedObjects:
-    """What a server has around a pod, or around the workload whose template `pod` is.
+def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
+    """What a server has for a pod, or for the workload whose template `pod` is.
 
-    Raises QosError where the object itself cannot be had.
+    Raises QosError where the object itself cannot be read.
     """
-    answers = answers.impatient()
-    until = time.monotonic() + seconds
-    lists = _Lists(answers, pod.namespace)
-    limit_ranges = lists.start(_LIMIT_RANGES, LimitRange)
-    quotas = lists.start(_QUOTAS, ResourceQuota)
-    autoscalers = lists.start(_AUTOSCALERS, VerticalAutoscaler)
-    raw = _read(answers, pod.kind, pod.namespace, pod.name)
-    chain = _Chain(answers, pod.namespace)
-    owners = Future(lambda: chain.follow(raw))
-    owners.wait(max(until - time.monotonic(), 0))
+    client = client.without_retries()
+    end = time.monotonic() + SECONDS
+    lists = _Lists(client, pod.namespace, end)
+    limit_ranges = lists.start(_LIMIT_RANGES)
+    quotas = lists.start(_QUOTAS)
+    autoscalers = lists.start(_AUTOSCALERS)
+    raw = read_object(client, pod.kind, pod.namespace, pod.name)
+    chain = _OwnerChain(client, pod.namespace)
+    done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
+    if not done:
+        chain.miss(f"the server did not answer within {SECONDS:g} seconds")
     return RelatedObjects(
         raw=raw,
-        owners=tuple(chain.found),
-        limit_ranges=lists.taken(_LIMIT_RANGES, limit_ranges, until),
-        quotas=lists.taken(_QUOTAS, quotas, until),
-        autoscalers=lists.taken(_AUTOSCALERS, autoscalers, until, may_be_unknown=True),
-        missing=(*chain.missing, *(() if owners.is_done else (chain.late(seconds),)), *lists.missing),
+        owners=tuple(chain.owners),
+        limit_ranges=lists.take(_LIMIT_RANGES, limit_ranges),
+        quotas=lists.take(_QUOTAS, quotas),
+        autoscalers=lists.take(_AUTOSCALERS, autoscalers),
+        missing=(*chain.missing, *lists.missing),
     )
 
 
-def parse_owner(raw: Json) -> Owner:
-    """An owner with its template, if it is of a kind that is known to have one."""
+def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
+    """The same of one object among those of its files, where nothing is reported missing."""
+    near = [other for other in objects if metadata_text(other, "namespace") == namespace]
+    by_name = {(str(other.get("kind")), metadata_text(other, "name")): other for other in reversed(near)}
+
+    def read(reference: Json) -> Owner | None:
+        other = by_name.get((str(reference.get("kind")), str(reference.get("name"))))
+        try:
+            return None if other is None else _parse_owner(other)
+        except QosError:
+            return Owner(other or {}, None)
+
+    return RelatedObjects(
+        raw=raw,
+        owners=tuple(_walk_owners(raw, read)),
+        limit_ranges=_convert_all(near, _LIMIT_RANGES),
+        quotas=_convert_all(near, _QUOTAS),
+        autoscalers=_convert_all(near, _AUTOSCALERS),
+    )
+
+
+class _Lists:
+    """The lists of one namespace, requested at the same time."""
+
+    def __init__(self, client: RestClient, namespace: str, end: float) -> None:
+        self.missing: list[Missing] = []
+        self._client = client
+        self._namespace = namespace
+        self._end = end
+
+    def start(self, kind: _RelatedKind[T]) -> Future[list[T]]:
+        path = list_path(kind.resource, self._namespace, kind.group)
+        return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, consistent=True).items)
+
+    def take(self, kind: _RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
+        """The items, none where they fail or come late, which is then missing."""
+        what = f"the {kind.kind}s of the namespace {self._namespace}"
+        if not future.wait(self._end - time.monotonic()):
+            self.missing.append(Missing(what, "the server did not answer in time"))
+            return ()
+        try:
+            return tuple(future.result())
+        except QosError as error:
+            if not (kind.optional and isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND):
+                remedy = _remedy("list", kind.group, kind.resource, self._namespace, error)
+                self.missing.append(Missing(what, str(error), remedy))
+        return ()
+
+
+class _OwnerChain:
+    """The controllers above an object as a server has them; those found so far are there at any time."""
+
+    def __init__(self, client: RestClient, namespace: str) -> None:
+        self.owners: list[Owner] = []
+        self.missing: list[Missing] = []
+        self._client = client
+        self._namespace = namespace
+        self._kind = self._name = ""
+
+    def read(self, raw: Json) -> None:
+        """Read them one after the other, as far as possible."""
+        try:
+            for owner in _walk_owners(raw, self._read):
+                self.owners.append(owner)
+        except QosError as error:
+            group = WORKLOADS[self._kind].group
+            self.miss(str(error), _remedy("get", group, f"{self._kind.lower()}s", self._namespace, error))
+
+    def miss(self, why: str, remedy: str = "") -> None:
+        """The next one cannot be read."""
+        self.missing.append(Missing(f"{OWNER} {self._kind.lower()}/{self._name}", why, remedy))
+
+    def _read(self, reference: Json) -> Owner | None:
+        self._kind, self._name = str(reference.get("kind", "")), str(reference.get("name", ""))
+        if not _is_workload(self._kind, str(reference.get("apiVersion", ""))):
+            # Its path would take a discovery, and nothing of it is needed but its name.
+            return None
+        raw = read_object(self._client, self._kind, self._namespace, self._name)
+        if reference.get("uid") not in {None, metadata_text(raw, "uid")}:
+            raise QosError("another object has its name now: it was deleted and recreated")
+        return _parse_owner(raw)
+
+
+def _walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Owner]:
+    """The controllers above an object, the nearest first; where `read` gives None, its name alone."""
+    for _ in range(MAX_OWNERS):
+        reference = find_controller(raw)
+        if reference is None:
+            return
+        owner = read(reference)
+        if owner is None:
+            named = {"apiVersion": reference.get("apiVersion", ""), "kind": reference.get("kind")}
+            yield Owner({**named, "metadata": {"name": reference.get("name")}}, None)
+            return
+        yield owner
+        raw = owner.raw
+
+
+def _parse_owner(raw: Json) -> Owner:
+    """An owner with its template, if it is of a workload kind."""
     kind = str(raw.get("kind", ""))
-    if kind not in WORKLOADS or not _is_of_kubernetes(kind, str(raw.get("apiVersion", ""))):
+    if not _is_workload(kind, str(raw.get("apiVersion", ""))):
         return Owner(raw, None)
     try:
         return Owner(raw, pod_from_workload(kind, raw))
     except UNDECODABLE as error:
-        raise decode_error(f"{kind.lower()}/{_name(raw)}", error) from None
+        raise decode_error(f"{kind.lower()}/{metadata_text(raw, 'name')}", error) from None
 
 
-class _Lists:
-    """The lists of one namespace, asked for at once."""
-
-    def __init__(self, answers: RestClient, namespace: str) -> None:
-        self.missing: list[Missing] = []
-        self._answers = answers
-        self._namespace = namespace
-
-    def start(self, kind: _RelatedKind, wanted: type[T]) -> Future[list[T]]:
-        path = f"{kind.group}/namespaces/{path_segment(self._namespace)}/{kind.resource}"
-        return Future(lambda: Pager(wanted).fetch(self._answers, path, {}, consistent=True).items)
-
-    def taken(
-        self, kind: _RelatedKind, later: Future[list[T]], until: float, *, may_be_unknown: bool = False
-    ) -> tuple[T, ...]:
-        """The items, none where they cannot be had in time, which is then missing."""
-        later.wait(max(until - time.monotonic(), 0))
-        what = f"{kind.words} of the namespace {self._namespace}"
-        if not later.is_done:
-            self.missing.append(Missing(what, "the server did not answer in time"))
-            return ()
-        try:
-            return tuple(later.result())
-        except ApiError as error:
-            if may_be_unknown and error.status == HTTPStatus.NOT_FOUND:
-                return ()
-            self.missing.append(Missing(what, str(error), self._remedy(kind, error)))
-        except QosError as error:
-            self.missing.append(Missing(what, str(error)))
-        return ()
-
-    def _remedy(self, kind: _RelatedKind, error: ApiError) -> str:
-        group = kind.group.split("/")[2] if kind.group.startswith("/apis") else ""
-        return _remedy("list", kind.resource, group, self._namespace, error)
+def _is_workload(kind: str, version: str) -> bool:
+    """Whether a kind is the workload of Kubernetes itself, in any version of its API group."""
+    if kind not in WORKLOADS:
+        return False
+    group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
+    return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
 
 
-class _Chain:
-    """The controllers above an object, the nearest first; what was found so far is there at any time."""
-
-    def __init__(self, answers: RestClient, namespace: str) -> None:
-        self.found: list[Owner] = []
-        self.missing: list[Missing] = []
-        self._answers = answers
-        self._namespace = namespace
-        self._next = ""
-
-    def follow(self, raw: Json) -> None:
-        """Read them one after the other, as far as that is possible."""
-        reference = find_controller(raw)
-        while reference is not None and len(self.found) < MOST_OWNERS:
-            kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
-            version = str(reference.get("apiVersion", ""))
-            self._next = f"{kind.lower()}/{name}"
-            if kind not in WORKLOADS or not _is_of_kubernetes(kind, version):
-                # Where its resource is would take a discovery, and nothing of it is needed but its name.
-                self.found.append(
-                    Owner({"apiVersion": version, "kind": kind, "metadata": {"name": name}}, None)
-                )
-                return
-            try:
-                owner = _read(self._answers, kind, self._namespace, name)
-                if reference.get("uid") not in {None, (owner.get("metadata") or {}).get("uid")}:
-                    self._lost("another object has its name now: it was deleted and made anew")
-                    return
-                self.found.append(parse_owner(owner))
-            except QosError as error:
-                self._lost(str(error), self._remedy(kind, error))
-                return
-            reference = find_controller(owner)
-
-    def late(self, seconds: float) -> Missing:
-        """The one that is still waited for."""
-        return Missing(f"{OWNER} {self._next}", f"the server did not answer within {seconds:g} seconds")
-
-    def _lost(self, why: str, remedy: str = "") -> None:
-        self.missing.append(Missing(f"{OWNER} {self._next}", why, remedy))
-
-    def _remedy(self, kind: str, error: QosError) -> str:
-        group = WORKLOADS[kind].group.split("/")[2] if WORKLOADS[kind].group.startswith("/apis") else ""
-        return _remedy("get", f"{kind.lower()}s", group, self._namespace, error)
-
-
-def _remedy(verb: str, resource: str, group: str, namespace: str, error: QosError) -> str:
+def _remedy(verb: str, group: str, resource: str, namespace: str, error: QosError) -> str:
     if not isinstance(error, ApiError) or error.status != HTTPStatus.FORBIDDEN:
         return ""
-    return f"grant {verb} on {f'{resource}.{group}' if group else resource} in the namespace {namespace}"
+    name = f"{resource}.{group.split('/')[2]}" if group.startswith("/apis") else resource
+    return f"grant {verb} on {name} in the namespace {namespace}"
 
 
-def _read(answers: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
-    """One object with its kind. Raises QosError."""
-    what = f"{kind} {name}"
-    raw = decode_body(_object, answers.whole(api_path(kind, namespace, name), {}), what)
-    if _name(raw) != name:
-        raise decode_error(what, ValueError(f"it is about {_name(raw) or 'something else'}"))
-    return {"kind": kind, **raw}
-
-
-def _is_of_kubernetes(kind: str, version: str) -> bool:
-    """Whether a kind is the one of Kubernetes itself, whatever version of its group is named."""
-    known = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
-    return not version or version.rpartition("/")[0] == known.rpartition("/")[0]
-
-
-def _name(raw: Json) -> str:
-    metadata = raw.get("metadata")
-    return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
-
-
-def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
-    """The surroundings of one object among others of the same files; what is not there is not missed."""
-    near = [one for one in objects if _metadata(one, "namespace") == namespace]
-    return RelatedObjects(
-        raw=raw,
-        owners=tuple(_owners(raw, near)),
-        limit_ranges=_decoded(near, "LimitRange", LimitRange),
-        quotas=_decoded(near, "ResourceQuota", ResourceQuota),
-        autoscalers=_decoded(near, "VerticalPodAutoscaler", VerticalAutoscaler),
-    )
-
-
-def _owners(raw: Json, near: Sequence[Json]) -> list[Owner]:
-    found: list[Owner] = []
-    reference = find_controller(raw)
-    while reference is not None and len(found) < MOST_OWNERS:
-        kind, name = reference.get("kind"), reference.get("name")
-        owner = next((one for one in near if (one.get("kind"), _metadata(one, "name")) == (kind, name)), None)
-        if owner is None:
-            version = reference.get("apiVersion", "")
-            found.append(Owner({"apiVersion": version, "kind": kind, "metadata": {"name": name}}, None))
-            break
-        try:
-            found.append(parse_owner(owner))
-        except QosError:
-            found.append(Owner(owner, None))
-        reference = find_controller(owner)
-    return found
-
-
-def _decoded(near: Sequence[Json], kind: str, wanted: type[T]) -> tuple[T, ...]:
+def _convert_all(objects: Sequence[Json], kind: _RelatedKind[T]) -> tuple[T, ...]:
     """The objects of a kind, without those that cannot be read."""
     found = []
-    for raw in near:
-        if raw.get("kind") == kind:
-            try:
-                found.append(convert(raw, wanted))
-            except UNDECODABLE:
-                continue
+    for raw in objects:
+        if raw.get("kind") == kind.kind:
+            with suppress(*UNDECODABLE):
+                found.append(convert(raw, kind.item_type))
     return tuple(found)
-
-
-def _metadata(raw: Json, name: str) -> str:
-    metadata = raw.get("metadata")
-    return str(metadata.get(name) or "") if isinstance(metadata, Mapping) else ""

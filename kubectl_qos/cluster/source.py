@@ -1,18 +1,92 @@
-"""The protocol that every source of cluster facts obeys: a live cluster, files, the demo."""
+"""What every source of cluster facts offers: a live cluster, files, the demo."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.informer import UpdateStream
     from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.related import RelatedObjects
+    from kubectl_qos.k8s.selectors import DisruptionBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether what is shown is up to date: without an error live, else stale since a time.
+
+    `retry_at` is when the server is asked again, on the clock of `time.monotonic`.
+    """
+
+    error: QosError | None = None
+    since: datetime | None = None
+    retry_at: float = 0.0
+
+
+LIVE: Final = Health()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What is known at `taken`; no snapshot where nothing is known yet.
+
+    `scope` is what the snapshot holds, and `notice` a sentence where that is less than was requested.
+    """
+
+    snapshot: Snapshot | None
+    scope: Scope
+    health: Health
+    taken: datetime
+    notice: str = ""
+
+
+class UpdateStream(Protocol):
+    """The updates of a source that is followed."""
+
+    def next(self) -> Update | None:
+        """Wait for the next update; None once the stream is closed."""
+
+    def refresh(self) -> None:
+        """Read now what is read at intervals, and retry now what failed."""
+
+    def close(self) -> None:
+        """End the stream, and a `next` that waits."""
+
+
+class StaticStream:
+    """The stream of a source that does not change: the same snapshot at first, and at every refresh."""
+
+    def __init__(self, read: Callable[[Scope], Snapshot], scope: Scope, now: Callable[[], datetime]) -> None:
+        self._read = read
+        self._scope = scope
+        self._now = now
+        self._requested = threading.Event()
+        self._requested.set()
+        self._closed = False
+
+    def next(self) -> Update | None:
+        """The snapshot, once it is requested."""
+        self._requested.wait()
+        self._requested.clear()
+        return None if self._closed else Update(self._read(self._scope), self._scope, LIVE, self._now())
+
+    def refresh(self) -> None:
+        """Once more."""
+        self._requested.set()
+
+    def close(self) -> None:
+        """End."""
+        self._closed = True
+        self._requested.set()
 
 
 class Source(Protocol):
@@ -20,54 +94,61 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """What a person calls it: a context, a file, `demo`."""
+        """Its name for people: a context, a file, `demo`."""
 
     @property
     def is_live(self) -> bool:
-        """Whether asking again may give another answer."""
+        """Whether its facts change."""
 
     @property
     def default_namespace(self) -> str | None:
-        """The namespace that commands mean when none is given; None for all of them."""
+        """The namespace of commands that name none; None for all of them."""
 
     def now(self) -> datetime:
-        """The moment that ages are counted from."""
+        """The time that ages are counted from."""
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """What is known now of the pods in scope and of what they are ranked against.
+        """The pods in scope and what they are ranked against.
 
-        Raises QosError where nothing at all can be said; what is only partly known is in
-        `Snapshot.missing`.
+        Raises QosError where nothing is known at all; what is partly known is in `Snapshot.missing`.
         """
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """What is known from now on, as it changes; a source that is read once says it once."""
+        """Snapshots from now on, as they change."""
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """A pod, or the pod that a workload's template makes. Raises QosError where there is none."""
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object behind a pod (the workload, for a template) as plain JSON.
 
-        For manifests that keep what we do not read. Raises QosError if it is gone.
+        For manifests that keep what we do not read. Raises QosError where it is gone.
         """
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """What happened to a pod, and to the memory of its node, the newest last.
+        """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
 
-        Raises QosError where that cannot be had.
-        """
+    def event_list(self, namespace: str | None) -> EventList:
+        """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object behind a pod, its owners, and what limits its namespace; what is missing says so itself.
+        """The object behind a pod, its owners, and the limits of its namespace; it names what is missing.
 
-        Raises QosError where the object itself cannot be had.
+        Raises QosError where the object itself cannot be read.
         """
 
     def writer(self) -> Writer:
-        """Who changes this cluster. Raises QosError where nothing may or can be changed."""
+        """What changes this cluster. Raises QosError where that is impossible or forbidden."""
 
+    def disruption_budgets(self) -> Sequence[DisruptionBudget]:
+        """The PodDisruptionBudgets in files; a cluster's are not read."""
+        return ()
 
-@runtime_checkable
-class EventSource(Protocol):
-    """A source that has the events of many pods, and not only those about one."""
+    def locations(self, pods: Collection[Pod]) -> list[str]:
+        """Where the objects behind pods are: `shop/web`, or file, document and item."""
+        return [f"{pod.namespace}/{pod.name}" for pod in pods]
 
-    def event_list(self, namespace: str | None) -> EventList:
-        """All events of a namespace, or of all, with those of nodes; it says itself what is missing."""
+    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
+        """Make edits in the manifest of an object; the file's name. Raises QosError without such a file."""
+        del pod, edits
+        raise QosError(f"{self.title} has no manifest to change")

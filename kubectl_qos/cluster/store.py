@@ -1,20 +1,20 @@
-"""What is held of a cluster that is followed: the one mutable state, filled by watches, read in snapshots.
+"""The state of a cluster that is followed: the one mutable state, filled by watches, read in snapshots.
 
-A snapshot is consistent: it is made under the lock that every change is made under, and what did not change
-since the snapshot before is the very same object in both.
+A snapshot is consistent: it is made under the lock that every change is made under. What did not change since
+the snapshot before is the very same object in both.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Final
 
+from kubectl_qos.cluster.source import LIVE, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
@@ -26,145 +26,121 @@ NODES: Final = "nodes"
 _WAIT_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How what is shown relates to what is: live without an error, else stale since a moment.
-
-    `retry_at` is when the server is asked again, by the monotonic clock.
-    """
-
-    error: QosError | None = None
-    since: datetime | None = None
-    retry_at: float = 0.0
-
-
-LIVE: Final = Health()
-
-
 @dataclass(slots=True)
 class _WatchState:
-    """How one of the watches stands; `dispensable` where the rest is said without it."""
+    """One of the watches; where it is `optional`, snapshots are made without it."""
 
     listed: bool = False
-    dispensable: bool = False
+    optional: bool = False
     health: Health = LIVE
-
-
-@dataclass(slots=True)
-class _ClusterFacts:
-    """Facts that come with every snapshot, each replaced as a whole."""
-
-    usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
-    kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
-    missing: dict[str, Missing] = field(default_factory=dict)
-    server_version: str = ""
 
 
 class Store:
     """Pods by node, nodes, and everything else that a snapshot is made of."""
 
-    def __init__(self, known: NodeOverrides, now: Callable[[], datetime]) -> None:
-        self._known = known
+    def __init__(self, overrides: NodeOverrides, now: Callable[[], datetime]) -> None:
+        self._overrides = overrides
         self._now = now
         self._changed = threading.Condition()
         self._version = 0
         self._pods: dict[str, dict[PodKey, Pod]] = {}
-        self._in_order: dict[str, tuple[Pod, ...]] = {}
+        self._tuples: dict[str, tuple[Pod, ...]] = {}
+        """The pods of each node as snapshots have them; absent where they have changed since."""
         self._nodes: dict[str, NodeObject] = {}
-        self._facts = _ClusterFacts()
-        self._links = {PODS: _WatchState(), NODES: _WatchState()}
-        self._refused: ApiError | None = None
+        self._usage: Mapping[PodKey, PodUsage] = {}
+        self._kubelets: Mapping[str, Kubelet] = {}
+        self._missing: dict[str, Missing] = {}
+        self._server_version = ""
+        self._watches = {PODS: _WatchState(), NODES: _WatchState()}
+        self._refusal: ApiError | None = None
 
-    def wait(self, version: int, timeout: float | None = None) -> int:
-        """The version that there is, once it is newer than the given one or after `timeout` seconds."""
-        end = time.monotonic() + timeout if timeout is not None else math.inf
+    def wait(self, version: int) -> int:
+        """The store's version, once it is newer than the given one."""
         with self._changed:
             # In pieces: a signal that comes just before a wait begins does not end it.
-            while self._version <= version and (left := end - time.monotonic()) > 0:
-                self._changed.wait(min(left, _WAIT_SECONDS))
+            while self._version <= version:
+                self._changed.wait(_WAIT_SECONDS)
             return self._version
 
     def snapshot(self) -> Snapshot:
-        """Everything as it is held now."""
+        """Everything at this moment."""
         with self._changed:
-            for name in [name for name in self._pods if name not in self._in_order]:
-                held = self._pods[name]
-                if held:
-                    self._in_order[name] = tuple(held.values())
+            for node in [node for node in self._pods if node not in self._tuples]:
+                if self._pods[node]:
+                    self._tuples[node] = tuple(self._pods[node].values())
                 else:
-                    del self._pods[name]
-            facts = self._facts
+                    del self._pods[node]
             return Snapshot(
-                pods=PodsByNode(dict(self._in_order)),
+                pods=PodsByNode(dict(self._tuples)),
                 nodes=dict(self._nodes),
-                usage=facts.usage,
-                kubelets=facts.kubelets,
-                missing=tuple(facts.missing.values()),
-                overrides=self._known,
-                server_version=facts.server_version,
+                usage=self._usage,
+                kubelets=self._kubelets,
+                missing=tuple(self._missing.values()),
+                overrides=self._overrides,
+                server_version=self._server_version,
             )
 
     def health(self) -> Health:
-        """The worst of the watches."""
+        """That of the watch that is stale for longest."""
         with self._changed:
-            ailing = [link.health for link in self._links.values() if link.health.error is not None]
-            return min(ailing, key=lambda health: health.since or self._now(), default=LIVE)
+            stale = [watch.health for watch in self._watches.values() if watch.health.error is not None]
+            return min(stale, key=lambda health: health.since or self._now(), default=LIVE)
 
     def is_complete(self) -> bool:
-        """Whether everything that is watched, and cannot be done without, has been listed."""
+        """Whether every watch that is not optional has listed."""
         with self._changed:
-            return all(link.listed or link.dispensable for link in self._links.values())
+            return all(watch.listed or watch.optional for watch in self._watches.values())
 
-    def is_listed(self, link: str) -> bool:
-        """Whether a watch has brought all there is, or never will."""
+    def is_listed(self, watch: str) -> bool:
+        """Whether a watch has listed, or never will."""
         with self._changed:
-            return self._links[link].listed
+            return self._watches[watch].listed
 
-    def does_without(self, link: str) -> bool:
-        """Whether the rest is said without a watch that has not brought anything yet."""
+    def is_optional(self, watch: str) -> bool:
+        """Whether snapshots are made without a watch that has not listed yet."""
         with self._changed:
-            return self._links[link].dispensable
+            return self._watches[watch].optional
 
-    def do_without(self, link: str, missing: Missing) -> None:
-        """Until a watch brings something, say the rest without it."""
+    def make_optional(self, watch: str, missing: Missing) -> None:
+        """Make snapshots without a watch until it has listed."""
         with self._changed:
-            self._links[link].dispensable = True
-            self._note(link, missing)
-            self._tell()
+            self._watches[watch].optional = True
+            self._note(watch, missing)
+            self._notify()
 
     def refusal(self) -> ApiError | None:
         """Why no pod may be listed at all."""
         with self._changed:
-            return self._refused
+            return self._refusal
 
-    def poke(self) -> None:
-        """Let whoever waits look again."""
+    def notify(self) -> None:
+        """Wake those who wait."""
         with self._changed:
-            self._tell()
+            self._notify()
 
     def set_usage(self, usage: Mapping[PodKey, PodUsage], missing: Missing | None) -> None:
-        """Usage, measured anew; where some of it is missing, what was measured before stands in for it."""
+        """New usage; where some of it is missing, the last one measured stays."""
         with self._changed:
             if missing is not None:
                 before = self._usage_of_pods()
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
-            self._facts.usage = usage
+            self._usage = usage
             self._note("usage", missing)
-            self._tell()
+            self._notify()
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:
-        """What kubelets are configured with."""
+        """The kubelets' configurations."""
         with self._changed:
-            if kubelets != self._facts.kubelets:
-                self._facts.kubelets = kubelets
-                self._tell()
+            if kubelets != self._kubelets:
+                self._kubelets = kubelets
+                self._notify()
 
     def set_server_version(self, version: str) -> None:
-        """What stands in for the kubelets' releases where no node is known."""
+        """The release that stands in for the kubelets' where no node is known."""
         with self._changed:
-            self._facts.server_version = version
+            self._server_version = version
 
     def nodes(self) -> Mapping[str, NodeObject]:
         """The nodes that are known."""
@@ -172,29 +148,29 @@ class Store:
             return dict(self._nodes)
 
     def note(self, subject: str, missing: Missing | None) -> None:
-        """Something that cannot be known, or can be again."""
+        """Something is missing, or no longer."""
         with self._changed:
             self._note(subject, missing)
-            self._tell()
+            self._notify()
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
-        """These are all pods there are; nodes whose pods are the same stay as they are."""
-        found: dict[str, dict[PodKey, Pod]] = {}
+        """Hold these pods and no others; nodes whose pods are equal keep theirs."""
+        by_node: dict[str, dict[PodKey, Pod]] = {}
         for pod in pods:
-            found.setdefault(pod.node_name, {})[_key(pod)] = pod
+            by_node.setdefault(pod.node_name, {})[_key(pod)] = pod
         with self._changed:
-            for name, held in found.items():
-                if held == self._pods.get(name):
-                    found[name] = self._pods[name]
+            for node, held in by_node.items():
+                if held == self._pods.get(node):
+                    by_node[node] = self._pods[node]
                 else:
-                    self._in_order.pop(name, None)
-            for name in self._pods.keys() - found.keys():
-                self._in_order.pop(name, None)
-            self._pods = found
-            self._tell()
+                    self._tuples.pop(node, None)
+            for node in self._pods.keys() - by_node.keys():
+                self._tuples.pop(node, None)
+            self._pods = by_node
+            self._notify()
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod is new or has changed, or has come to a node; the same facts change nothing."""
+        """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
             held = self._pods.setdefault(pod.node_name, {})
             key = _key(pod)
@@ -203,83 +179,82 @@ class Store:
             if key not in held:
                 self._remove(key, "")
             held[key] = pod
-            self._in_order.pop(pod.node_name, None)
-            self._tell()
+            self._tuples.pop(pod.node_name, None)
+            self._notify()
 
     def drop_pod(self, pod: Pod) -> None:
-        """A pod is gone, wherever it was held."""
+        """A pod was deleted."""
         with self._changed:
             if self._remove(_key(pod), pod.node_name):
-                self._tell()
+                self._notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
-        """These are all nodes there are."""
+        """Hold these nodes and no others."""
         with self._changed:
             before = self._nodes
-            found = {node.name: node for node in nodes}
+            by_name = {node.name: node for node in nodes}
             self._nodes = {
-                name: before[name] if before.get(name) == node else node for name, node in found.items()
+                name: before[name] if before.get(name) == node else node for name, node in by_name.items()
             }
-            self._tell()
+            self._notify()
 
     def put_node(self, node: NodeObject) -> None:
-        """A node is new or has changed."""
+        """A new or changed node."""
         with self._changed:
             if self._nodes.get(node.name) != node:
                 self._nodes[node.name] = node
-                self._tell()
+                self._notify()
 
     def drop_node(self, node: NodeObject) -> None:
-        """A node is gone."""
+        """A node was deleted."""
         with self._changed:
             if self._nodes.pop(node.name, None) is not None:
-                self._tell()
+                self._notify()
 
-    def in_step(self, link: str) -> None:
-        """A watch has everything that the server has."""
+    def synced(self, watch: str) -> None:
+        """A watch has brought everything that the server has."""
         with self._changed:
-            found = self._links[link]
-            if not found.listed or found.health is not LIVE:
-                found.listed, found.health = True, LIVE
-                self._tell()
+            state = self._watches[watch]
+            if not state.listed or state.health is not LIVE:
+                state.listed, state.health = True, LIVE
+                self._notify()
 
-    def out_of_step(self, link: str, error: QosError, retry_seconds: float) -> None:
+    def out_of_sync(self, watch: str, error: QosError, retry_seconds: float) -> None:
         """A watch has lost the server; what it brought stays."""
         with self._changed:
-            found = self._links[link]
-            since = found.health.since or self._now()
-            found.health = Health(error, since, time.monotonic() + retry_seconds)
-            self._tell()
+            state = self._watches[watch]
+            since = state.health.since or self._now()
+            state.health = Health(error, since, time.monotonic() + retry_seconds)
+            self._notify()
 
-    def refuse(self, link: str, error: ApiError, missing: Missing | None) -> None:
-        """A watch will never bring anything: without pods nothing can be said, without others less."""
+    def refuse(self, watch: str, error: ApiError, missing: Missing | None) -> None:
+        """A watch is forbidden: without `missing` there will be no snapshot, else snapshots without it."""
         with self._changed:
-            self._links[link] = _WatchState(listed=True)
-            self._note(link, missing)
+            self._watches[watch] = _WatchState(listed=True)
+            self._note(watch, missing)
             if missing is None:
-                self._refused = error
-            self._tell()
+                self._refusal = error
+            self._notify()
 
     def _remove(self, key: PodKey, node: str) -> bool:
-        """Forget a pod, which is at this node most of the time."""
+        """Remove a pod, which is at this node most of the time."""
         for name in chain((node,), self._pods):
             if self._pods.get(name, {}).pop(key, None) is not None:
-                self._in_order.pop(name, None)
+                self._tuples.pop(name, None)
                 return True
         return False
 
     def _usage_of_pods(self) -> Mapping[PodKey, PodUsage]:
-        """What is known of the usage of pods that are held."""
-        known = self._facts.usage
-        return {key: known[key] for held in self._pods.values() for key in held.keys() & known.keys()}
+        usage = self._usage
+        return {key: usage[key] for held in self._pods.values() for key in held.keys() & usage.keys()}
 
     def _note(self, subject: str, missing: Missing | None) -> None:
         if missing is None:
-            self._facts.missing.pop(subject, None)
+            self._missing.pop(subject, None)
         else:
-            self._facts.missing[subject] = missing
+            self._missing[subject] = missing
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._version += 1
         self._changed.notify_all()
 

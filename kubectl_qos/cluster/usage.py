@@ -1,22 +1,22 @@
-"""How much memory pods use, as the metrics API or the kubelets say it, and why that may be unknown.
+"""How much memory pods use, by the metrics API or the kubelets' summaries, and why that may be unknown.
 
 The metrics API gives working sets of all pods in one answer. The kernel ranks by RSS and swap, which only the
-kubelets' own summary has: one answer a node, by way of the node proxy, whose right allows far more than
+kubelets' own summary has: one answer a node, through the node proxy, a right that allows far more than
 reading (docs/rights.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from kubectl_qos.cluster.background import run_all
 from kubectl_qos.cluster.kube_api import KubeApi
-from kubectl_qos.cluster.pager import side_by_side
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.k8s.usage import PodKey, PodUsage, Summary, usage_by_pod, usage_from_summary
+from kubectl_qos.k8s.usage import PodKey, PodUsage, usage_by_pod, usage_from_summary
 from kubectl_qos.transport import logging as log
 
 NODES_AT_ONCE: Final = 8
@@ -36,7 +36,7 @@ class UsageChoice(StrEnum):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, and what of it could not be had."""
+    """Usage by namespace and name, and which part of it is missing."""
 
     by_pod: Mapping[PodKey, PodUsage]
     missing: Missing | None = None
@@ -49,22 +49,22 @@ def read_usage(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: 
     """Usage of all pods, because a rank is among the pods of every namespace.
 
     Args:
-        api: who is asked.
+        api: the server.
         choice: where usage comes from.
-        namespace: what is asked about where all namespaces are forbidden.
-        nodes: whose kubelets are asked for a summary.
+        namespace: read in place of all namespaces where those are forbidden.
+        nodes: whose kubelets' summaries are read.
     """
-    usage = _read(api, choice, namespace, nodes)
+    if choice is UsageChoice.NONE:
+        usage = NO_USAGE
+    else:
+        by_metrics = choice is UsageChoice.METRICS
+        usage = _from_metrics(api, namespace) if by_metrics else _from_summaries(api, nodes)
     why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
     log.log(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
     return usage
 
 
-def _read(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
-    if choice is UsageChoice.NONE:
-        return NO_USAGE
-    if choice is UsageChoice.SUMMARY:
-        return _of_kubelets(api, nodes)
+def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
     try:
         return Usage(usage_by_pod(api.pod_metrics()))
     except ApiError as error:
@@ -82,27 +82,25 @@ def _read(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Colle
         return Usage({}, Missing("memory usage", str(error), _GRANT_METRICS))
 
 
-def _of_kubelets(api: KubeApi, nodes: Collection[str]) -> Usage:
-    """What the kubelets of these nodes say; who may not ask the first is not made to ask the others."""
+def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
+    """What the kubelets of these nodes measured; where the first is forbidden, the others are not tried."""
     first, *others = sorted(nodes) or [""]
     if not first:
         return NO_USAGE
-    answers: dict[str, Callable[[], Summary]] = side_by_side(api.summary, [first], most=1)
-    try:
-        answers[first]()
-    except QosError as error:
-        if isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN:
-            return Usage({}, Missing("memory usage", str(error), _GRANT_PROXY))
-    answers |= side_by_side(api.summary, others, most=NODES_AT_ONCE)
-    found: dict[PodKey, PodUsage] = {}
-    silent: dict[str, QosError] = {}
-    for name, answer in answers.items():
-        try:
-            found |= usage_from_summary(answer())
-        except QosError as error:
-            silent[name] = error
-    if not silent:
-        return Usage(found)
-    name = min(silent)
-    more = f" and {len(silent) - 1} more nodes" if len(silent) > 1 else ""
-    return Usage(found, Missing(f"the memory usage of {name}{more}", str(silent[name])))
+    summaries = run_all(api.summary, [first], at_once=1)
+    refused = summaries[first]
+    if isinstance(refused, ApiError) and refused.status == HTTPStatus.FORBIDDEN:
+        return Usage({}, Missing("memory usage", str(refused), _GRANT_PROXY))
+    summaries |= run_all(api.summary, others, at_once=NODES_AT_ONCE)
+    by_pod: dict[PodKey, PodUsage] = {}
+    failed: dict[str, QosError] = {}
+    for node, summary in summaries.items():
+        if isinstance(summary, QosError):
+            failed[node] = summary
+        else:
+            by_pod |= usage_from_summary(summary)
+    if not failed:
+        return Usage(by_pod)
+    node = min(failed)
+    more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""
+    return Usage(by_pod, Missing(f"the memory usage of {node}{more}", str(failed[node])))

@@ -1,212 +1,215 @@
-"""Manifest files changed in place: the values of one object, and nothing else of the file that holds it."""
+"""Manifests changed in place: the values of one object, and nothing else of the file that holds it."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from itertools import chain
 from typing import Any, Final
 
-from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.cluster import documents as problems
 from kubectl_qos.cluster.documents import (
     BYTE_ORDER_MARK,
     Document,
     json_value,
-    plain_documents,
+    not_text,
     yaml_value,
 )
-from kubectl_qos.cluster.files import FileSource, is_named
 from kubectl_qos.cluster.yaml_positions import Branch, Leaf, Span, json_spans, yaml_spans
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.yaml_loader import yaml_loader
+
+_MAX_CHANGES: Final = 1_000
+_DEFAULT_INDENT: Final = 2
+_INDENTED: Final = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
+_PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}(?:[-./][A-Za-z0-9]+)*")
+"""Quantities with a suffix and names of resources: what no YAML parser takes for anything but text."""
+
+
+def patch_object(
+    content: bytes, document: Document, item: int | None, pod: Pod, edits: Sequence[Edit]
+) -> bytes:
+    """The content of a file with edits made in a document, or in an item of the List that it is.
+
+    Raises InputError where the file is not UTF-8 or the values cannot be changed in place.
+    """
+    mark = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
+    try:
+        text = content.removeprefix(mark).decode()
+    except UnicodeDecodeError as error:
+        raise not_text(document.location.name, error.start) from None
+    patched = patch_document(document, _edit_object(document.value, item, pod, edits))
+    end = document.begin + len(document.text)
+    return mark + f"{text[: document.begin]}{patched}{text[end:]}".encode()
 
 
 def patch_document(document: Document, wanted: Any) -> str:
-    """The text of a document that says what is wanted instead, which differs from it in few values.
+    """The text of a document changed so that its value is the wanted one, which differs in few places.
 
     Raises InputError where that takes more than replacing, adding and removing entries of mappings.
     """
     text, value = document.text, document.value
-    read: Callable[[str], Any] = partial(yaml_value, place=document.place)
-    spans: Callable[[str], Span | None] = partial(yaml_spans, loader=yaml_loader())
+    read: Callable[[str], Any] = partial(yaml_value, location=document.location)
+    spans: Callable[[str], Span | None] = yaml_spans
     if document.is_json:
-        read, spans = _read_json, json_spans
-    for _ in range(_MOST_CHANGES):
+        read, spans = json_value, json_spans
+    for _ in range(_MAX_CHANGES):
         if value == wanted:
             return text
         try:
-            text = _TextPatch(text, document.is_json).nearer(spans(text), value, wanted)
+            text = _TextChange(text, document.is_json).change(spans(text), value, wanted)
             value = read(text)
         except (_Impossible, InputError, RecursionError):
             break
     raise InputError(
-        f"{document.place}: the values cannot be changed in place: anchors, merge keys or an unusual style"
+        f"{document.location}: the values cannot be changed in place: anchors, merge keys or an unusual style"
         " stand in the way",
         hint="-o yaml prints the changed object",
     )
 
 
-_MOST_CHANGES: Final = 1_000
-
-
-def _read_json(text: str) -> Any:
-    return json_value(text.encode())
+def _edit_object(value: Any, item: int | None, pod: Pod, edits: Sequence[Edit]) -> Any:
+    if item is None:
+        return edit_object(value, pod, edits)
+    items = list(value["items"])
+    items[item] = edit_object(items[item], pod, edits)
+    return {**value, "items": items}
 
 
 class _Impossible(Exception):
-    """This writer does not know how to change that text."""
+    """Text of this style is not changed."""
 
 
-class _TextPatch:
-    """One change of one text; the next one needs the places anew."""
+class _TextChange:
+    """One change of one text; positions are found again for the next one."""
 
     def __init__(self, text: str, is_json: bool) -> None:
         self._text = text
         self._is_json = is_json
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        indented = _INDENTED.search(text)
+        self._indent = len(indented[1]) if indented is not None else _DEFAULT_INDENT
 
-    def nearer(self, span: Span | None, have: Any, want: Any) -> str:
-        """The text with the first of the differences gone."""
+    def change(self, span: Span | None, old: Any, new: Any) -> str:
+        """The text without the first of the differences."""
         if isinstance(span, Branch):
-            if span.mapping and isinstance(have, dict) and isinstance(want, dict):
-                return self._mapping(span, have, want)
-            if not span.mapping and isinstance(want, list) and len(have) == len(want) == len(span.entries):
-                for (_, item), old, new in zip(span.entries, have, want, strict=True):
-                    if old != new:
-                        return self.nearer(item, old, new)
-        if (
-            span is None
-            or (isinstance(span, Branch) and not span.flow)
-            or (isinstance(span, Leaf) and span.block)
-        ):
-            raise _Impossible
-        return self._spliced(span.start, span.end, self._inline(want, quote=_quote(span)))
-
-    def _mapping(self, span: Branch, have: Mapping[str, Any], want: Mapping[str, Any]) -> str:
-        for key in have:
-            if key not in want:
-                return self._without(span, key)
-        for key, new in want.items():
-            if key in have and have[key] == new:
-                continue
-            found = span.entry(key)
-            if found is None:
-                return self._with(span, key, new)
-            leaf, value = found
-            if not span.flow and isinstance(new, dict):
-                if not new and isinstance(value, Branch) and not value.flow:
-                    return self._emptied(leaf, value)
-                if new and self._is_nothing(value):
-                    return self._filled(leaf, value, new)
-            return self.nearer(value, have.get(key), new)
+            if span.mapping and isinstance(old, dict) and isinstance(new, dict):
+                return self._change_mapping(span, old, new)
+            if not span.mapping and isinstance(new, list) and len(old) == len(new) == len(span.entries):
+                for (_, item), old_item, new_item in zip(span.entries, old, new, strict=True):
+                    if old_item != new_item:
+                        return self.change(item, old_item, new_item)
+        if isinstance(span, Leaf) and not span.block:
+            return self._splice(span.start, span.end, self._inline(new, quote=span.quote))
+        if isinstance(span, Branch) and span.flow:
+            return self._splice(span.start, span.end, self._inline(new))
         raise _Impossible
 
-    # -- removing ---------------------------------------------------------------------------------
+    def _change_mapping(self, span: Branch, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+        for key in old:
+            if key not in new:
+                return self._remove(span, key)
+        for key, value in new.items():
+            if key in old and old[key] == value:
+                continue
+            entry = span.entry(key)
+            if entry is None:
+                return self._add(span, key, value)
+            leaf, held = entry
+            if not span.flow and isinstance(value, dict):
+                if not value and isinstance(held, Branch) and not held.flow:
+                    return self._empty(leaf, held)
+                if value and self._is_empty(held):
+                    return self._fill(leaf, held, value)
+            return self.change(held, old.get(key), value)
+        raise _Impossible
 
-    def _without(self, span: Branch, key: str) -> str:
-        found = span.entry(key)
-        if found is None:
+    def _remove(self, span: Branch, key: str) -> str:
+        entry = span.entry(key)
+        if entry is None:
             raise _Impossible
-        leaf, value = found
+        leaf, value = entry
         if not span.flow:
             begin = self._line_start(leaf.start)
             if self._text[begin : leaf.start].strip(" "):
                 raise _Impossible
             end = self._next_line(_last(leaf, value))
-            return self._spliced(begin, end, self._remarks(begin, end))
-        at = span.entries.index(found)
+            return self._splice(begin, end, self._comments(begin, end))
+        index = span.entries.index(entry)
         if len(span.entries) == 1:
-            return self._spliced(span.start, span.end, "{}")
-        if at:
-            return self._spliced(span.entries[at - 1][1].end, value.end, "")
-        following = span.entries[1][0]
-        if following is None:
-            raise _Impossible
-        return self._spliced(leaf.start, following.start, "")
+            return self._splice(span.start, span.end, "{}")
+        if index:
+            return self._splice(span.entries[index - 1][1].end, value.end, "")
+        return self._splice(leaf.start, _known(span.entries[1][0]).start, "")
 
-    def _emptied(self, key: Leaf, value: Branch) -> str:
+    def _empty(self, key: Leaf, value: Branch) -> str:
         """`{}` in place of the lines of a block."""
-        first = value.entries[0][0]
-        if first is None:
-            raise _Impossible
+        first = _known(value.entries[0][0])
         colon = self._text.index(":", key.end) + 1
         begin = self._line_start(first.start)
-        lines = self._text[colon:begin]
         end = self._next_line(_last(first, value))
-        return self._spliced(colon, end, f" {{}}{lines}{self._remarks(begin, end)}")
+        return self._splice(colon, end, f" {{}}{self._text[colon:begin]}{self._comments(begin, end)}")
 
-    def _remarks(self, begin: int, end: int) -> str:
-        """Of lines that go, those that are comments, and those that are empty."""
+    def _comments(self, begin: int, end: int) -> str:
+        """The comments and empty lines among lines that are removed."""
         lines = self._text[begin:end].splitlines(keepends=True)
         return "".join(line for line in lines if line.lstrip()[:1] in {"", "#"})
 
-    # -- adding -----------------------------------------------------------------------------------
-
-    def _with(self, span: Branch, key: str, value: Any) -> str:
+    def _add(self, span: Branch, key: str, value: Any) -> str:
         if span.flow:
-            return self._with_in_flow(span, key, value)
+            return self._add_in_flow(span, key, value)
         for leaf, other in reversed(span.entries):
             if leaf is not None and not _ends_in_block(other):
                 column = leaf.start - self._line_start(leaf.start)
-                return self._lines_behind(_last(leaf, other), self._block(key, value, column, leaf.quote))
+                return self._insert_lines(_last(leaf, other), self._lines(key, value, column, leaf.quote))
         raise _Impossible
 
-    def _with_in_flow(self, span: Branch, key: str, value: Any) -> str:
+    def _add_in_flow(self, span: Branch, key: str, value: Any) -> str:
         quote = '"' if self._is_json else ""
         if not span.entries:
-            return self._spliced(span.start, span.end, f"{{{self._entry(key, value, quote, ': ', None)}}}")
-        last, behind = span.entries[-1]
-        first = span.entries[0][0]
-        if last is None or first is None:
-            raise _Impossible
-        colon = self._text[last.end : behind.start]
+            return self._splice(
+                span.start, span.end, f"{{{self._flow_entry(key, value, quote, ': ', None)}}}"
+            )
+        leaf, held = span.entries[-1]
+        last, first = _known(leaf), _known(span.entries[0][0])
+        colon = self._text[last.end : held.start]
         between = self._text[span.start + 1 : first.start]
         separator = f",{between}" if "\n" in between else ", " if " " in colon else ","
         if not re.fullmatch(r",\s*", separator):
             separator = ", "
-        lead = separator.rpartition("\n")[2] if "\n" in separator else None
+        indent = separator.rpartition("\n")[2] if "\n" in separator else None
         colon = colon if re.fullmatch(r":\s*", colon) else ": "
-        entry = self._entry(key, value, last.quote or quote, colon, lead)
-        return self._spliced(behind.end, behind.end, f"{separator}{entry}")
+        entry = self._flow_entry(key, value, last.quote or quote, colon, indent)
+        return self._splice(held.end, held.end, f"{separator}{entry}")
 
-    def _filled(self, key: Leaf, value: Span, wanted: Mapping[str, Any]) -> str:
+    def _fill(self, key: Leaf, value: Span, new: Mapping[str, Any]) -> str:
         """The lines of a block in place of nothing, `null` or `{}`."""
-        column = key.start - self._line_start(key.start)
-        inner = column + self._step
-        lines = [line for name, one in wanted.items() for line in self._block(name, one, inner, key.quote)]
+        column = key.start - self._line_start(key.start) + self._indent
+        lines = [line for name, held in new.items() for line in self._lines(name, held, column, key.quote)]
         start = len(self._text[: value.start].rstrip(" ")) if value.end > value.start else value.start
-        longer = self._lines_behind(value.end, lines)
+        longer = self._insert_lines(value.end, lines)
         return longer[:start] + longer[value.end :]
 
-    def _is_nothing(self, value: Span) -> bool:
+    def _is_empty(self, value: Span) -> bool:
+        if isinstance(value, Leaf) and value.alias:
+            return False
         written = self._text[value.start : value.end]
-        return not (isinstance(value, Leaf) and value.alias) and (
-            written in {"", "null", "~"}
-            or (isinstance(value, Branch) and not value.entries and "\n" not in written)
-        )
+        is_empty_flow = isinstance(value, Branch) and not value.entries and "\n" not in written
+        return written in {"", "null", "~"} or is_empty_flow
 
-    # -- text -------------------------------------------------------------------------------------
-
-    def _spliced(self, start: int, end: int, new: str) -> str:
+    def _splice(self, start: int, end: int, new: str) -> str:
         return self._text[:start] + new + self._text[end:]
 
-    def _lines_behind(self, at: int, lines: list[str]) -> str:
-        """The text with lines behind the one that holds this place."""
+    def _insert_lines(self, at: int, lines: list[str]) -> str:
+        """The text with lines behind the line that `at` is in."""
         end = self._next_line(at)
         added = "".join(f"{line}{self._newline}" for line in lines)
         if not self._text[:end].endswith("\n"):
             added = self._newline + added.removesuffix(self._newline)
-        return self._spliced(end, end, added)
-
-    @property
-    def _newline(self) -> str:
-        return "\r\n" if "\r\n" in self._text else "\n"
+        return self._splice(end, end, added)
 
     def _line_start(self, at: int) -> int:
         return self._text.rfind("\n", 0, at) + 1
@@ -214,65 +217,52 @@ class _TextPatch:
     def _next_line(self, at: int) -> int:
         return self._text.find("\n", at) + 1 or len(self._text)
 
-    @property
-    def _step(self) -> int:
-        """By how many spaces this text indents: as many as its first line that is indented has."""
-        found = _INDENTED.search(self._text)
-        return len(found[1]) if found is not None else _STEP
+    def _lines(self, key: str, value: Any, column: int, quote: str) -> list[str]:
+        """An entry in block style."""
+        name = " " * column + self._inline(key, quote=quote)
+        if not isinstance(value, dict) or not value:
+            return [f"{name}: {self._inline(value)}"]
+        column += self._indent
+        inner = (self._lines(key, held, column, quote) for key, held in value.items())
+        return [f"{name}:", *chain.from_iterable(inner)]
 
-    def _block(self, key: str, value: Any, column: int, quote: str) -> list[str]:
-        """An entry as lines."""
-        lead = " " * column
-        if isinstance(value, dict) and value:
-            inner = column + self._step
-            lines = [line for name, one in value.items() for line in self._block(name, one, inner, quote)]
-            return [f"{lead}{self._inline(key, quote=quote)}:", *lines]
-        return [f"{lead}{self._inline(key, quote=quote)}: {self._inline(value)}"]
-
-    def _entry(self, key: str, value: Any, quote: str, colon: str, lead: str | None) -> str:
-        """An entry inside brackets; over several lines below `lead` where that is not None."""
+    def _flow_entry(self, key: str, value: Any, quote: str, colon: str, indent: str | None) -> str:
+        """An entry inside brackets; over several lines unless `indent` is None."""
         name = self._inline(key, quote=quote)
-        if lead is None or not isinstance(value, dict) or not value:
+        if indent is None or not isinstance(value, dict) or not value:
             compact = ":" if colon == ":" else ": "
             return f"{name}{colon}{self._inline(value, quote=quote, colon=compact)}"
-        inner = f"{lead}\t" if "\t" in lead else lead + " " * self._step
+        inner = f"{indent}\t" if "\t" in indent else indent + " " * self._indent
         entries = f",{self._newline}".join(
-            f"{inner}{self._entry(one, held, quote, colon, inner)}" for one, held in value.items()
+            f"{inner}{self._flow_entry(key, held, quote, colon, inner)}" for key, held in value.items()
         )
-        return f"{name}{colon}{{{self._newline}{entries}{self._newline}{lead}}}"
+        return f"{name}{colon}{{{self._newline}{entries}{self._newline}{indent}}}"
 
     def _inline(self, value: Any, *, quote: str = "", colon: str = ": ") -> str:
-        """A value on one line."""
         if isinstance(value, dict):
-            comma = ", " if " " in colon else ","
-            parts = (
-                f"{self._inline(key, quote=quote)}{colon}{self._inline(one, quote=quote, colon=colon)}"
-                for key, one in value.items()
+            entries = (
+                f"{self._inline(key, quote=quote)}{colon}{self._inline(held, quote=quote, colon=colon)}"
+                for key, held in value.items()
             )
-            return f"{{{comma.join(parts)}}}"
+            return f"{{{(', ' if ' ' in colon else ',').join(entries)}}}"
         if isinstance(value, list):
-            return f"[{', '.join(self._inline(one, quote=quote) for one in value)}]"
-        if not isinstance(value, str) or self._is_json:
-            return json.dumps(value, ensure_ascii=False)
-        if quote == "'" and value.isprintable():
-            return f"'{value.replace(quote, quote * 2)}'"
-        if not quote and _PLAIN.fullmatch(value):
-            return value
+            return f"[{', '.join(self._inline(item, quote=quote) for item in value)}]"
+        if isinstance(value, str) and not self._is_json:
+            if quote == "'" and value.isprintable():
+                return f"'{value.replace(quote, quote * 2)}'"
+            if not quote and _PLAIN.fullmatch(value):
+                return value
         return json.dumps(value, ensure_ascii=False)
 
 
-_STEP: Final = 2
-_INDENTED: Final = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
-_PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}(?:[-./][A-Za-z0-9]+)*")
-"""Quantities with a suffix and names of resources: what no YAML takes for anything but a text."""
-
-
-def _quote(span: Span) -> str:
-    return span.quote if isinstance(span, Leaf) else ""
+def _known(key: Leaf | None) -> Leaf:
+    if key is None:
+        raise _Impossible
+    return key
 
 
 def _last(key: Leaf, value: Span) -> int:
-    """A place in the last line of an entry."""
+    """A position in the last line of an entry."""
     while isinstance(value, Branch) and not value.flow and value.entries:
         inner, value = value.entries[-1]
         key = inner or key
@@ -283,61 +273,3 @@ def _ends_in_block(value: Span) -> bool:
     while isinstance(value, Branch) and not value.flow and value.entries:
         value = value.entries[-1][1]
     return isinstance(value, Leaf) and value.block
-
-
-_WRITABLE: Final = 0o222
-
-
-def write(source: FileSource, pod: Pod, edits: Sequence[Edit]) -> str:
-    """Make the edits in the file that holds the object, and return its name.
-
-    The file is replaced at once, by one with the same mode; of a symbolic link, the file that it leads to.
-
-    Raises:
-        InputError: the object is not there, or more than once; the file cannot be written, or not in place.
-    """
-    found = [
-        (name, content, document, path)
-        for name, content in source.contents()
-        for document in plain_documents(content, name)
-        for path, raw in document.objects()
-        if is_named(raw, pod)
-    ]
-    if len(found) != 1:
-        there = f"there {len(found)} times" if found else "no longer there"
-        raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
-    name, content, document, path = found[0]
-    file = Path(name).resolve()
-    _replace(file, name, _changed(content, name, document, _with_edits(document.value, path, pod, edits)))
-    return name
-
-
-def _with_edits(value: Any, path: tuple[str | int, ...], pod: Pod, edits: Sequence[Edit]) -> Any:
-    """The whole document with the object changed."""
-    if not path:
-        return edit_object(value, pod, edits)
-    items = list(value["items"])
-    items[int(path[1])] = edit_object(items[int(path[1])], pod, edits)
-    return {**value, "items": items}
-
-
-def _changed(content: bytes, name: str, document: Document, wanted: Any) -> bytes:
-    mark = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
-    try:
-        text = content.removeprefix(mark).decode()
-    except UnicodeDecodeError as error:
-        raise problems.not_text(name, error.start) from None
-    end = document.begin + len(document.text)
-    return mark + f"{text[: document.begin]}{patch_document(document, wanted)}{text[end:]}".encode()
-
-
-def _replace(file: Path, name: str, content: bytes) -> None:
-    """A file of its own takes the place of the old one. Raises InputError."""
-    try:
-        is_read_only = not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK)
-        if not is_read_only:
-            replace_file(file, content, keep_rights=True)
-    except OSError as error:
-        raise InputError(f"{name}: cannot be written: {error.strerror}") from None
-    if is_read_only:
-        raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")

@@ -1,7 +1,4 @@
-"""Where in a YAML or JSON text its values are written, so that one can be replaced and no other touched.
-
-Not here: what the text says (documents.py), and what is to be written instead (rewriting.py).
-"""
+"""Where the values of a YAML or JSON text are written, so that one can be replaced and no other touched."""
 
 from __future__ import annotations
 
@@ -10,18 +7,27 @@ from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
 from typing import Any, Final, TypeAlias
 
+from kubectl_qos.yaml_loader import yaml_loader
+
+_QUOTES: Final = ("'", '"')
+_BLOCKS: Final = ("|", ">")
+_PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*(?:[&!]\S*$)?")
+"""An anchor and a tag."""
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_WORD: Final = re.compile(r"[^\s,\]}]+")
+
 
 @dataclass(slots=True)
 class Leaf:
-    """A value without parts, `text[start:end]`; nothing at all where a YAML key has no value.
+    """A scalar, `text[start:end]`; empty where a YAML key has no value.
 
-    `quote` is its quotation mark, empty for a plain one; an `alias` stands for what its anchor says, and a
-    `block` goes over lines of its own.
+    `quote` is its quotation mark, empty for a plain one; an `alias` stands for the value of its anchor, and a
+    `block` has lines of its own.
     """
 
     start: int
     end: int
-    said: str = ""
+    value: str = ""
     quote: str = ""
     alias: bool = False
     block: bool = False
@@ -29,7 +35,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping or a sequence; `flow` is the one in brackets, whose end is behind the bracket.
+    """A mapping or a sequence; a `flow` one is in brackets and ends behind the closing one.
 
     The keys of a sequence are None, as are those of a mapping that are no text.
     """
@@ -42,46 +48,48 @@ class Branch:
 
     def entry(self, key: str) -> tuple[Leaf, Span] | None:
         """The entry of a key as it is written here; of several the last, which counts."""
-        for found, value in reversed(self.entries):
-            if found is not None and found.said == key:
-                return found, value
+        for leaf, value in reversed(self.entries):
+            if leaf is not None and leaf.value == key:
+                return leaf, value
         return None
 
 
 Span: TypeAlias = Leaf | Branch
 
 
-def yaml_spans(text: str, loader: Any) -> Span | None:
+def yaml_spans(text: str) -> Span | None:
     """The spans of one YAML document, None for an empty one. Raises yaml.YAMLError."""
     import yaml
 
     open_branches: list[tuple[Branch, list[Leaf | None]]] = []
     root: Span | None = None
 
-    def add(found: Span) -> None:
+    def add(span: Span) -> None:
         nonlocal root
         if not open_branches:
-            root = found
+            root = span
             return
         branch, keys = open_branches[-1]
         if not branch.mapping:
-            branch.entries.append((None, found))
+            branch.entries.append((None, span))
         elif len(keys) == len(branch.entries):
-            keys.append(found if isinstance(found, Leaf) and not found.alias else None)
+            keys.append(span if isinstance(span, Leaf) and not span.alias else None)
         else:
-            branch.entries.append((keys[-1], found))
+            branch.entries.append((keys[-1], span))
 
-    for event in yaml.parse(text, Loader=loader):
-        start, end = _index(event.start_mark), _index(event.end_mark)
+    event: Any
+    for event in yaml.parse(text, Loader=yaml_loader()):
+        start, end = event.start_mark.index, event.end_mark.index
+        value_start = _behind(_PROPERTIES, text, start, end)
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
-            start = _without_properties(text, start, end)
-            add(Leaf(start, end, event.value, style if style in _QUOTES else "", block=style in _BLOCKS))
+            quote = style if style in _QUOTES else ""
+            add(Leaf(value_start, end, event.value, quote, block=style in _BLOCKS))
         elif isinstance(event, yaml.AliasEvent):
             add(Leaf(start, end, alias=True))
         elif isinstance(event, yaml.CollectionStartEvent):
-            mapping = isinstance(event, yaml.MappingStartEvent)
-            branch = Branch(_without_properties(text, start, end), end, bool(event.flow_style), mapping)
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            branch = Branch(value_start, end, bool(event.flow_style), is_mapping)
             add(branch)
             open_branches.append((branch, []))
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -89,61 +97,39 @@ def yaml_spans(text: str, loader: Any) -> Span | None:
     return root
 
 
-def _index(mark: Any) -> int:
-    """Every event has marks, though their type says that some have none."""
-    index: int = mark.index
-    return index
-
-
-_QUOTES: Final = ("'", '"')
-_BLOCKS: Final = ("|", ">")
-_PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*(?:[&!]\S*$)?")
-
-
-def _without_properties(text: str, start: int, end: int) -> int:
-    """Where a value begins behind its anchor and its tag."""
-    found = _PROPERTIES.match(text, start, end)
-    return found.end() if found is not None else start
-
-
 def json_spans(text: str) -> Span:
-    """The spans of one JSON text that is known to be one."""
-    return _json_value(text, _behind_space(text, 0))
+    """The spans of a valid JSON text."""
+    return _json_value(text, _behind(_SPACE, text, 0))
 
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-_WORD: Final = re.compile(r"[^\s,\]}]+")
+def _behind(pattern: re.Pattern[str], text: str, start: int, end: int | None = None) -> int:
+    match = pattern.match(text, start, len(text) if end is None else end)
+    return match.end() if match is not None else start
 
 
-def _behind_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
-
-
-def _json_value(text: str, at: int) -> Span:
-    if text[at] in "{[":
-        return _json_branch(text, at)
-    if text[at] == '"':
-        said, end = scanstring(text, at + 1)
-        return Leaf(at, end, said, '"')
-    word = _WORD.match(text, at)
-    assert word is not None, "the text was read before"
-    return Leaf(at, word.end(), word[0])
+def _json_value(text: str, start: int) -> Span:
+    if text[start] in "{[":
+        return _json_branch(text, start)
+    if text[start] == '"':
+        value, end = scanstring(text, start + 1)
+        return Leaf(start, end, value, '"')
+    end = _behind(_WORD, text, start)
+    return Leaf(start, end, text[start:end])
 
 
 def _json_branch(text: str, start: int) -> Branch:
     branch = Branch(start, start, flow=True, mapping=text[start] == "{")
-    at = _behind_space(text, start + 1)
+    at = _behind(_SPACE, text, start + 1)
     while text[at] not in "}]":
         key = None
         if branch.mapping:
-            said, end = scanstring(text, at + 1)
-            key = Leaf(at, end, said, '"')
-            at = _behind_space(text, _behind_space(text, end) + 1)
+            name, end = scanstring(text, at + 1)
+            key = Leaf(at, end, name, '"')
+            at = _behind(_SPACE, text, _behind(_SPACE, text, end) + 1)
         value = _json_value(text, at)
         branch.entries.append((key, value))
-        at = _behind_space(text, value.end)
+        at = _behind(_SPACE, text, value.end)
         if text[at] == ",":
-            at = _behind_space(text, at + 1)
+            at = _behind(_SPACE, text, at + 1)
     branch.end = at + 1
     return branch

@@ -26,9 +26,9 @@ from kubectl_qos.qos.oom_score import (
     Kernel,
     PodAdj,
     kernel_formula,
-    restricted,
+    restrict_adj,
 )
-from kubectl_qos.qos.qos_class import QosClass, computed_class, decided_at_pod_level
+from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
 
 UNIT_BYTES: Final = 1 << 20
@@ -116,7 +116,7 @@ class _RankSearch:
         self._release = setup.release
         self._capacity = setup.node.memory_capacity_bytes or 0
         self._recreated = default_pod(as_recreated(pod), setup.release)
-        self._is_pod_level = decided_at_pod_level(self._recreated, setup.release)
+        self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
     def find(self) -> Goal:
         """The edits, or what stands in the way."""
@@ -134,7 +134,7 @@ class _RankSearch:
         if fixed is not None and fixed.adj != BEST_EFFORT_ADJ:
             reason = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
             return _impossible(reason, name, needed, fixed.adj)
-        least = restricted(LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
+        least = restrict_adj(LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
         if needed < least:
             by_runtime = needed >= LOWEST_BURSTABLE_ADJ
             reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE

@@ -185,7 +185,7 @@ def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
     finally:
         os.close(handle)
     booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return replace(log.booted(booted), node=node, title=str(path))
+    return replace(log.with_boot_time(booted), node=node, title=str(path))
 
 
 def _lines_of_kmsg(handle: int) -> Iterator[str]:

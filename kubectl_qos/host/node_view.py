@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.process import HostProcess, read_process
+from kubectl_qos.host.process import read_process
 from kubectl_qos.host.procfs import (
     CGROUP,
     MEMORY_FILES,
@@ -30,6 +30,7 @@ from kubectl_qos.host.procfs import (
     with_parents,
 )
 from kubectl_qos.k8s.quantity import MAX_INT64
+from kubectl_qos.qos.process_order import HostProcess
 
 KIND: Final = "HostView"
 

@@ -15,33 +15,11 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.host.procfs import parse_fields, parse_number, read, read_or_empty
+from kubectl_qos.qos.cgroup.names import memory_path
+from kubectl_qos.qos.process_order import HostProcess
 
 LONGEST_COMMAND: Final = 4096
 _CAP_SYS_ADMIN: Final = 21
-
-
-class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A process that has memory.
-
-    `score` is /proc/PID/oom_score, None where it could not be read; `cgroup` the path in the hierarchy that
-    counts memory; `admin` whether it has CAP_SYS_ADMIN, which matters before 4.17; `borrows` whether it was
-    created by vfork and uses the memory of its parent, so that the kernel skips it.
-    """
-
-    pid: int
-    ppid: int
-    comm: str
-    cmdline: str = ""
-    adj: int
-    score: int | None = None
-    rss_kb: int
-    anon_kb: int = 0
-    swap_kb: int = 0
-    pte_kb: int = 0
-    cgroup: str = ""
-    uid: int = 0
-    admin: bool = False
-    borrows: bool = False
 
 
 class Memoryless(msgspec.Struct, frozen=True):
@@ -85,22 +63,6 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
 
 
 _SIZES: Final = ("VmRSS", "RssAnon", "VmSwap", "VmPTE", "VmPMD")
-
-
-def memory_path(text: str) -> str:
-    """The path in the hierarchy that counts memory, from the lines of /proc/PID/cgroup.
-
-    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may have colons.
-    """
-    unified = ""
-    for line in text.split("\n"):
-        number, _, rest = line.partition(":")
-        controllers, colon, path = rest.partition(":")
-        if colon and "memory" in controllers.split(","):
-            return path
-        if colon and number == "0" and not controllers:
-            unified = path
-    return unified
 
 
 def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, str] | None:

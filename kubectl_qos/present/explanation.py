@@ -33,7 +33,7 @@ from kubectl_qos.present.reasons import (
     sentence,
     step_sentence,
 )
-from kubectl_qos.qos.cgroup import memory as memory_qos
+from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
@@ -156,7 +156,7 @@ def _cgroup(prediction: Prediction) -> Section:
             lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
     answer = f"v{version}, {driver} driver"
     if version != 1:
-        answer += f", MemoryQoS {'on' if memory_qos.is_enforced(prediction.setup) else 'off'}"
+        answer += f", MemoryQoS {'on' if has_memory_qos(prediction.setup) else 'off'}"
     return Section("cgroup", answer, tuple(lines))
 
 
@@ -372,7 +372,7 @@ def reason_values(reason: Reason) -> dict[str, Any]:
         "rule": reason.rule.value,
         "result": _plain(reason.result),
         "inputs": {name: _plain(value) for name, value in reason.inputs.items()},
-        "source": reason.source,
+        "source": reason.rule.source,
         "children": [reason_values(child) for child in reason.children],
     }
 

@@ -13,7 +13,7 @@ from kubectl_qos.present.format import NONE, count, escape, first_few
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
-from kubectl_qos.qos.process_order import OomDomain, RankedProcess, ScoredProcess, Spared, oom_group
+from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, oom_group
 
 _SHORT_UID: Final = 8
 _SHORT_ID: Final = 12
@@ -49,13 +49,13 @@ class NodeReading(Protocol):
 class ProcessRow:
     """A process with its rank and pod; `dying` is how many processes are killed together with it."""
 
-    ranked: RankedProcess[ScoredProcess]
+    ranked: RankedProcess
     pod: PodCgroup | None
     named: NamedPod | None
     dying: int
 
     @property
-    def process(self) -> ScoredProcess:
+    def process(self) -> HostProcess:
         """The measured process."""
         return self.ranked.process
 
@@ -69,17 +69,13 @@ class ProcessRow:
 
 
 def build_process_rows(
-    order: Iterable[RankedProcess[ScoredProcess]],
+    order: Iterable[RankedProcess],
     names: Mapping[str, NamedPod],
     oom_groups: Collection[str],
 ) -> list[ProcessRow]:
     """A row for each process; `names` are by pod UID, `oom_groups` the cgroups that are killed as a whole."""
     processes = list(order)
-    machine = OomDomain("/", 0)
-    groups = [
-        oom_group(one.process.cgroup, machine, oom_groups) if one.spared is None else None
-        for one in processes
-    ]
+    groups = [oom_group(one.process.cgroup, oom_groups) if one.spared is None else None for one in processes]
     rows = []
     for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)

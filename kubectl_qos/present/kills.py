@@ -8,17 +8,11 @@ from typing import Any, Final
 
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
-from kubectl_qos.qos.kills.evidence import (
-    Diagnosis,
-    Evidence,
-    Fact,
-    Kill,
-    KillMechanism,
-    Need,
-    parse_moment,
-)
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact, Need, parse_moment
 from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
 from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
 _LEAST_WIDTH: Final = 20
@@ -90,20 +84,20 @@ def _when(kill: Kill) -> str:
 
 
 _MECHANISMS: Final = {
-    KillMechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
-    KillMechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
-    KillMechanism.PODS_LIMIT: "killed by the kernel at the memory limit of all pods, or of those of a class",
-    KillMechanism.NODE: "killed by the kernel because the node ran out of memory",
-    KillMechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
-    KillMechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
-    KillMechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
-    KillMechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
-    KillMechanism.UNKNOWN: "killed, but at which limit or by whom is unknown",
+    Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
+    Mechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
+    Mechanism.KUBEPODS_LIMIT: "killed by the kernel at the memory limit of all pods, or of those of a class",
+    Mechanism.NODE: "killed by the kernel because the node ran out of memory",
+    Mechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
+    Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
+    Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
+    Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
+    Mechanism.UNKNOWN: "killed, but at which limit or by whom is unknown",
 }
 
 
 def _diagnosis_sentence(diagnosis: Diagnosis) -> str:
-    return f"{diagnosis.sure.value}: {_MECHANISMS[diagnosis.by]}"
+    return f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}"
 
 
 def _need_sentence(need: Need, node: str) -> str:
@@ -118,7 +112,7 @@ def _need_sentence(need: Need, node: str) -> str:
 
 def _evidence_sentence(evidence: Evidence) -> str:
     words = _FACTS[evidence.fact]
-    return words if isinstance(words, str) else words(evidence.said)
+    return words if isinstance(words, str) else words(evidence.details)
 
 
 Details = Mapping[str, Any]
@@ -337,8 +331,8 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
         cell=_container_text,
         sort_key=_container_text,
     ),
-    column("by", lambda kill: kill.diagnosis.by.value, "the mechanism", width=18),
-    column("sure", lambda kill: kill.diagnosis.sure.value, "certain, likely or possible", width=8),
+    column("by", lambda kill: kill.diagnosis.mechanism.value, "the mechanism", width=18),
+    column("sure", lambda kill: kill.diagnosis.confidence.value, "certain, likely or possible", width=8),
     column("score", lambda kill: kill.score, "its oom_score then", NUMBER),
     column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),
     column("node", lambda kill: kill.node or None, "the node", width=10, empty=UNKNOWN),
@@ -380,8 +374,8 @@ def _kill_values(kill: Kill) -> dict[str, Any]:
         "containerID": kill.container_id or None,
         "node": kill.node or None,
         "cgroup": kill.cgroup or None,
-        "by": diagnosis.by.value,
-        "sure": diagnosis.sure.value,
+        "by": diagnosis.mechanism.value,
+        "sure": diagnosis.confidence.value,
         "exitCode": kill.exit_code,
         "reason": kill.reason or None,
         "score": kill.score,
@@ -390,7 +384,7 @@ def _kill_values(kill: Kill) -> dict[str, Any]:
             {
                 "fact": one.fact.name.lower(),
                 "time": one.time or None,
-                **dict(one.said),
+                **dict(one.details),
                 "text": _evidence_sentence(one),
             }
             for one in diagnosis.evidence

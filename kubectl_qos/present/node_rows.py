@@ -15,15 +15,13 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count
 from kubectl_qos.present.reasons import ranking_notes
-from kubectl_qos.qos.node_memory import (
-    SIGNAL,
-    NodeMemory,
+from kubectl_qos.qos.eviction import (
+    MEMORY_AVAILABLE,
     memory_threshold,
-    node_memory,
-    schedulable_bytes,
     to_hard_eviction,
     to_soft_eviction,
 )
+from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
 
@@ -179,9 +177,9 @@ def _build_row(
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
         troubles=troubles(node) if node is not None else None,
-        eviction=memory_threshold(kubelet.eviction_hard.get(SIGNAL), capacity or 0),
+        eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity or 0),
         to_eviction=to_hard_eviction(setup, used) if used is not None else None,
-        soft_eviction=memory_threshold(kubelet.eviction_soft.get(SIGNAL), capacity or 0),
+        soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), capacity or 0),
         to_soft_eviction=to_soft_eviction(setup, used) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
     )

@@ -19,7 +19,8 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
 from kubectl_qos.present.reasons import ranking_notes
-from kubectl_qos.qos import eviction, flags
+from kubectl_qos.qos import flags
+from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
@@ -200,7 +201,7 @@ def _rank_node(
 
 def _rows_of_node(ranking: Ranking, setup: NodeSetup, scope: Scope, *, containers: bool) -> Iterable[PodRow]:
     after = flags.lowest_priorities_after(ranking.pods)
-    evicted = _eviction_ranks(ranking, setup)
+    evicted = _eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     for row, lowest in zip(ranking.pods, after, strict=True):
         if not scope.matches(row.pod):
@@ -327,20 +328,14 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
     return {key: (first[value], counts[value] > 1) for key, value in points}
 
 
-def _eviction_ranks(ranking: Ranking, setup: NodeSetup) -> dict[PodKey, int]:
+def _eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
     """The kubelet's order under memory pressure, where usage is known."""
     running = [row for row in ranking.pods if has_processes(row.pod)]
     if ranking.basis is not Basis.USAGE:
         return {}
-    usages = [
-        None if row.usage is None else eviction.EvictionStats(working_set_bytes=row.usage.working_set_bytes)
-        for row in running
-    ]
-    order = eviction.rank_memory(
+    ranks = eviction_ranks(
         [row.pod for row in running],
-        usages,
-        setup.release,
+        [row.usage.working_set_bytes if row.usage is not None else None for row in running],
         [row.profile.eviction_request for row in running],
     )
-    pods = [running[one.pod_index].pod for one in order]
-    return {(pod.namespace, pod.name): one.position for pod, one in zip(pods, order, strict=True)}
+    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(running, ranks, strict=True)}

@@ -11,16 +11,16 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
-from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
-from kubectl_qos.qos.simulation.scenario import (
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
+from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
-    Mechanism,
-    MechanismDistance,
-    MemoryLevel,
+    Importance,
+    ImportanceReason,
+    NodeState,
     Scenario,
-    Simulation,
-    SimulationStep,
 )
+from kubectl_qos.qos.simulation.timeline import MemoryLevel
 
 NO_USAGE: Final = "memory usage is unknown: nothing can be freed and nothing grows"
 NO_USAGE_HINT: Final = (
@@ -65,12 +65,12 @@ def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
-    if growth.member is None:
+    if growth.container is None:
         who, used = "the node itself", node_state.own_bytes
     else:
-        member = node_state.members[growth.member]
-        who = f"{full_name(*node_state.tenants[member.tenant].key)}, container {escape(member.container)},"
-        used = member.used_bytes
+        container = node_state.containers[growth.container]
+        who = f"{full_name(*node_state.pod_for(container).key)}, container {escape(container.name)},"
+        used = container.used_bytes
     return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
 
@@ -99,25 +99,34 @@ def _outcome(simulation: Simulation) -> str:
     evictions = sum(step.mechanism is Mechanism.EVICTION for step in steps)
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
-    if scenario.free_bytes is not None and not simulation.is_met:
+    if scenario.free_bytes is not None and not simulation.is_reached:
         return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
-    if scenario.growth and not simulation.is_met:
+    if scenario.growth and not simulation.is_reached:
         return f"{after}, and not every growing container survives to reach its size"
     return after
 
 
 def _first_kill(simulation: Simulation) -> str:
-    if not simulation.reaches:
+    if not simulation.distances:
         return "nothing is killed, however much all containers grow"
-    first = simulation.reaches[0]
+    first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
-    by = {Mechanism.NODE: "the kernel, because the node is full", Mechanism.EVICTION: "eviction"}.get(
-        first.mechanism, f"the {first.mechanism.value}"
-    )
     return (
         f"{binary(first.more_bytes)} more, with each container at {_percent(first)}, until the first is hit:"
-        f" {full_name(*first.key)}{container}, by {by}"
+        f" {full_name(*first.key)}{container}, by {_by(first.mechanism)}"
     )
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """As the column BY has it; nothing is preempted here, so an eviction needs no kubelet before it."""
+    return "eviction" if mechanism is Mechanism.EVICTION else mechanism.value
+
+
+def _by(mechanism: Mechanism) -> str:
+    if mechanism is Mechanism.NODE:
+        return "the kernel, because the node is full"
+    name = mechanism_name(mechanism)
+    return name if mechanism is Mechanism.EVICTION else f"the {name}"
 
 
 def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
@@ -135,7 +144,7 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
         )
     if node_state.kubepods_bytes is None:
         yield "the limit of kubepods is unknown: only the node bounds all pods together"
-    if not node_state.whole_containers:
+    if not node_state.has_oom_group:
         yield "memory.oom.group is not set: of a container with several processes the kernel kills one"
     if scenario.eviction:
         yield from _eviction_notes(node_state, simulation)
@@ -167,8 +176,8 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
     return step.mechanism is not Mechanism.EVICTION and any(
-        one.restarts and one.container == step.container and node_state.tenants[one.tenant].key == step.key
-        for one in node_state.members
+        one.restarts and one.name == step.container and node_state.pod_for(one).key == step.key
+        for one in node_state.containers
     )
 
 
@@ -216,7 +225,7 @@ def reach_rows(simulation: Simulation) -> list[VictimRow]:
     """The first victim of each mechanism, the nearest first."""
     return [
         VictimRow(place, reach.key, reach.mechanism, reach=reach)
-        for place, reach in enumerate(simulation.reaches, start=1)
+        for place, reach in enumerate(simulation.distances, start=1)
     ]
 
 
@@ -227,7 +236,7 @@ def step_lines(simulation: Simulation) -> Iterator[str]:
 
 def reach_lines(simulation: Simulation) -> Iterator[str]:
     """How far each mechanism is, the nearest first."""
-    return table(reach_rows(simulation), REACH_COLUMNS) if simulation.reaches else iter(())
+    return table(reach_rows(simulation), REACH_COLUMNS) if simulation.distances else iter(())
 
 
 def _step(row: VictimRow) -> SimulationStep:
@@ -246,7 +255,7 @@ def _step_notes(row: VictimRow) -> str:
     if step.important:
         mark = "! first important" if row.is_important else "important"
         notes.append(f"{mark}: {', '.join(map(_reason, step.important))}")
-    if step.comes_back:
+    if step.restarts:
         notes.append("restarts")
     if step.tied:
         notes.append(f"tied with {step.tied}")
@@ -268,7 +277,7 @@ def _reason(reason: ImportanceReason) -> str:
 
 STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("step", lambda row: row.place, type=NUMBER, align=Align.LEFT, ascending=True),
-    column("by", lambda row: _step(row).mechanism.value, width=4),
+    column("by", lambda row: mechanism_name(_step(row).mechanism), width=4),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _step(row).container, width=4),
     column("qos", lambda row: qos.value if (qos := _step(row).qos) is not None else "", width=4),
@@ -278,7 +287,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("note", _step_notes, width=4, empty=""),
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
-    column("by", lambda row: _reach(row).mechanism.value, width=4),
+    column("by", lambda row: mechanism_name(_reach(row).mechanism), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
@@ -303,7 +312,7 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
         return "-", "", ""
     victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
-    return f"{victim}{mark}", step.mechanism.value, mebibytes(step.freed.free_bytes)
+    return f"{victim}{mark}", mechanism_name(step.mechanism), mebibytes(step.freed.free_bytes)
 
 
 def _identity(step: SimulationStep | None) -> Hashable:
@@ -319,7 +328,7 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
         "scenario": {
             "freeBytes": scenario.free_bytes,
             "grow": [
-                {**_growing_values(node_state, one.member), "toBytes": one.to_bytes}
+                {**_growing_values(node_state, one.container), "toBytes": one.to_bytes}
                 for one in scenario.growth
             ],
             "untilOom": scenario.until_oom,
@@ -330,22 +339,22 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
         "totalBytes": node_state.total_bytes,
         "before": _level_values(simulation.before),
         "after": _level_values(simulation.after),
-        "reached": simulation.is_met,
+        "reached": simulation.is_reached,
         "firstImportantStep": simulation.first_important,
         "steps": [_step_values(number, step) for number, step in enumerate(simulation.steps, start=1)],
-        "reaches": [_reach_values(one) for one in simulation.reaches],
+        "reaches": [_reach_values(one) for one in simulation.distances],
         "refused": ["/".join(key) for key in simulation.refused],
         "summary": simulation_summary(simulation),
         "notes": list(simulation_notes(node_state, simulation)),
     }
 
 
-def _growing_values(node_state: NodeState, member: int | None) -> dict[str, Any]:
-    if member is None:
+def _growing_values(node_state: NodeState, index: int | None) -> dict[str, Any]:
+    if index is None:
         return {"namespace": None, "pod": None, "container": None}
-    one = node_state.members[member]
-    namespace, name = node_state.tenants[one.tenant].key
-    return {"namespace": namespace, "pod": name, "container": one.container}
+    container = node_state.containers[index]
+    namespace, name = node_state.pod_for(container).key
+    return {"namespace": namespace, "pod": name, "container": container.name}
 
 
 def _level_values(level: MemoryLevel) -> dict[str, int]:
@@ -355,7 +364,7 @@ def _level_values(level: MemoryLevel) -> dict[str, int]:
 def _step_values(number: int, step: SimulationStep) -> dict[str, Any]:
     return {
         "step": number,
-        "by": step.mechanism.value,
+        "by": mechanism_name(step.mechanism),
         "namespace": step.key[0],
         "pod": step.key[1] if step.qos is not None else None,
         "process": step.key[1] if step.qos is None else None,
@@ -368,7 +377,7 @@ def _step_values(number: int, step: SimulationStep) -> dict[str, Any]:
         "freedBytes": step.freed.free_bytes,
         "freedWorkingSetBytes": step.freed.available_bytes,
         "after": _level_values(step.level),
-        "restarts": step.comes_back,
+        "restarts": step.restarts,
         "important": [{"why": reason.why.value, "what": reason.what} for reason in step.important],
         "refused": ["/".join(key) for key in step.refused],
     }
@@ -376,7 +385,7 @@ def _step_values(number: int, step: SimulationStep) -> dict[str, Any]:
 
 def _reach_values(reach: MechanismDistance) -> dict[str, Any]:
     return {
-        "by": reach.mechanism.value,
+        "by": mechanism_name(reach.mechanism),
         "moreBytes": reach.more_bytes,
         "factor": round(reach.factor, 4),
         "namespace": reach.key[0],

@@ -10,8 +10,9 @@ from kubectl_qos.present.output import cell_table
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
-from kubectl_qos.qos.verify.drift import Confidence, DriftCause, DriftReason
+from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
 
 _HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
 
@@ -91,7 +92,7 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> d
 
 
 def _cause_sentence(cause: DriftCause) -> str:
-    words = _SENTENCES[cause.why]
+    words = _SENTENCES[cause.reason]
     text = words if isinstance(words, str) else words(cause.inputs)
     return text if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {text}"
 
@@ -132,7 +133,7 @@ def _check_values(check: CheckedValue) -> dict[str, Any]:
         "cause": None
         if cause is None
         else {
-            "why": cause.why.value,
+            "why": cause.reason.value,
             "confidence": cause.confidence.value,
             "sentence": _cause_sentence(cause),
         },

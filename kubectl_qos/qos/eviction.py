@@ -1,131 +1,96 @@
-"""The kubelet's order of eviction under node pressure. It is not the kernel's order and knows no class.
+"""Eviction when a node runs short of memory: the kubelet's order, and how far away its thresholds are.
 
-Source: pkg/kubelet/eviction/helpers.go (rankMemoryPressure, rankPIDPressure, rankDiskPressureFunc),
-unchanged in shape from 1.20 to 1.36; what counts as the request changed in 1.34 (k8s/resources.py).
+The order is not the kernel's and knows no class. Disks and process IDs have orders of their own, not here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
-from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY, Pod, Volume
-from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.resources import eviction_request
+from kubectl_qos.k8s.kubelet import NodeSetup, parse_threshold
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.qos.cgroup.node import PODS
 
-_NANO = 10**9
+MEMORY_AVAILABLE: Final = "memory.available"
+"""The eviction signal of memory."""
 
+EvictionKey = tuple[int, int, int]
+"""What a pod is sorted by, the first evicted first."""
 
-class EvictionStats(NamedTuple):
-    """What the kubelet measured of a pod; None counts as zero, a missing PodUsage ranks first."""
-
-    working_set_bytes: int | None = None
-    processes: int | None = None
-    container_disk_bytes: int = 0
-    volume_disk_bytes: Mapping[str, int] = MappingProxyType({})
+_NANO: Final = 10**9
+_IGNORED: Final = frozenset({"0%", "100%"})
 
 
-class EvictionRank(NamedTuple):
-    """A pod's place: pods of one `position` compare equal. `over_request` is in units of 1e-9."""
+def eviction_ranks(
+    pods: Sequence[Pod], working_sets: Sequence[int | None], requests: Sequence[Quantity]
+) -> list[int]:
+    """Each pod's place, 1 is evicted first; pods that compare equal share one.
 
-    pod_index: int
-    position: int
-    exceeds_request: bool
-    priority: int
-    over_request: int | None
+    Usage over request comes first, then lower priority, then the larger excess. Source:
+    pkg/kubelet/eviction/helpers.go (rankMemoryPressure), unchanged in shape from 1.20 to 1.36; what counts as
+    the request changed in 1.34 (k8s/resources.py).
 
-
-_Key = tuple[int, int, int, int]
-
-
-def rank_memory(
-    pods: Sequence[Pod],
-    usage: Sequence[EvictionStats | None],
-    release: Release,
-    requests: Sequence[Quantity] | None = None,
-) -> list[EvictionRank]:
-    """First evicted first: usage over request, then lower priority, then the larger excess.
-
-    `requests` are the pods' `eviction_request`s where the caller has them already.
+    Args:
+        pods: those with processes.
+        working_sets: theirs in bytes; None where the kubelet has no stats, which ranks first.
+        requests: their `k8s.resources.eviction_request`.
     """
-    if requests is None:
-        requests = [eviction_request(pod, release, MEMORY) for pod in pods]
-    nano = [request.nano for request in requests]
-
-    def excess(index: int, found: EvictionStats) -> tuple[int, int]:
-        over = (found.working_set_bytes or 0) * _NANO - nano[index]
-        return over, over
-
-    return _rank(pods, usage, excess)
-
-
-def measured_key(over: int, priority: int, amount: int) -> tuple[int, int, int, int]:
-    """What a pod with stats sorts by, the least first: over its request, then its priority, then how far."""
-    return 1 if over > 0 else 2, priority, 1, -amount
+    keys = [
+        eviction_key(pod.spec.priority or 0, None if used is None else used * _NANO - request.nano)
+        for pod, used, request in zip(pods, working_sets, requests, strict=True)
+    ]
+    places: dict[EvictionKey, int] = {}
+    for place, key in enumerate(sorted(keys), start=1):
+        places.setdefault(key, place)
+    return [places[key] for key in keys]
 
 
-def rank_disk(
-    pods: Sequence[Pod], usage: Sequence[EvictionStats | None], release: Release
-) -> list[EvictionRank]:
-    """As for memory, with writable layers, logs and local volumes against ephemeral-storage."""
-
-    def excess(index: int, found: EvictionStats) -> tuple[int, int]:
-        pod = pods[index]
-        local = [volume.name for volume in pod.spec.volumes or () if is_local(volume)]
-        used = found.container_disk_bytes
-        used += sum(found.volume_disk_bytes.get(name, 0) for name in local)
-        over = used * _NANO - eviction_request(pod, release, EPHEMERAL_STORAGE).nano
-        return over, over
-
-    return _rank(pods, usage, excess)
+def eviction_key(priority: int, over_request: int | None) -> EvictionKey:
+    """The key of a pod that uses so much more than it requests, in units of 1e-9; None without stats."""
+    if over_request is None:
+        return 0, priority, 0
+    return 1 if over_request > 0 else 2, priority, -over_request
 
 
-def rank_pids(pods: Sequence[Pod], usage: Sequence[EvictionStats | None]) -> list[EvictionRank]:
-    """First evicted first: lower priority, then more processes."""
+def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
+    """A threshold of memory.available in bytes; None where it is not set, or set so that it never counts.
 
-    def excess(_: int, found: EvictionStats) -> tuple[int, int]:
-        return 0, found.processes or 0
-
-    return _rank(pods, usage, excess, missing_first=False)
-
-
-def is_local(volume: Volume) -> bool:
-    """Whether the volume's files lie on the node's own disk."""
-    disk_empty_dir = volume.empty_dir is not None and volume.empty_dir.medium == ""
-    return (
-        volume.host_path is not None
-        or disk_empty_dir
-        or volume.config_map is not None
-        or volume.git_repo is not None
-    )
+    Source: pkg/kubelet/eviction/helpers.go (parseThresholdStatement ignores 0% and 100%).
+    """
+    if text is None or text in _IGNORED:
+        return None
+    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() or None
 
 
-def _rank(
-    pods: Sequence[Pod],
-    usage: Sequence[EvictionStats | None],
-    excess: Callable[[int, EvictionStats], tuple[int, int]],
-    *,
-    missing_first: bool = True,
-) -> list[EvictionRank]:
-    """Sort by the comparators in turn; a pod without stats comes first where stats are asked for first."""
-    rows = []
-    for index, (pod, found) in enumerate(zip(pods, usage, strict=True)):
-        priority = pod.spec.priority or 0
-        if found is None:
-            key: _Key = (0 if missing_first else 1, priority, 0, 0)
-            rows.append(
-                (key, EvictionRank(index, 0, exceeds_request=False, priority=priority, over_request=None))
-            )
-            continue
-        over, amount = excess(index, found)
-        key = (1, priority, 1, -amount) if not missing_first else measured_key(over, priority, amount)
-        rows.append((key, EvictionRank(index, 0, over > 0, priority, amount)))
-    rows.sort(key=lambda row: row[0])
-    ranked: list[EvictionRank] = []
-    for place, (key, row) in enumerate(rows):
-        same = place > 0 and rows[place - 1][0] == key
-        position = ranked[-1].position if same else place + 1
-        ranked.append(row._replace(position=position))
-    return ranked
+def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
+    """How much more memory may be used before the kubelet evicts; below zero it already does.
+
+    The kubelet evicts when memory.available is below the hard threshold, and, as it enforces the pods'
+    allocatable, also when allocatableMemory.available is: the limit of kubepods minus the pods' working set,
+    with the same threshold (a percentage of that limit). The nearer of the two counts.
+
+    `node_bytes` is the working set of the whole node; without it the pods' is used, so that the first signal
+    gives an upper bound. None without a threshold or the node's capacity. Source:
+    pkg/kubelet/eviction/helpers.go (makeSignalObservations, addAllocatableThresholds), 1.20 and later.
+    """
+    node, kubelet = setup.node, setup.kubelet
+    text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
+    distances = []
+    if PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
+        distances.append(_distance(text, node.allocatable_memory_bytes, pods_bytes))
+    if node.memory_capacity_bytes:
+        distances.append(_distance(text, node.memory_capacity_bytes, node_bytes or pods_bytes))
+    return min((distance for distance in distances if distance is not None), default=None)
+
+
+def to_soft_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
+    """The same for the soft threshold, which is of memory.available alone."""
+    text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), setup.node.memory_capacity_bytes
+    return _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
+
+
+def _distance(text: str | None, capacity_bytes: int, used_bytes: int) -> int | None:
+    threshold = memory_threshold(text, capacity_bytes)
+    return None if threshold is None else capacity_bytes - used_bytes - threshold

@@ -1,4 +1,4 @@
-"""What a reader of a ranking must not miss, one word each."""
+"""Flags and the risk level: what to notice about a pod of a ranking, in one word each."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Flag(StrEnum):
     CRITICAL = "CRITICAL"
     """system-node-critical: killed after everything else of its kind."""
     PRIORITY = "PRIORITY"
-    """A higher PriorityClass than a pod that would outlive it: the kernel does not look at priority."""
+    """A higher priority than a pod that would outlive it: the kernel does not look at priority."""
     NEAR_LIMIT = "NEAR-LIMIT"
-    """At least 90 % of a memory limit is used: its containers may be killed alone, at any time."""
+    """At least 90 % of a memory limit is used: its containers may be killed whatever the node has left."""
     OVER_REQUEST = "OVER-REQUEST"
-    """Uses more memory than it requests: eviction takes it before pods that do not."""
+    """Uses more memory than it requests: it is evicted before pods that do not."""
     RESIZING = "RESIZING"
     """A resize is pending or in progress, so spec and node differ."""
     STATIC = "STATIC"
-    """From a file on the node: spared by eviction, not changeable through the API."""
+    """From a file on the node: never evicted, not changeable through the API."""
     CLASS_DIFFERS = "CLASS≠SPEC"
-    """The stored class is not the one that the spec gives."""
+    """The stored class is not the one of the spec."""
 
 
 RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
@@ -37,33 +37,30 @@ RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
 
 
 def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | None) -> list[Flag]:
-    """The flags of a pod, the gravest first.
+    """The flags of a pod, the most severe first.
 
     `percent` is its `limit_percent`; `lowest_priority_after` the lowest priority among the pods of the node
     that would outlive it.
     """
     pod, profile = row.pod, row.profile
-    found = []
+    outlived_by = lowest_priority_after if row.rank is not None else None
+    raised = []
     if is_node_critical(pod):
-        found.append(Flag.CRITICAL)
-    if (
-        row.rank is not None
-        and lowest_priority_after is not None
-        and (pod.spec.priority or 0) > lowest_priority_after
-    ):
-        found.append(Flag.PRIORITY)
+        raised.append(Flag.CRITICAL)
+    if outlived_by is not None and (pod.spec.priority or 0) > outlived_by:
+        raised.append(Flag.PRIORITY)
     if percent is not None and percent >= NEAR_LIMIT_PERCENT:
-        found.append(Flag.NEAR_LIMIT)
+        raised.append(Flag.NEAR_LIMIT)
     if row.usage is not None and 0 < profile.request_bytes < row.usage.working_set_bytes:
-        found.append(Flag.OVER_REQUEST)
+        raised.append(Flag.OVER_REQUEST)
     if is_resizing(pod):
-        found.append(Flag.RESIZING)
+        raised.append(Flag.RESIZING)
     if is_static(pod) or is_mirror(pod):
-        found.append(Flag.STATIC)
+        raised.append(Flag.STATIC)
     stored = pod.status.qos_class
     if stored and stored != profile.computed_class:
-        found.append(Flag.CLASS_DIFFERS)
-    return found
+        raised.append(Flag.CLASS_DIFFERS)
+    return raised
 
 
 def limit_percent(row: RankedPod) -> float | None:
@@ -87,23 +84,22 @@ def limit_percent(row: RankedPod) -> float | None:
 
 def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
     """For each ranked pod, the lowest priority of those with a later rank."""
-    lowest: list[int | None] = [None] * len(ranked)
+    lowest: list[int | None] = []
     after: int | None = None
-    pending: int | None = None
-    for index in range(len(ranked) - 1, -1, -1):
-        row = ranked[index]
-        following = ranked[index + 1] if index + 1 < len(ranked) else None
-        if following is not None and following.rank != row.rank and pending is not None:
-            after = pending if after is None else min(after, pending)
-            pending = None
-        lowest[index] = after
+    least: int | None = None
+    rank: int | None = None
+    for row in reversed(ranked):
+        if row.rank != rank:
+            rank, after = row.rank, least
+        lowest.append(after)
         priority = row.pod.spec.priority or 0
-        pending = priority if pending is None else min(pending, priority)
+        least = priority if least is None else min(least, priority)
+    lowest.reverse()
     return lowest
 
 
 def is_resizing(pod: Pod) -> bool:
-    """A pending or running in-place resize (conditions since 1.33, status.resize before)."""
+    """Whether an in-place resize is pending or running (conditions since 1.33, status.resize before)."""
     if pod.status.resize:
         return True
     return any(
@@ -113,22 +109,22 @@ def is_resizing(pod: Pod) -> bool:
 
 
 class Risk(IntEnum):
-    """The levels, the higher the less has to happen."""
+    """How close a pod is to being killed, the closest the highest."""
 
     NONE = 0
     """No processes on any node: it has ended, or is not bound yet."""
     LOW = 1
-    """It runs, and nothing marks it."""
+    """It runs without any flag of risk."""
     MEDIUM = 2
-    """PRIORITY or OVER-REQUEST: gone before something less important, or evicted early."""
+    """PRIORITY or OVER-REQUEST: killed before something less important, or evicted early."""
     HIGH = 3
     """NEAR-LIMIT: its own limit is enough to kill it, whatever the node has left."""
     NEXT = 4
-    """Rank 1: the first to go when its node runs out of memory."""
+    """Rank 1: the first that is killed when its node runs out of memory."""
 
     @property
     def word(self) -> str:
-        """How people write it."""
+        """Its name on the command line and in tables."""
         return self.name.lower()
 
 

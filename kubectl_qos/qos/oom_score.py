@@ -22,8 +22,9 @@ from kubectl_qos.qos.reason import Reason, Rule
 GUARANTEED_ADJ: Final = -997
 BEST_EFFORT_ADJ: Final = 1000
 SANDBOX_ADJ: Final = -998
-KUBELET_ADJ: Final = -999
 LOWEST_BURSTABLE_ADJ: Final = 1000 + GUARANTEED_ADJ
+OOM_SCORE_ADJ_MIN: Final = -1000
+"""Makes a process immune, also where its whole cgroup is killed."""
 
 
 def is_static(pod: Pod) -> bool:
@@ -33,15 +34,14 @@ def is_static(pod: Pod) -> bool:
 
 
 def is_mirror(pod: Pod) -> bool:
-    """The API's picture of a static pod (`IsMirrorPod`)."""
+    """The API object that stands for a static pod (`IsMirrorPod`)."""
     return pod.annotations.config_mirror is not None
 
 
 def is_critical(pod: Pod) -> bool:
-    """Static, mirror or priority of at least 2e9: spared by eviction (`IsCriticalPod`)."""
-    if is_static(pod) or is_mirror(pod):
-        return True
-    return pod.spec.priority is not None and pod.spec.priority >= SYSTEM_CRITICAL_PRIORITY
+    """Static, mirror or priority of at least 2e9: never evicted (`IsCriticalPod`)."""
+    priority = pod.spec.priority
+    return is_static(pod) or is_mirror(pod) or (priority is not None and priority >= SYSTEM_CRITICAL_PRIORITY)
 
 
 def is_node_critical(pod: Pod) -> bool:
@@ -67,28 +67,26 @@ class AdjSteps(NamedTuple):
 
 
 class PodAdj:
-    """oom_score_adj of the containers of one pod; what they have in common is evaluated once."""
+    """oom_score_adj of the containers of one pod; what they share is evaluated once.
 
-    __slots__ = ("_allocated", "_capacity", "_fixed", "_floor", "_pod", "_release", "_share")
+    `fixed` is the value of every container where it does not depend on memory, None for Burstable.
+    """
+
+    __slots__ = ("_allocated", "_capacity", "_floor", "_pod", "_release", "_share", "fixed")
 
     def __init__(self, pod: Pod, qos: QosClass, memory_capacity: int | None, release: Release) -> None:
         self._pod = pod
         self._release = release
         self._capacity = memory_capacity
-        self._fixed = _fixed_steps(pod, qos, release)
+        self.fixed = _fixed_steps(pod, qos, release)
         self._share: int | None = None
         self._floor: int | None = None
         self._allocated: dict[str, int] | None = None
 
-    @property
-    def fixed(self) -> AdjSteps | None:
-        """The value of every container where memory plays no part, None for Burstable."""
-        return self._fixed
-
-    def of(self, container: Container) -> AdjSteps:
+    def steps_for(self, container: Container) -> AdjSteps:
         """The value and its steps. Raises UnknownFact where the formula lacks the node's memory."""
-        if self._fixed is not None:
-            return self._fixed
+        if self.fixed is not None:
+            return self.fixed
         capacity = self._capacity
         if not capacity:
             raise UnknownFact(
@@ -122,8 +120,8 @@ class PodAdj:
                 }
             if container.name in self._allocated:
                 return self._allocated[container.name]
-        requested = container.resources.requests
-        memory = requested.get(MEMORY) if requested else None
+        requests = container.resources.requests
+        memory = requests.get(MEMORY) if requests else None
         return memory.value() if memory is not None else 0
 
     def _pod_level_share(self) -> int:
@@ -132,8 +130,8 @@ class PodAdj:
             self._share = 0
             pod, release = self._pod, self._release
             if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_requests(pod, release):
-                asked = pod.spec.resources
-                memory = ((asked.requests if asked else None) or EMPTY_RESOURCES).get(MEMORY, ZERO)
+                resources = pod.spec.resources
+                memory = ((resources.requests if resources else None) or EMPTY_RESOURCES).get(MEMORY, ZERO)
                 if not memory.is_zero:
                     claimed = aggregate_requests(pod, release).get(MEMORY, ZERO).value()
                     count = len(pod.containers) + len(pod.init_containers)
@@ -167,25 +165,16 @@ _GUARANTEED: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_GUARANTEED)
 _BEST_EFFORT: Final = AdjSteps(BEST_EFFORT_ADJ, Rule.ADJ_BEST_EFFORT)
 
 
-def restricted(adj: int, runtime_adj: int | None) -> int:
-    """What containerd sets where `restrict_oom_score_adj` is on: nothing below its own value.
+def restrict_adj(adj: int, runtime_adj: int | None) -> int:
+    """What containerd sets where `restrict_oom_score_adj` is on: never less than its own value.
 
     `runtime_adj` is containerd's own oom_score_adj, None without that option (pkg/cri, restrictOOMScoreAdj).
     """
     return adj if runtime_adj is None else max(adj, runtime_adj)
 
 
-def may_write_adj(wanted: int, lowest: int, *, privileged: bool) -> bool:
-    """Whether a process may set its own oom_score_adj, for which an application may differ from the kubelet.
-
-    Anyone may raise it, and lower it again to the lowest value that a privileged writer (the runtime) set;
-    below that CAP_SYS_RESOURCE is needed (fs/proc/base.c, __set_oom_adj).
-    """
-    return -1000 <= wanted <= 1000 and (privileged or wanted >= lowest)
-
-
 def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
-    """The kubelet's steps as a Reason, formula first, then what changed its result, the runtime last."""
+    """The kubelet's steps as a Reason: the formula first, then what changed its result, the runtime last."""
     children = []
     if steps.pod_level_share:
         children.append(
@@ -195,9 +184,9 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
         children.append(Reason(Rule.ADJ_SIDECAR_FLOOR, steps.sidecar_floor, {"raw": steps.raw}))
     if steps.clamp is not None:
         children.append(Reason(steps.clamp, steps.adj, {"raw": steps.raw}))
-    set_to = restricted(steps.adj, runtime_adj)
-    if set_to != steps.adj:
-        children.append(Reason(Rule.ADJ_RESTRICTED, set_to, {"raw": steps.adj}))
+    applied = restrict_adj(steps.adj, runtime_adj)
+    if applied != steps.adj:
+        children.append(Reason(Rule.ADJ_RESTRICTED, applied, {"raw": steps.adj}))
     inputs: dict[str, object] = {}
     if steps.rule is Rule.ADJ_BURSTABLE:
         inputs = {
@@ -210,7 +199,7 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
 
 
 class Kernel(Enum):
-    """The kernel's formulas in use, oldest first; see `kernel_of`."""
+    """The kernel's formulas in use, oldest first."""
 
     MINUS_30 = "up to 3.13"
     """Processes with CAP_SYS_ADMIN had 30 taken off their oom_score_adj."""
@@ -219,37 +208,37 @@ class Kernel(Enum):
     FLOORED = "4.17 to 5.8"
     """No bonus any more; as before, results below 1 are all 1."""
     SIGNED = "5.9 and later"
-    """Negative results count, so well protected processes differ."""
+    """Negative results count, so that well protected processes differ."""
 
 
 _SINCE: Final = ((5, 9, Kernel.SIGNED), (4, 17, Kernel.FLOORED), (3, 14, Kernel.MINUS_3_PERCENT))
 
 
 def kernel_formula(version: str) -> Kernel:
-    """Which formula a kernel version such as `6.1.0-13-amd64` uses; unknown means a new one.
+    """Which formula a kernel version such as `6.1.0-13-amd64` uses; the newest for an unknown version.
 
     Some vendors have the newest formula in older kernels: an idle process with adj 0 shows an oom_score of
     about 666 there and about 0 with the older ones.
     """
     numbers = version.split("-", maxsplit=1)[0].split(".")
     try:
-        found = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
+        parsed = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
     except ValueError:
         return Kernel.SIGNED
-    return next((kernel for major, minor, kernel in _SINCE if found >= (major, minor)), Kernel.MINUS_30)
+    return next((kernel for major, minor, kernel in _SINCE if parsed >= (major, minor)), Kernel.MINUS_30)
 
 
 def badness(
     used_pages: int, adj: int, total_pages: int, kernel: Kernel = Kernel.SIGNED, *, admin: bool = False
 ) -> int:
-    """The points by which the kernel chooses, in pages (`oom_badness`).
+    """The points by which the kernel chooses its victim, in pages (`oom_badness`).
 
     Args:
         used_pages: resident file, anonymous and shmem pages, swap entries and page tables together.
-        adj: oom_score_adj; -1000 is never chosen and must not be passed here.
+        adj: oom_score_adj; OOM_SCORE_ADJ_MIN is never chosen and must not be passed here.
         total_pages: RAM and swap of the machine, or the limit of the cgroup that ran out.
         kernel: which formula.
-        admin: whether the process has CAP_SYS_ADMIN, which only kernels before 4.17 look at.
+        admin: whether the process has CAP_SYS_ADMIN, which counts before 4.17 only.
     """
     if admin and kernel is Kernel.MINUS_30:
         adj -= 30

@@ -1,7 +1,6 @@
-"""predict(): everything about one pod on one node, with the reasons and where each input came from.
+"""predict(): everything about one pod on one node, with the reasons and the origin of each input.
 
-This is the public face of the predictions (`kubectl_qos.predict`). The rules themselves are in the modules
-that it calls, one subject a file.
+This is the public API of the predictions (`kubectl_qos.predict`). The rules are in the modules that it calls.
 """
 
 from __future__ import annotations
@@ -15,12 +14,16 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos.cgroup import container as container_reasons
-from kubectl_qos.qos.cgroup import names as cgroup_names
-from kubectl_qos.qos.cgroup import pod as pod_cgroup
-from kubectl_qos.qos.cgroup.container import CriResources, container_resources
-from kubectl_qos.qos.cgroup.pod import PodTotals
-from kubectl_qos.qos.cgroup.values import container_files
+from kubectl_qos.qos.cgroup import names
+from kubectl_qos.qos.cgroup.pod import (
+    PodTotals,
+    container_reasons,
+    container_resources,
+    pod_reasons,
+    pod_settings,
+    pod_totals,
+)
+from kubectl_qos.qos.cgroup.values import CriResources, container_files, files_on_node
 from kubectl_qos.qos.oom_score import (
     PodAdj,
     adj_reason,
@@ -28,7 +31,7 @@ from kubectl_qos.qos.oom_score import (
     is_mirror,
     is_node_critical,
     is_static,
-    restricted,
+    restrict_adj,
 )
 from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, ContainerKind, container_kinds
@@ -52,8 +55,8 @@ class ContainerPrediction:
     """What happens to one container.
 
     `oom_score_adj` is None where the node's memory is not known; `oom_score_adj_range` then bounds it.
-    `asked` is the CRI message, `cgroup` what the runtime makes of it; with crun the processes are in
-    `process_path`, a cgroup below that.
+    `asked` is the CRI message that the kubelet sends, `cgroup` what the runtime makes of it; with crun the
+    processes are in `process_path`, a cgroup below that.
     """
 
     name: str
@@ -68,7 +71,7 @@ class ContainerPrediction:
 
 
 class Assumption(NamedTuple):
-    """An input of the prediction that nobody measured, with the value that was taken."""
+    """An input of the prediction that was neither measured nor configured, with the value assumed."""
 
     name: str
     value: object
@@ -95,27 +98,22 @@ class Prediction:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """The inputs that nobody measured or configured."""
+        """The inputs that were neither measured nor configured."""
         return tuple(assumptions(self.setup))
 
     def container(self, name: str) -> ContainerPrediction:
         """The container of that name. Raises InputError if there is none."""
-        for found in self.containers:
-            if found.name == name:
-                return found
-        known = ", ".join(found.name for found in self.containers)
+        for container in self.containers:
+            if container.name == name:
+                return container
         raise InputError(
             f"container {name} is not valid for pod {self.pod.metadata.name}",
-            hint=f"its containers are: {known}",
+            hint=f"its containers are: {', '.join(container.name for container in self.containers)}",
         )
 
 
 def predict(
-    pod: Pod,
-    node: Node,
-    *,
-    kubelet: Kubelet | None = None,
-    release: str | Release | None = None,
+    pod: Pod, node: Node, *, kubelet: Kubelet | None = None, release: str | Release | None = None
 ) -> Prediction:
     """What Kubernetes and Linux do with a pod on a node.
 
@@ -143,10 +141,10 @@ def predict(
         )
     pod = default_pod(pod, setup.release)
     qos = qos_class(pod, setup.release)
-    totals = pod_cgroup.pod_totals(pod, qos, setup)
-    pod_path = _pod_path(pod, qos, setup.kubelet)
-    settings = pod_cgroup.pod_settings(pod, qos, totals, setup)
-    files = pod_cgroup.files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
+    totals = pod_totals(pod, qos, setup)
+    path = _pod_path(pod, qos, setup.kubelet)
+    settings = pod_settings(pod, qos, totals, setup)
+    files = files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
     return Prediction(
         pod=pod,
         setup=setup,
@@ -158,28 +156,22 @@ def predict(
         static=is_static(pod),
         mirror=is_mirror(pod),
         totals=totals,
-        containers=tuple(_containers(pod, qos, pod_path, setup)),
-        cgroup=CgroupPrediction(
-            pod_path,
-            files,
-            pod_cgroup.reasons(files, totals, qos, setup),
-        ),
-        class_cgroup_path=cgroup_names.literal(
-            cgroup_names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver
-        ),
+        containers=tuple(_containers(pod, qos, path, setup)),
+        cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
+        class_cgroup_path=names.literal(names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
     )
 
 
 def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Iterator[ContainerPrediction]:
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     adj = PodAdj(pod, qos, node.memory_capacity_bytes, release)
-    ids = _container_ids(pod)
+    ids = {status.name: status.container_id for status in pod.status.every_container}
     for container, kind in container_kinds(pod, release):
-        steps = adj.of(container) if node.memory_capacity_bytes else adj.fixed
-        asked = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
-        files = container_files(asked, setup)
-        path = cgroup_names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
-        value = restricted(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
+        steps = adj.steps_for(container) if node.memory_capacity_bytes else adj.fixed
+        resources = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
+        files = container_files(resources, setup)
+        path = names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
+        value = restrict_adj(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
         yield ContainerPrediction(
             name=container.name,
             kind=kind,
@@ -187,29 +179,17 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             oom_score_adj=value,
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
             oom_score_adj_reason=adj_reason(steps, node.runtime_oom_score_adj) if steps is not None else None,
-            asked=asked,
-            cgroup=CgroupPrediction(
-                path,
-                files,
-                container_reasons.reasons(files, pod, container, asked, setup),
-            ),
-            process_path=cgroup_names.process_path(path, kubelet, node),
+            asked=resources,
+            cgroup=CgroupPrediction(path, files, container_reasons(files, pod, container, resources, setup)),
+            process_path=names.process_path(path, kubelet, node),
         )
 
 
 def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
     """The pod's literal path; a manifest has no UID yet, so a placeholder stands for it."""
-    uid = cgroup_names.pod_uid(pod)
-    if uid:
-        name = cgroup_names.pod_name(uid, qos, kubelet)
-        return cgroup_names.literal(name, kubelet.cgroup_driver)
-    name = cgroup_names.pod_name("UID", qos, kubelet)
-    path = cgroup_names.literal(name, kubelet.cgroup_driver)
-    return path.replace("podUID", f"pod{NO_UID}")
-
-
-def _container_ids(pod: Pod) -> dict[str, str]:
-    return {one.name: one.container_id for one in pod.status.every_container}
+    uid = names.pod_uid(pod)
+    path = names.literal(names.pod_name(uid or "UID", qos, kubelet), kubelet.cgroup_driver)
+    return path if uid else path.replace("podUID", f"pod{NO_UID}")
 
 
 _NODE_INPUTS = (
@@ -234,7 +214,7 @@ _KUBELET_INPUTS = (
 
 
 def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """The inputs that nobody measured or configured, in the order of the fields."""
+    """The inputs that were neither measured nor configured, in the order of the fields."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for name in _NODE_INPUTS:
         if node.origin(name) is Origin.ASSUMED:

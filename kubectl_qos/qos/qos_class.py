@@ -1,4 +1,4 @@
-"""The QoS class of a pod, which container keeps it from a better one, and the smallest way there.
+"""The QoS class of a pod, which container keeps it from a better one, and the smallest changes that reach it.
 
 Source: pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, GetPodQOS), 1.20 to 1.37. Only cpu and memory
 count, zero counts as absent, init containers and sidecars count like app containers, ephemeral ones never.
@@ -24,8 +24,11 @@ class QosClass(StrEnum):
     BEST_EFFORT = "BestEffort"
 
 
-_NAMES = {found.value: found for found in QosClass}
-_COUNTED = (CPU, MEMORY)
+SPEC_RESOURCES: Final = "spec.resources"
+"""The owner of the pod's own resources in the steps to a class."""
+
+_BY_NAME: Final = {qos.value: qos for qos in QosClass}
+_COUNTED: Final = (CPU, MEMORY)
 
 
 def qos_class(pod: Pod, release: Release) -> QosClass:
@@ -35,23 +38,23 @@ def qos_class(pod: Pod, release: Release) -> QosClass:
     decides.
     """
     stored = pod.status.qos_class
-    if stored and release.has(Change.STORED_QOS_CLASS) and stored in _NAMES:
-        return _NAMES[stored]
+    if stored and release.has(Change.STORED_QOS_CLASS) and stored in _BY_NAME:
+        return _BY_NAME[stored]
     return computed_class(pod, release)
 
 
 def computed_class(pod: Pod, release: Release) -> QosClass:
     """The class of the spec alone (`ComputePodQOS`); the pod must be defaulted."""
-    asked = pod.spec.resources
-    if asked is not None and decided_at_pod_level(pod, release):
-        return _decide([asked], limits_may_be_missing=not asked.limits)
+    resources = pod.spec.resources
+    if resources is not None and is_decided_at_pod_level(pod, release):
+        return _decide([resources], limits_may_be_missing=not resources.limits)
     return _decide(
         [container.resources for container in (*pod.containers, *pod.init_containers)],
         limits_may_be_missing=False,
     )
 
 
-def decided_at_pod_level(pod: Pod, release: Release) -> bool:
+def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
     """Whether spec.resources alone decides; up to 1.36 even an empty one does."""
     resources = pod.spec.resources
     if resources is None or not release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -61,15 +64,15 @@ def decided_at_pod_level(pod: Pod, release: Release) -> bool:
     return True
 
 
-def _decide(parts: Iterable[ResourceRequirements], *, limits_may_be_missing: bool) -> QosClass:
+def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing: bool) -> QosClass:
     """The three-way decision over sums of positive cpu and memory, in exact units of 1e-9.
 
-    Where a limit is missing it can't be Guaranteed any more, and the first positive value decides.
+    Without one of the limits it cannot be Guaranteed, so the first positive value decides.
     """
     requested = {CPU: 0, MEMORY: 0}
     limited = {CPU: 0, MEMORY: 0}
     counted, all_limited = False, True
-    for part in parts:
+    for part in resources:
         requests, limits = part.requests or EMPTY_RESOURCES, part.limits or EMPTY_RESOURCES
         for name in _COUNTED:
             request, limit = requests.get(name), limits.get(name)
@@ -93,56 +96,53 @@ def _decide(parts: Iterable[ResourceRequirements], *, limits_may_be_missing: boo
 def class_reason(pod: Pod, release: Release) -> Reason:
     """The class with its trace: what each container lacks for Guaranteed, and where the class is from."""
     computed = computed_class(pod, release)
-    used = qos_class(pod, release)
-    reason = Reason(_RULES[computed], computed, children=tuple(_lacks(pod, release)))
-    if decided_at_pod_level(pod, release):
-        reason = Reason(Rule.CLASS_POD_LEVEL, computed, children=reason.children)
-    if pod.status.qos_class and release.has(Change.STORED_QOS_CLASS):
-        return Reason(
-            Rule.CLASS_STORED,
-            used,
-            inputs={"stored": pod.status.qos_class, "computed": computed},
-            children=(reason,),
-        )
+    rule = Rule.CLASS_POD_LEVEL if is_decided_at_pod_level(pod, release) else _RULES[computed]
+    reason = Reason(rule, computed, children=tuple(_lacking(pod, release)))
+    stored = pod.status.qos_class
+    if stored and release.has(Change.STORED_QOS_CLASS):
+        inputs = {"stored": stored, "computed": computed}
+        return Reason(Rule.CLASS_STORED, qos_class(pod, release), inputs, (reason,))
     return reason
 
 
-_RULES = {
+_RULES: Final = {
     QosClass.BEST_EFFORT: Rule.CLASS_BEST_EFFORT,
     QosClass.BURSTABLE: Rule.CLASS_BURSTABLE,
     QosClass.GUARANTEED: Rule.CLASS_GUARANTEED,
 }
 
 
-def _lacks(pod: Pod, release: Release) -> Iterable[Reason]:
-    """What stands between each container (or spec.resources) and Guaranteed, in the order of the spec."""
-    if decided_at_pod_level(pod, release):
-        asked = pod.spec.resources
-        if asked is not None:
-            yield from _lacks_of("pod", asked.requests or EMPTY_RESOURCES, asked.limits or EMPTY_RESOURCES)
+def _lacking(pod: Pod, release: Release) -> Iterator[Reason]:
+    """What each container (or spec.resources) lacks for Guaranteed, in the order of the spec."""
+    for owner, requests, limits in _deciding(pod, release):
+        for name in _COUNTED:
+            limit, request = limits.get(name), requests.get(name)
+            inputs = {
+                "owner": "pod" if owner == SPEC_RESOURCES else owner,
+                "resource": name,
+                "request": request,
+                "limit": limit,
+            }
+            if limit is None or limit.sign <= 0:
+                yield Reason(Rule.LACKS_LIMIT, None, inputs)
+            elif request is not None and request.sign <= 0:
+                yield Reason(Rule.REQUEST_ZERO, None, inputs)
+            elif request is None or request != limit:
+                yield Reason(Rule.REQUEST_DIFFERS, None, inputs)
+
+
+def _deciding(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, ResourceList]]:
+    """What decides the class, in the order of the spec: its owner, requests and limits."""
+    resources = pod.spec.resources
+    if resources is not None and is_decided_at_pod_level(pod, release):
+        yield SPEC_RESOURCES, resources.requests or EMPTY_RESOURCES, resources.limits or EMPTY_RESOURCES
         return
     for container in (*pod.init_containers, *pod.containers):
-        yield from _lacks_of(container.name, container.requests, container.limits)
-
-
-def _lacks_of(owner: str, requests: ResourceList, limits: ResourceList) -> Iterable[Reason]:
-    for name in _COUNTED:
-        limit, request = limits.get(name), requests.get(name)
-        inputs = {"owner": owner, "resource": name, "request": request, "limit": limit}
-        if limit is None or limit.sign <= 0:
-            yield Reason(Rule.LACKS_LIMIT, None, inputs=inputs)
-        elif request is not None and request.sign <= 0:
-            yield Reason(Rule.REQUEST_ZERO, None, inputs=inputs)
-        elif request is None or request != limit:
-            yield Reason(Rule.REQUEST_DIFFERS, None, inputs=inputs)
-
-
-SPEC_RESOURCES: Final = "spec.resources"
-"""What steps call the pod's own resources."""
+        yield container.name, container.requests, container.limits
 
 
 class ClassStepKind(StrEnum):
-    """What is done to one value."""
+    """How one value is changed."""
 
     SET_LIMIT = "set-limit"
     SET_REQUEST = "set-request"
@@ -162,43 +162,34 @@ class ClassStep(NamedTuple):
 
 
 def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
-    """What to change so that a defaulted pod is of the target class; empty if it is already.
+    """What to change so that a defaulted pod gets the target class; empty if it has it already.
 
     For Guaranteed every container needs equal cpu and memory requests and limits: a missing limit takes the
     request, a differing request takes the limit, and where neither is there a number has to be chosen.
     """
-    if computed_class(pod, release) is target:
+    computed = computed_class(pod, release)
+    if computed is target:
         return []
-    parts = list(_parts(pod, release))
     if target is QosClass.GUARANTEED:
-        return [step for owner, requests, limits in parts for step in _equal(owner, requests, limits)]
+        return [
+            step
+            for owner, requests, limits in _deciding(pod, release)
+            for step in _equalize(owner, requests, limits)
+        ]
     if target is QosClass.BEST_EFFORT:
         return [
             ClassStep(ClassStepKind.REMOVE_ALL, owner)
-            for owner, requests, limits in parts
-            if any(name in requests or name in limits for name in (CPU, MEMORY))
+            for owner, requests, limits in _deciding(pod, release)
+            if any(name in requests or name in limits for name in _COUNTED)
         ]
-    if computed_class(pod, release) is QosClass.BEST_EFFORT:
-        return [ClassStep(ClassStepKind.ADD_ANY_REQUEST, "")]
-    return [ClassStep(ClassStepKind.LOWER_A_REQUEST, "")]
+    any_step = (
+        ClassStepKind.ADD_ANY_REQUEST if computed is QosClass.BEST_EFFORT else ClassStepKind.LOWER_A_REQUEST
+    )
+    return [ClassStep(any_step, "")]
 
 
-def _parts(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, ResourceList]]:
-    """The places that decide the class, in the order of the spec."""
-    asked = pod.spec.resources
-    if asked is not None and decided_at_pod_level(pod, release):
-        yield (
-            SPEC_RESOURCES,
-            asked.requests or EMPTY_RESOURCES,
-            asked.limits or EMPTY_RESOURCES,
-        )
-        return
-    for container in (*pod.init_containers, *pod.containers):
-        yield container.name, container.requests, container.limits
-
-
-def _equal(owner: str, requests: ResourceList, limits: ResourceList) -> Iterator[ClassStep]:
-    for name in (CPU, MEMORY):
+def _equalize(owner: str, requests: ResourceList, limits: ResourceList) -> Iterator[ClassStep]:
+    for name in _COUNTED:
         request, limit = requests.get(name), limits.get(name)
         has_request = request is not None and request.sign > 0
         has_limit = limit is not None and limit.sign > 0

@@ -1,8 +1,8 @@
-"""The kill order of a node: who goes before whom when its memory runs out.
+"""The kill order of a node: which pod is killed before which when its memory runs out.
 
-The kernel scores processes, never pods. A container is taken as one process that holds all its memory,
-which is right for the usual single-process container and an upper bound for others; a pod ranks by its
-highest container. Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
+The kernel scores processes, never pods. A container counts as one process that holds all its memory, which is
+right for the usual single-process container and an upper bound for others; a pod ranks by its highest
+container. Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubectl_qos.qos.oom_score import (
     badness,
     kernel_formula,
     proc_oom_score,
-    restricted,
+    restrict_adj,
 )
 from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
 
@@ -48,7 +48,7 @@ class ContainerKind(StrEnum):
 
 
 class Basis(StrEnum):
-    """What an order rests on; without usage it is only the order of oom_score_adj."""
+    """What an order is based on; without usage it is only the order of oom_score_adj."""
 
     USAGE = "memory usage and oom_score_adj"
     ADJ = "oom_score_adj alone"
@@ -56,10 +56,10 @@ class Basis(StrEnum):
 
 
 class ContainerScore(NamedTuple):
-    """One container's place in the kernel's eyes.
+    """How the kernel scores one container.
 
-    `points` is raw badness in pages, by which the kernel chooses; `oom_score` what /proc shows for it.
-    None is not known: adj without the node's capacity, points and score without capacity or adj.
+    `points` is badness in pages, by which the kernel chooses; `oom_score` what /proc shows for it. None where
+    it is not known: adj without the node's capacity, points and score without capacity or adj.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ContainerScore(NamedTuple):
 
 
 class ContainerProfile(NamedTuple):
-    """What a container's spec means on a node; a limit of 0 is none."""
+    """What a container's spec means on a node; `limit_bytes` is 0 without one."""
 
     name: str
     kind: ContainerKind
@@ -80,9 +80,9 @@ class ContainerProfile(NamedTuple):
 
 
 class Profile:
-    """What a pod's spec means on a node, whatever the pod is doing there. Memory in bytes.
+    """What a pod's spec means on a node, whatever the pod's usage and status. Memory in bytes.
 
-    The kill order needs the class and the containers; the totals are computed when first asked for.
+    The kill order needs the class and the containers; the totals are computed when first read.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Profile:
         self._release = release
         self.qos = qos
         self.containers = containers
-        self.always_alive = all(one.kind in _RESTARTED for one in containers)
+        self.always_alive = all(container.kind in _RESTARTED for container in containers)
 
     @cached_property
     def computed_class(self) -> QosClass:
@@ -169,9 +169,9 @@ def rank_node(
 ) -> Ranking:
     """The kill order of the node's pods (defaulted), as for a node-wide OOM.
 
-    Where some pods have usage and others not, the others count as using nothing, which is the least that
-    they can be ranked by; `without_usage` says how many. `profiles` may be shared by calls for nodes of the
-    same memory and release.
+    Where some pods have usage and others not, the others count as using nothing, so they rank no higher than
+    they should; `without_usage` is how many. `profiles` may be shared by calls for nodes of the same memory
+    and release.
     """
     usage = usage or {}
     scorer = _Scorer(node, profiles or Profiles(node.memory_capacity_bytes, release))
@@ -191,14 +191,9 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
     """Init containers and sidecars, app containers, ephemeral ones, as the kubelet starts them."""
     kinds = [(container, ContainerKind.APP) for container in pod.containers]
     if pod.spec.init_containers:
-        init = [
-            (
-                container,
-                ContainerKind.SIDECAR if is_sidecar(container, release) else ContainerKind.INIT,
-            )
-            for container in pod.spec.init_containers
-        ]
-        kinds = init + kinds
+        sidecar, plain = ContainerKind.SIDECAR, ContainerKind.INIT
+        init_containers = pod.spec.init_containers
+        kinds = [(init, sidecar if is_sidecar(init, release) else plain) for init in init_containers] + kinds
     if pod.spec.ephemeral_containers:
         kinds += [(container, ContainerKind.EPHEMERAL) for container in pod.ephemeral_containers]
     return kinds
@@ -207,30 +202,30 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
 def has_processes(pod: Pod) -> bool:
     """Whether the pod can have processes on its node: bound, and not ended.
 
-    A manifest has no phase yet; it is ranked as the pod that it would become.
+    A manifest has no phase yet; it is ranked as the pod that is made from it.
     """
     return not pod.is_terminal and (bool(pod.spec.node_name) or not pod.status.phase)
 
 
 class Profiles:
-    """The profiles of pods on nodes of one memory capacity and release, each made once.
+    """The profiles of pods on nodes of one memory capacity and release, each built once.
 
-    Pods are the same here if their specs hold the very same objects, as those of one workload do once they
-    have been through k8s/sharing.py: equal quantities may be spelled, and overflow, differently.
+    Pods share a profile if their specs hold the very same objects, as those of one workload do after
+    k8s/interning.py: equal quantities may be written, and overflow, differently.
     """
 
-    __slots__ = ("_capacity", "_found", "_release", "_reusable")
+    __slots__ = ("_by_spec", "_capacity", "_is_reusable", "_release")
 
     def __init__(self, memory_capacity_bytes: int | None, release: Release) -> None:
         self._capacity = memory_capacity_bytes
         self._release = release
-        self._found: dict[tuple[object, ...], tuple[Pod, Profile]] = {}
-        self._reusable = kubelet_count(release) is Count.SPEC
+        self._by_spec: dict[tuple[object, ...], tuple[Pod, Profile]] = {}
+        self._is_reusable = kubelet_count(release) is Count.SPEC
 
-    def of(self, pod: Pod) -> Profile:
+    def profile_for(self, pod: Pod) -> Profile:
         """The profile of a defaulted pod."""
-        if not self._reusable:
-            return self._profile(pod)
+        if not self._is_reusable:
+            return self._build(pod)
         spec, annotations, at_pod_level = pod.spec, pod.metadata.annotations, pod.spec.resources
         key = (
             id(spec.containers),
@@ -243,13 +238,13 @@ class Profiles:
             pod.status.qos_class,
             annotations and (annotations.config_source, annotations.config_mirror),
         )
-        found = self._found.get(key)
-        if found is None:
+        held = self._by_spec.get(key)
+        if held is None:
             # The pod is kept, so that no other object gets one of these ids.
-            found = self._found[key] = pod, self._profile(pod)
-        return found[1]
+            held = self._by_spec[key] = pod, self._build(pod)
+        return held[1]
 
-    def _profile(self, pod: Pod) -> Profile:
+    def _build(self, pod: Pod) -> Profile:
         release = self._release
         qos = qos_class(pod, release)
         adj = PodAdj(pod, qos, self._capacity, release)
@@ -259,7 +254,7 @@ class Profiles:
         return Profile(pod, qos, containers, release)
 
     def _container(self, container: Container, kind: ContainerKind, adj: PodAdj) -> ContainerProfile:
-        steps = adj.of(container) if self._capacity else adj.fixed
+        steps = adj.steps_for(container) if self._capacity else adj.fixed
         limit = container.limits.get(MEMORY, ZERO).value()
         return ContainerProfile(container.name, kind, steps.adj if steps is not None else None, limit)
 
@@ -277,8 +272,8 @@ class _Scorer:
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
     def pod(self, pod: Pod, usage: PodUsage | None) -> RankedPod:
-        profile = self._profiles.of(pod)
-        scores = tuple([self._container(one, usage) for one in profile.containers])
+        profile = self._profiles.profile_for(pod)
+        scores = tuple([self._container(container, usage) for container in profile.containers])
         worst = None
         if has_processes(pod):
             alive = scores if profile.always_alive else _alive(pod, scores)
@@ -288,7 +283,7 @@ class _Scorer:
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
         name, kind, adj, _ = container
         if adj is not None and self._runtime_adj is not None:
-            adj = restricted(adj, self._runtime_adj)
+            adj = restrict_adj(adj, self._runtime_adj)
         used = usage.of(name) if usage is not None else None
         if adj is None or not self.total_pages:
             return ContainerScore(name, kind, adj, used, None, None)
@@ -309,31 +304,14 @@ def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> list[ContainerScore]:
 
     Without a status (a manifest) everything that will keep running counts.
     """
-    states = _states(pod)
-    return [
-        score
-        for score in scores
-        if _runs(states.get(score.name), score.kind)
-        or (score.name not in states and score.kind is not ContainerKind.INIT)
-    ]
+    statuses = {status.name: status for status in pod.status.every_container}
+    return [score for score in scores if _is_alive(statuses.get(score.name), score.kind)]
 
 
-def _states(pod: Pod) -> dict[str, ContainerStatus]:
-    status = pod.status
-    found = status.container_statuses or ()
-    if status.init_container_statuses or status.ephemeral_container_statuses:
-        found = (
-            *found,
-            *(status.init_container_statuses or ()),
-            *(status.ephemeral_container_statuses or ()),
-        )
-    return {one.name: one for one in found}
-
-
-def _runs(status: ContainerStatus | None, kind: ContainerKind) -> bool:
-    """Whether the container has a process now or, for one that is restarted, will have again."""
+def _is_alive(status: ContainerStatus | None, kind: ContainerKind) -> bool:
+    """Whether the container has a process now or, if it is restarted, will have again."""
     if status is None:
-        return False
+        return kind is not ContainerKind.INIT
     state = status.state
     if state is None or (state.terminated is None and state.waiting is None):
         return True
@@ -341,7 +319,7 @@ def _runs(status: ContainerStatus | None, kind: ContainerKind) -> bool:
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
-    """Ranked pods first, by points; equal points share the rank. Then the others, by name."""
+    """Ranked pods first, by points, where equal points share the rank; then the others, by name."""
     ranked: dict[int, list[RankedPod]] = {}
     others: list[RankedPod] = []
     for row in rows:

@@ -1,7 +1,7 @@
-"""Why a value is what it is: a tree of named rules with their inputs, never sentences.
+"""Explanations as values: rules with their inputs, mechanisms of death, and how sure they are.
 
-The same evaluation that gives a number gives its Reason, so that an explanation cannot drift from the
-number. `present/words.py` turns a Reason into a sentence for people; JSON output shows it as it stands.
+The same evaluation that gives a number gives its Reason, so that an explanation cannot drift from the number.
+`present/` turns them into sentences; JSON output has them as they are.
 """
 
 from __future__ import annotations
@@ -9,88 +9,68 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
+
+_QOS: Final = "pkg/apis/core/v1/helper/qos/qos.go"
+_POLICY: Final = "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust"
+_HELPERS: Final = "pkg/kubelet/qos/helpers.go"
+_CM: Final = "pkg/kubelet/cm"
+_RUNTIME: Final = "kuberuntime_container_linux.go"
 
 
 class Rule(StrEnum):
-    """Every rule that a prediction can name."""
+    """Every rule that a prediction can name, with the upstream file and function that holds it."""
 
-    CLASS_STORED = "class.stored"
-    CLASS_BEST_EFFORT = "class.best-effort"
-    CLASS_BURSTABLE = "class.burstable"
-    CLASS_GUARANTEED = "class.guaranteed"
-    CLASS_POD_LEVEL = "class.pod-level"
-    LACKS_LIMIT = "class.lacks-limit"
-    REQUEST_DIFFERS = "class.request-differs"
-    REQUEST_ZERO = "class.request-zero"
+    source: str
 
-    ADJ_NODE_CRITICAL = "adj.node-critical"
-    ADJ_GUARANTEED = "adj.guaranteed"
-    ADJ_BEST_EFFORT = "adj.best-effort"
-    ADJ_BURSTABLE = "adj.burstable"
-    ADJ_POD_LEVEL_SHARE = "adj.pod-level-share"
-    ADJ_SIDECAR_FLOOR = "adj.sidecar-floor"
-    ADJ_CLAMPED_LOW = "adj.clamped-low"
-    ADJ_RESTRICTED = "adj.restricted"
-    ADJ_BELOW_BEST_EFFORT = "adj.below-best-effort"
+    CLASS_STORED = "class.stored", f"{_QOS} GetPodQOS"
+    CLASS_BEST_EFFORT = "class.best-effort", f"{_QOS} ComputePodQOS"
+    CLASS_BURSTABLE = "class.burstable", f"{_QOS} ComputePodQOS"
+    CLASS_GUARANTEED = "class.guaranteed", f"{_QOS} ComputePodQOS"
+    CLASS_POD_LEVEL = "class.pod-level", f"{_QOS} ComputePodQOS"
+    LACKS_LIMIT = "class.lacks-limit", f"{_QOS} ComputePodQOS"
+    REQUEST_DIFFERS = "class.request-differs", f"{_QOS} ComputePodQOS"
+    REQUEST_ZERO = "class.request-zero", f"{_QOS} ComputePodQOS"
 
-    CPU_WEIGHT = "cpu.weight"
-    CPU_QUOTA = "cpu.quota"
-    CPU_UNLIMITED = "cpu.unlimited"
-    CPU_EXCLUSIVE = "cpu.exclusive"
-    MEMORY_LIMIT = "memory.limit"
-    MEMORY_UNLIMITED = "memory.unlimited"
-    MEMORY_HIGH = "memory.high"
-    MEMORY_PROTECTION = "memory.protection"
-    MEMORY_OOM_GROUP = "memory.oom-group"
-    SWAP_SHARE = "swap.share"
-    SWAP_NONE = "swap.none"
-    SWAP_UNLIMITED = "swap.unlimited"
-    HUGEPAGES = "hugepages"
-    PIDS = "pids"
+    ADJ_NODE_CRITICAL = "adj.node-critical", _POLICY
+    ADJ_GUARANTEED = "adj.guaranteed", _POLICY
+    ADJ_BEST_EFFORT = "adj.best-effort", _POLICY
+    ADJ_BURSTABLE = "adj.burstable", _POLICY
+    ADJ_POD_LEVEL_SHARE = "adj.pod-level-share", f"{_HELPERS} remainingPodMemReqPerContainer"
+    ADJ_SIDECAR_FLOOR = "adj.sidecar-floor", f"{_HELPERS} minRegularContainerMemory"
+    ADJ_CLAMPED_LOW = "adj.clamped-low", _POLICY
+    ADJ_RESTRICTED = "adj.restricted", "containerd restrictOOMScoreAdj"
+    ADJ_BELOW_BEST_EFFORT = "adj.below-best-effort", _POLICY
 
+    CPU_WEIGHT = "cpu.weight", f"{_CM}/helpers_linux.go MilliCPUToShares"
+    CPU_QUOTA = "cpu.quota", f"{_CM}/helpers_linux.go MilliCPUToQuota"
+    CPU_UNLIMITED = "cpu.unlimited", f"{_CM}/helpers_linux.go ResourceConfigForPod"
+    CPU_EXCLUSIVE = "cpu.exclusive", f"{_CM}/container_manager_linux.go PodHasExclusiveCPUs"
+    MEMORY_LIMIT = "memory.limit", f"{_CM}/helpers_linux.go ResourceConfigForPod"
+    MEMORY_UNLIMITED = "memory.unlimited", f"{_CM}/helpers_linux.go ResourceConfigForPod"
+    MEMORY_HIGH = "memory.high", f"{_RUNTIME} generateLinuxContainerResources"
+    MEMORY_PROTECTION = "memory.protection", f"{_RUNTIME} generateLinuxContainerResources"
+    MEMORY_OOM_GROUP = "memory.oom-group", f"{_RUNTIME} calculateLinuxResources"
+    SWAP_SHARE = "swap.share", f"{_RUNTIME} calcSwapForBurstablePods"
+    SWAP_NONE = "swap.none", f"{_RUNTIME} GetContainerSwapBehavior"
+    SWAP_UNLIMITED = "swap.unlimited", f"{_RUNTIME} GetContainerSwapBehavior"
+    HUGEPAGES = "hugepages", f"{_CM}/helpers_linux.go HugePageLimits"
+    PIDS = "pids", f"{_CM}/pod_container_manager_linux.go EnsureExists"
 
-SOURCES: Final[Mapping[Rule, str]] = {
-    Rule.CLASS_STORED: "pkg/apis/core/v1/helper/qos/qos.go GetPodQOS",
-    Rule.CLASS_BEST_EFFORT: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.CLASS_BURSTABLE: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.CLASS_GUARANTEED: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.CLASS_POD_LEVEL: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.LACKS_LIMIT: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.REQUEST_DIFFERS: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.REQUEST_ZERO: "pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS",
-    Rule.ADJ_NODE_CRITICAL: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.ADJ_GUARANTEED: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.ADJ_BEST_EFFORT: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.ADJ_BURSTABLE: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.ADJ_POD_LEVEL_SHARE: "pkg/kubelet/qos/helpers.go remainingPodMemReqPerContainer",
-    Rule.ADJ_SIDECAR_FLOOR: "pkg/kubelet/qos/helpers.go minRegularContainerMemory",
-    Rule.ADJ_RESTRICTED: "containerd restrictOOMScoreAdj",
-    Rule.ADJ_CLAMPED_LOW: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.ADJ_BELOW_BEST_EFFORT: "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust",
-    Rule.CPU_WEIGHT: "pkg/kubelet/cm/helpers_linux.go MilliCPUToShares",
-    Rule.CPU_QUOTA: "pkg/kubelet/cm/helpers_linux.go MilliCPUToQuota",
-    Rule.CPU_UNLIMITED: "pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod",
-    Rule.CPU_EXCLUSIVE: "pkg/kubelet/cm/container_manager_linux.go PodHasExclusiveCPUs",
-    Rule.MEMORY_LIMIT: "pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod",
-    Rule.MEMORY_UNLIMITED: "pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod",
-    Rule.MEMORY_HIGH: "kuberuntime_container_linux.go generateLinuxContainerResources",
-    Rule.MEMORY_PROTECTION: "kuberuntime_container_linux.go generateLinuxContainerResources",
-    Rule.MEMORY_OOM_GROUP: "kuberuntime_container_linux.go calculateLinuxResources",
-    Rule.SWAP_SHARE: "kuberuntime_container_linux.go calcSwapForBurstablePods",
-    Rule.SWAP_NONE: "kuberuntime_container_linux.go GetContainerSwapBehavior",
-    Rule.SWAP_UNLIMITED: "kuberuntime_container_linux.go GetContainerSwapBehavior",
-    Rule.HUGEPAGES: "pkg/kubelet/cm/helpers_linux.go HugePageLimits",
-    Rule.PIDS: "pkg/kubelet/cm/pod_container_manager_linux.go EnsureExists",
-}
+    def __new__(cls, value: str, source: str) -> Self:
+        """A rule with its source beside its name."""
+        rule = str.__new__(cls, value)
+        rule._value_ = value
+        rule.source = source
+        return rule
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One step of an explanation.
 
-    `inputs` are the values that went into the rule, by the names of the formula in docs/rules.md;
-    `children` the steps that this one rests on.
+    `inputs` are the values that went into the rule, by the names of the formula in docs/rules.md; `children`
+    the steps that this one rests on.
     """
 
     rule: Rule
@@ -98,7 +78,35 @@ class Reason:
     inputs: Mapping[str, object] = field(default_factory=dict)
     children: tuple[Reason, ...] = ()
 
-    @property
-    def source(self) -> str:
-        """The upstream file and function that holds the rule."""
-        return SOURCES[self.rule]
+
+class Mechanism(StrEnum):
+    """What ends a container or a pod."""
+
+    CONTAINER_LIMIT = "container limit"
+    """The kernel, at the container's own memory limit."""
+    POD_LIMIT = "pod limit"
+    """The kernel, at the limit of its pod: given, or the sum of its containers'."""
+    KUBEPODS_LIMIT = "kubepods limit"
+    """The kernel, at the limit of all pods of the node, or of those of a class."""
+    NODE = "node"
+    """The kernel, as the machine runs out of memory."""
+    EVICTION = "kubelet eviction"
+    """The kubelet, under memory pressure."""
+    PREEMPTION = "kubelet preemption"
+    """The kubelet, to admit a critical pod."""
+    SIGKILL = "other SIGKILL"
+    """Another sender of SIGKILL: a kubelet that stops a container, a probe, a person."""
+    CGROUP_LIMIT = "other limit"
+    """The kernel, at the limit of a cgroup that is no pod's."""
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How sure an explanation is, the surest first."""
+
+    CERTAIN = "certain"
+    """The kernel or the kubelet says so of this container or pod, or the values leave no other."""
+    LIKELY = "likely"
+    """The known facts fit, and none that could have been seen speaks for another."""
+    POSSIBLE = "possible"
+    """It fits, and so does another."""

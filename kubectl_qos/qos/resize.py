@@ -1,4 +1,4 @@
-"""What may change in place: the refusals of the resize subresource, and what the node makes of a resize.
+"""What may change in place: the refusals of the resize subresource, and what the kubelet does with a resize.
 
 Sources: pkg/apis/core/validation/validation.go (ValidatePodResize), plugin/pkg/admission/podresize and
 nodedeclaredfeatures (admission.go), pkg/kubelet/allocation (allocation_manager.go),
@@ -27,11 +27,13 @@ from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import is_sidecar, pod_requests
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
+from kubectl_qos.qos.cgroup.memory import LIMITED_SWAP
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
 
 RESTART: Final = "RestartContainer"
 _MUTABLE: Final = "only cpu and memory resources are mutable"
+_SIDES: Final = ("requests", "limits")
 _Requirements = ResourceRequirements | None
 
 
@@ -42,25 +44,26 @@ def resize_refusals(old: Pod, new: Pod, release: Release, node: Node | None = No
         old: the pod as stored, with its status.
         new: the same pod with other resources, defaulted as a server would.
         release: the server's.
-        node: the pod's, which servers from 1.36 on look at.
+        node: the pod's, which servers check from 1.36 on.
     """
-    found = invalid_resize(old, new, release)
-    return found or (list(beyond_node(old, new, release, node)) if node is not None else [])
+    refusals = invalid_resize(old, new, release)
+    return refusals or (list(beyond_node(old, new, release, node)) if node is not None else [])
 
 
 def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Refusal]:
-    """What of a valid resize this node does not do, which admission refuses after LimitRanges did."""
-    if node.declared_features is not None and release.has(Change.RESIZE_NEEDS_DECLARED_FEATURES):
-        features = [one for one in _needed_features(old, new, release) if one not in node.declared_features]
-        if features:
+    """What admission refuses of a valid resize, after LimitRanges, because this node cannot do it."""
+    available = node.declared_features
+    if available is not None and release.has(Change.RESIZE_NEEDS_DECLARED_FEATURES):
+        missing = [name for name in _needed_features(old, new, release) if name not in available]
+        if missing:
             sentence = f'which are not available on node "{node.name}"'
-            yield Refusal("", f"pod update requires features {', '.join(features)} {sentence}")
+            yield Refusal("", f"pod update requires features {', '.join(missing)} {sentence}")
     if release.has(Change.RESIZE_CHECKED_AGAINST_NODE):
         yield from _beyond_allocatable(new, release, node.status_allocatable)
 
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
-    """What validation refuses: the object and the two states of it alone decide."""
+    """What validation refuses, by the pod before and after alone."""
     unavailable = _unavailable(release)
     if unavailable:
         return [Refusal("", unavailable)]
@@ -69,20 +72,20 @@ def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
     pod_level = _has_any(old.spec.resources) or _has_any(new.spec.resources)
     if pod_level and not release.has(Change.RESIZE_OF_POD_LEVEL):
         return [Refusal("", "Forbidden: pods with pod-level resources cannot be resized")]
-    found = pod_refusals(new, release)
+    refusals = pod_refusals(new, release)
     if qos_class(old, release) is not computed_class(new, release):
         stored = old.status.qos_class or qos_class(old, release).value
         sentence = "Pod QOS Class may not change as a result of resizing"
-        found.append(Refusal("spec", f'Invalid value: "{stored}": {sentence}'))
+        refusals.append(Refusal("spec", f'Invalid value: "{stored}": {sentence}'))
     if _runs_where_unsupported(old):
-        found.append(Refusal("spec", "Forbidden: Pod running on node without support for resize"))
+        refusals.append(Refusal("spec", "Forbidden: Pod running on node without support for resize"))
     if pod_level:
         if not release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL):
             gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
             sentence = f"Forbidden: resize of pods with pod-level resources is forbidden when {gate}"
-            return [*found, Refusal("", sentence)]
-        found += _pod_level(old.spec.resources, new.spec.resources)
-    return [*found, *_containers(old, new, release)]
+            return [*refusals, Refusal("", sentence)]
+        refusals += _pod_level_refusals(old.spec.resources, new.spec.resources)
+    return [*refusals, *_container_refusals(old, new, release)]
 
 
 def resize_is_unknown(release: Release) -> bool:
@@ -91,7 +94,7 @@ def resize_is_unknown(release: Release) -> bool:
 
 
 def restarting(old: Pod, new: Pod) -> list[str]:
-    """The containers that restart when the one pod is changed into the other in place, in their order."""
+    """The containers that restart when one pod is changed into the other in place, in their order."""
     return [
         after.name
         for before, after in zip(_all(old), _all(new), strict=True)
@@ -112,7 +115,7 @@ class ResizeStatus(StrEnum):
 
 
 class ResizeOutcome(NamedTuple):
-    """The kubelet's answer and its message, empty where it simply does it."""
+    """The kubelet's answer and its message, which is empty where the resize is done."""
 
     answer: ResizeStatus
     message: str = ""
@@ -121,24 +124,24 @@ class ResizeOutcome(NamedTuple):
 def resize_outcome(
     old: Pod, new: Pod, setup: NodeSetup, neighbours: Iterable[Pod] = (), usage: PodUsage | None = None
 ) -> ResizeOutcome:
-    """What the kubelet will make of an accepted resize, as far as it can be known from outside.
+    """What the kubelet will do with an accepted resize, as far as it can be predicted from outside.
 
     Args:
         old: the pod as it runs.
         new: the pod as accepted.
         setup: its node.
-        neighbours: the other pods of the node, for what is left of it.
-        usage: the pod's, for limits below it.
+        neighbours: the other pods of the node.
+        usage: the pod's, which limits may not go below.
     """
-    impossible = _infeasible(old, new, setup)
-    if impossible:
-        return ResizeOutcome(ResizeStatus.INFEASIBLE, impossible)
-    missing = _missing_room(new, setup, neighbours)
-    if missing:
-        return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {missing}")
-    below = list(_limits_below_usage(old, new, usage))
-    if below:
-        sentences = below[0] if len(below) == 1 else f"[{', '.join(below)}]"
+    infeasible = _infeasible_reason(old, new, setup)
+    if infeasible:
+        return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
+    exceeded = _exceeded_capacity(new, setup, neighbours)
+    if exceeded:
+        return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {exceeded}")
+    errors = list(_limits_below_usage(old, new, usage))
+    if errors:
+        sentences = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         return ResizeOutcome(ResizeStatus.ERROR, f"cannot decrease memory limits: {sentences}")
     return ResizeOutcome(ResizeStatus.ACTUATED)
 
@@ -188,27 +191,22 @@ def _has_any(resources: _Requirements) -> bool:
     return resources is not None and bool(resources.requests or resources.limits)
 
 
-def _pod_level(old: _Requirements, new: _Requirements) -> Iterator[Refusal]:
-    if old is not None:
-        if new is None:
-            yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
-            return
-        for side in ("requests", "limits"):
-            if _removed(_side(old, side), _side(new, side)):
-                yield Refusal(
-                    f"spec.resources.{side}", f"Forbidden: pod-level resource {side} cannot be removed"
-                )
+def _pod_level_refusals(old: _Requirements, new: _Requirements) -> Iterator[Refusal]:
+    if old is not None and new is None:
+        yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
+        return
+    yield from _removals(old, new, "spec.resources", "pod-level resource")
     if _other_resources(old) != _other_resources(new):
         yield Refusal("spec", f"Forbidden: {_MUTABLE} at pod-level")
 
 
-def _containers(old: Pod, new: Pod, release: Release) -> Iterator[Refusal]:
+def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusal]:
     init_allowed = release.enabled(Gate.IN_PLACE_RESIZE_INIT_CONTAINERS)
     for index, (before, after) in enumerate(zip(old.init_containers, new.init_containers, strict=True)):
         path = f"spec.initContainers[{index}]"
         sidecar = is_sidecar(before, release)
         if sidecar or init_allowed:
-            yield from _removals(before, after, path)
+            yield from _removals(before.resources, after.resources, f"{path}.resources", owner=before.name)
             if _other_resources(before.resources) != _other_resources(after.resources):
                 yield Refusal(*_wrong_resource(path, release), before.name)
             policies = before.resize_policy or ()
@@ -220,9 +218,10 @@ def _containers(old: Pod, new: Pod, release: Release) -> Iterator[Refusal]:
             sentence = "resources for non-sidecar init containers are immutable"
             yield Refusal("spec", f"Forbidden: {sentence}", before.name)
     for index, (before, after) in enumerate(zip(old.containers, new.containers, strict=True)):
-        yield from _removals(before, after, f"spec.containers[{index}]")
+        path = f"spec.containers[{index}].resources"
+        yield from _removals(before.resources, after.resources, path, owner=before.name)
         if release.has(Change.MEMORY_LIMIT_ONLY_GROWS):
-            yield from _shrinking(before, after, f"spec.containers[{index}].resources.limits")
+            yield from _shrinking(before, after, f"{path}.limits")
         if _other_resources(before.resources) != _other_resources(after.resources):
             yield Refusal("spec", f"Forbidden: {_MUTABLE}", before.name)
 
@@ -234,11 +233,12 @@ def _wrong_resource(path: str, release: Release) -> tuple[str, str]:
     return "spec", "Forbidden: only cpu and memory resources for sidecar containers are mutable"
 
 
-def _removals(before: Container, after: Container, path: str) -> Iterator[Refusal]:
-    for side in ("requests", "limits"):
-        if _removed(_side(before.resources, side), _side(after.resources, side)):
-            sentence = f"Forbidden: resource {side} cannot be removed"
-            yield Refusal(f"{path}.resources.{side}", sentence, before.name)
+def _removals(
+    old: _Requirements, new: _Requirements, path: str, what: str = "resource", owner: str = ""
+) -> Iterator[Refusal]:
+    for side in _SIDES:
+        if not _side(old, side).keys() <= _side(new, side).keys():
+            yield Refusal(f"{path}.{side}", f"Forbidden: {what} {side} cannot be removed", owner)
 
 
 def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refusal]:
@@ -253,36 +253,40 @@ def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refus
         yield Refusal(path, f"Forbidden: memory limits cannot be decreased {unless}", before.name)
 
 
-def _infeasible(old: Pod, new: Pod, setup: NodeSetup) -> str:
-    """What this node can never do, in the kubelet's words."""
+def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
+    """What this node can never do, in the kubelet's words; empty for nothing."""
     kubelet, release = setup.kubelet, setup.release
-    guaranteed = qos_class(old, release) is QosClass.GUARANTEED
-    exclusive = release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS)
-    moves_cpu = any(_differs(before, after, CPU) for before, after in zip(_all(old), _all(new), strict=True))
-    if guaranteed and moves_cpu and kubelet.cpu_manager_policy == "static" and not exclusive:
+    is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
+    pairs = list(zip(_all(old), _all(new), strict=True))
+    if (
+        is_guaranteed
+        and kubelet.cpu_manager_policy == "static"
+        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS)
+        and any(_differs(before, after, CPU) for before, after in pairs)
+    ):
         return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
-    swaps = kubelet.memory_swap_behavior == "LimitedSwap" and not guaranteed
-    if swaps and setup.node.swap_capacity_bytes:
+    can_swap = kubelet.memory_swap_behavior == LIMITED_SWAP and not is_guaranteed
+    if can_swap and setup.node.swap_capacity_bytes:
         restarted = set(restarting(old, new))
-        for before, after in zip(_all(old), _all(new), strict=True):
-            changed = before.requests.get(MEMORY, ZERO) != after.requests.get(MEMORY, ZERO)
-            if changed and after.name not in restarted:
+        for before, after in pairs:
+            changes = before.requests.get(MEMORY, ZERO) != after.requests.get(MEMORY, ZERO)
+            if changes and after.name not in restarted:
                 return "In-place resize of containers with swap is not supported."
     if release.has(Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE):
-        for resource, requested, whole in _against_node(new, setup):
-            if requested > whole:
+        for name, requested, capacity in _against_node(new, setup):
+            if requested > capacity:
                 return (
-                    f"Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {whole}"
+                    f"Node didn't have enough capacity: {name}, requested: {requested}, capacity: {capacity}"
                 )
     return ""
 
 
-def _missing_room(new: Pod, setup: NodeSetup, neighbours: Iterable[Pod]) -> str:
+def _exceeded_capacity(new: Pod, setup: NodeSetup, neighbours: Iterable[Pod]) -> str:
     others = [pod for pod in neighbours if not pod.is_terminal]
-    for resource, requested, whole in _against_node(new, setup):
-        used = sum(_amount(pod_requests(pod, setup.release), resource) for pod in others)
-        if requested > whole - used:
-            return f"{resource}, requested: {requested}, used: {used}, capacity: {whole}"
+    for name, requested, capacity in _against_node(new, setup):
+        used = sum(_amount(pod_requests(pod, setup.release), name) for pod in others)
+        if requested > capacity - used:
+            return f"{name}, requested: {requested}, used: {used}, capacity: {capacity}"
     return ""
 
 
@@ -298,25 +302,18 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
     """1.34 and later: a limit never shrinks below what is used. Before, only the pod's usage counted."""
     if usage is None:
         return
-    limited = [after.limits.get(MEMORY, ZERO).value() for after in new.containers]
-    shrinks = any(
-        after.limits.get(MEMORY, ZERO) < before.limits.get(MEMORY, ZERO)
-        for before, after in zip(old.containers, new.containers, strict=True)
-    )
-    if shrinks and all(limited) and sum(limited) < usage.working_set_bytes:
-        yield (
-            f"attempting to set pod memory limit ({sum(limited)}) below current usage"
-            f" ({usage.working_set_bytes})"
-        )
-    for before, after in zip(old.containers, new.containers, strict=True):
-        limit, used = after.limits.get(MEMORY, ZERO), usage.of(after.name)
-        if (
-            used is not None
-            and limit < before.limits.get(MEMORY, ZERO)
-            and limit.value() < used.working_set_bytes
-        ):
+    limits = [container.limits.get(MEMORY, ZERO) for container in new.containers]
+    shrinks = [
+        limit < before.limits.get(MEMORY, ZERO) for before, limit in zip(old.containers, limits, strict=True)
+    ]
+    total = sum(limit.value() for limit in limits)
+    if any(shrinks) and all(limit.value() for limit in limits) and total < usage.working_set_bytes:
+        yield f"attempting to set pod memory limit ({total}) below current usage ({usage.working_set_bytes})"
+    for container, limit, is_lower in zip(new.containers, limits, shrinks, strict=True):
+        used = usage.of(container.name)
+        if is_lower and used is not None and limit.value() < used.working_set_bytes:
             yield (
-                f'attempting to set container "{after.name}" memory limit ({limit.value()}) '
+                f'attempting to set container "{container.name}" memory limit ({limit.value()}) '
                 f"below current usage ({used.working_set_bytes})"
             )
 
@@ -328,28 +325,22 @@ def _all(pod: Pod) -> tuple[Container, ...]:
 def _differs(before: Container, after: Container, resource: str) -> bool:
     return any(
         _side(before.resources, side).get(resource) != _side(after.resources, side).get(resource)
-        for side in ("requests", "limits")
+        for side in _SIDES
     )
 
 
-def _side(resources: ResourceRequirements, side: str) -> ResourceList:
-    return getattr(resources, side) or EMPTY_RESOURCES
+def _side(resources: _Requirements, side: str) -> ResourceList:
+    return getattr(resources, side, None) or EMPTY_RESOURCES
 
 
-def _removed(old: ResourceList, new: ResourceList) -> bool:
-    return any(name not in new for name in old)
-
-
-def _other_resources(resources: _Requirements) -> dict[str, dict[str, Quantity]]:
+def _other_resources(resources: _Requirements) -> list[dict[str, Quantity]]:
     """What a resize may not touch."""
-    if resources is None:
-        return {"requests": {}, "limits": {}}
-    return {
-        side: {name: value for name, value in _side(resources, side).items() if name not in {CPU, MEMORY}}
-        for side in ("requests", "limits")
-    }
+    return [
+        {name: value for name, value in _side(resources, side).items() if name not in {CPU, MEMORY}}
+        for side in _SIDES
+    ]
 
 
 def _amount(quantities: Mapping[str, Quantity], resource: str) -> int:
-    found = quantities.get(resource, ZERO)
-    return found.milli_value() if resource == CPU else found.value()
+    quantity = quantities.get(resource, ZERO)
+    return quantity.milli_value() if resource == CPU else quantity.value()

@@ -19,9 +19,7 @@ from typing import Final
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from kubectl_qos.cluster.informer import Update, UpdateStream
-from kubectl_qos.cluster.source import Source
-from kubectl_qos.cluster.store import LIVE, Health
+from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

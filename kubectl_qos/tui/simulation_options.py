@@ -1,6 +1,6 @@
 """What the simulation screen asks: a mode, how much, who grows, with or without eviction and restarts. Pure.
 
-Not here: what happens then (qos/simulation.py), and the words for it (present/).
+Not here: what happens then (qos/simulation/), and the words for it (present/).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Scenario
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario
 
 _POSITIONS: Final = 128
 """The slider has about so many places over all memory of the machine."""
@@ -87,8 +86,8 @@ class SimulationOptions:
         growth: tuple[ContainerGrowth, ...] = ()
         if self.mode is Mode.GROW:
             (namespace, name), container = self.grower
-            member = node_state.find(name, container, namespace)
-            growth = (ContainerGrowth(member, node_state.members[member].used_bytes + self.more_bytes),)
+            index = node_state.find_container(name, container, namespace)
+            growth = (ContainerGrowth(index, node_state.containers[index].used_bytes + self.more_bytes),)
         return Scenario(
             free_bytes=self.free_bytes if self.mode is Mode.FREE else None,
             growth=growth,
@@ -113,9 +112,9 @@ def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOption
 
 def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
     """The container of a pod that uses most, of nobody's the one that is the next victim."""
-    if key is None and node_state.members:
-        member = node_state.members[0]
-        return GrowingContainer(node_state.tenants[member.tenant].key, member.container)
-    own = [one for one in node_state.members if node_state.tenants[one.tenant].key == key]
+    if key is None and node_state.containers:
+        container = node_state.containers[0]
+        return GrowingContainer(node_state.pod_for(container).key, container.name)
+    own = [one for one in node_state.containers if node_state.pod_for(one).key == key]
     most = max(own, key=lambda one: one.used_bytes, default=None)
-    return GrowingContainer(key or ("", ""), most.container if most is not None else "")
+    return GrowingContainer(key or ("", ""), most.name if most is not None else "")

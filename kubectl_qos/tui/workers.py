@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from textual.message import Message
 
-from kubectl_qos.cluster.source import EventSource, Source
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.history import HistoryStore
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
@@ -17,8 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import unexpected_error
@@ -76,15 +75,11 @@ class KillsLoaded(Message):
 def load_kills(source: Source, facts: ViewModel, whose: KillScope, known: EventList | None) -> KillsLoaded:
     """Ask for events, where they are not known; runs in a thread."""
     try:
-        events = known
-        if events is None:
-            events = EventList(of_nodes=False)
-            if isinstance(source, EventSource):
-                events = source.event_list(whose.namespace)
+        events = known if known is not None else source.event_list(whose.namespace)
         kills = find_kills(
             facts.snapshot,
             events,
-            wanted=lambda pod: facts.scope.matches(pod) and whose.has(pod),
+            is_included=lambda pod: facts.scope.matches(pod) and whose.has(pod),
             outside_pods=False,
         )
         return KillsLoaded((events, kills))
@@ -161,7 +156,7 @@ def run_dry_run(writer: Writer, request: PatchRequest) -> DryRunDone:
 
 def run_apply(job: ApplyJob, history: HistoryStore) -> ApplyDone:
     """Write, once."""
-    return ApplyDone(job, _answer(lambda: job.writer.write(job.dry_run_result, history, undoes=job.undoes)))
+    return ApplyDone(job, _answer(lambda: job.writer.apply(job.dry_run_result, history, undoes=job.undoes)))
 
 
 def check_apply_progress(writer: Writer, written: ApplyResult) -> ProgressChecked:

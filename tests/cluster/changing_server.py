@@ -24,15 +24,6 @@ from tests.cluster.object_server import Object, ObjectServer, status
 RELEASE: Final = Release.of("1.36")
 RESIZE: Final = "/resize"
 _BY_NAME: Final = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes", "env"})
-_LISTS: Final = {
-    "limitranges": ("/api/v1", "LimitRange", "LimitRangeList"),
-    "resourcequotas": ("/api/v1", "ResourceQuota", "ResourceQuotaList"),
-    "verticalpodautoscalers": (
-        "/apis/autoscaling.k8s.io/v1",
-        "VerticalPodAutoscaler",
-        "VerticalPodAutoscalerList",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +53,8 @@ class ChangingServer(ObjectServer):
         workloads: Iterable[Object] = (),
         limits: Iterable[Object] = (),
     ) -> None:
-        super().__init__(pods=map(_stored, pods), nodes=nodes, metrics=[])
+        super().__init__(pods=map(_stored, pods), nodes=nodes, metrics=[], limits=limits)
         self.others = {_path(found): _stored(found) for found in workloads}
-        self.limits = [dict(found) for found in limits]
-        self.absent: set[str] = {"verticalpodautoscalers"}
         self.patches: list[Request] = []
         self.fault: Callable[[Request], Fault | None] = lambda _: None
         self.mutate: Callable[[dict[str, Any]], None] = lambda _: None
@@ -76,12 +65,8 @@ class ChangingServer(ObjectServer):
         self._lock = threading.RLock()
 
     def __call__(self, request: Request) -> Answer:
-        """What an API server would answer."""
         with self._lock:
-            if request.method == "PATCH":
-                return self._patch(request)
-            listed = self._limits(request)
-            return super().__call__(request) if listed is None else listed
+            return self._patch(request) if request.method == "PATCH" else super().__call__(request)
 
     # What others do to the objects meanwhile.
 
@@ -105,7 +90,6 @@ class ChangingServer(ObjectServer):
             self._put(api_path(kind, "shop", name), found)
 
     def delete(self, kind: str, name: str) -> None:
-        """It is gone."""
         with self._lock:
             self._put(api_path(kind, "shop", name), None)
 
@@ -206,17 +190,6 @@ class ChangingServer(ObjectServer):
         if path in self.others:
             return dict(self.others[path])
         return next((dict(found) for found in self.pods if _path(found) == path), None)
-
-    def _limits(self, request: Request) -> Answer | None:
-        resource = request.path.rpartition("/")[2]
-        if resource not in _LISTS or request.path in self.faults or request.path in self.forbidden:
-            return None
-        if resource in self.absent:
-            return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
-        _, kind, list_kind = _LISTS[resource]
-        items = [found for found in self.limits if found["kind"] == kind]
-        body = {"kind": list_kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": items}
-        return Answer(200, json.dumps(body).encode())
 
 
 def patched(held: Any, patch: Any) -> Any:

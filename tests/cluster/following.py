@@ -1,4 +1,4 @@
-"""A feed read in a thread, as the UI reads it, and what is asked of its moments."""
+"""An update stream read in a thread, as the UI reads it, and what is asked of its updates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kubectl_qos.cluster import reflector as watch
-from kubectl_qos.cluster.informer import Update, UpdateStream
+from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.store import LIVE
+from kubectl_qos.cluster.source import LIVE, Update, UpdateStream
 from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.transport.client import Connection
+from tests.cluster.cluster_objects import node, pod
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.serving import Serve
 from tests.cluster.watch_server import WatchServer
@@ -23,56 +26,62 @@ from tests.cluster.watch_server import WatchServer
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
-class Followed:
-    """A feed read in a thread, as the UI reads it; `moments` is what it said."""
+def cluster(*pods: str, **options: Any) -> WatchServer:
+    """A server of these pods and one node."""
+    return WatchServer(pods=[pod(name) for name in pods], nodes=[node()], **options)
 
-    def __init__(self, feed: UpdateStream) -> None:
-        self.feed = feed
-        self.moments: list[Update] = []
+
+class Followed:
+    """A stream read in a thread; `updates` is what came."""
+
+    def __init__(self, stream: UpdateStream) -> None:
+        self.stream = stream
+        self.updates: list[Update] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while (moment := self.feed.next()) is not None:
-            self.moments.append(moment)
+        while (update := self.stream.next()) is not None:
+            self.updates.append(update)
 
     def until(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
-        """Wait for a last moment of which something is so."""
-        return self._wait(lambda: self.moments[-1:], condition, seconds)
+        """Wait for a last update that meets a condition."""
+        return self._wait(lambda: self.updates[-1:], condition, seconds)
 
     def ever(self, condition: Callable[[Update], bool], seconds: float = 10) -> Update:
-        """Wait until some moment has been of which something is so."""
-        return self._wait(lambda: list(self.moments), condition, seconds)
+        """Wait until some update has met a condition."""
+        return self._wait(lambda: list(self.updates), condition, seconds)
 
     def _wait(
-        self, looked_at: Callable[[], list[Update]], condition: Callable[[Update], bool], seconds: float
+        self, candidates: Callable[[], list[Update]], condition: Callable[[Update], bool], seconds: float
     ) -> Update:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for moment in looked_at():
-                if condition(moment):
-                    return moment
-            time.sleep(0.005)
-        raise AssertionError(f"never so; the last moments: {[_short(one) for one in self.moments[-3:]]}")
+        found: list[Update] = []
+
+        def is_met() -> bool:
+            found.extend(update for update in candidates() if condition(update))
+            return bool(found)
+
+        wait_for(is_met, seconds, lambda: str([_short(update) for update in self.updates[-3:]]))
+        return found[0]
 
     def end(self) -> None:
-        """Close the feed; it must let its reader go at once."""
-        self.feed.close()
+        """Close the stream; its reader must return at once."""
+        self.stream.close()
         self._thread.join(2)
         assert not self._thread.is_alive()
 
 
-def _short(moment: Update) -> object:
-    return moment.snapshot and requests(moment), moment.health
+def _short(update: Update) -> object:
+    return update.snapshot and requests(update), update.health
 
 
 @pytest.fixture
 def follow(
     serve: Serve, connect_to: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[Followed, HttpsServer]]]:
-    """Follow a server's objects; what fails is tried again soon."""
-    monkeypatch.setattr(watch, "FIRST_RETRY_SECONDS", 0.02)
-    monkeypatch.setattr(watch, "LONGEST_RETRY_SECONDS", 0.1)
+    """Follow a server's objects; what fails is retried soon."""
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 0.1)
     started: list[Followed] = []
 
     def start(
@@ -88,50 +97,53 @@ def follow(
         return started[-1], server
 
     yield start
-    for one in started:
-        one.end()
+    for followed in started:
+        followed.end()
 
 
 Follow = Callable[..., tuple[Followed, HttpsServer]]
 
 
-def names(moment: Update) -> list[str]:
-    """The names of a moment's pods, in order."""
-    assert moment.snapshot is not None
-    return sorted(found.name for found in moment.snapshot.pods)
+def held(update: Update) -> Snapshot:
+    """An update's snapshot."""
+    assert update.snapshot is not None
+    return update.snapshot
 
 
-def requests(moment: Update) -> dict[str, str]:
+def names(update: Update) -> list[str]:
+    """The names of an update's pods, in order."""
+    return sorted(found.name for found in held(update).pods)
+
+
+def requests(update: Update) -> dict[str, str]:
     """How much memory each pod requests."""
-    assert moment.snapshot is not None
-    found = {pod.name: (pod.spec.containers or ())[0].resources.requests for pod in moment.snapshot.pods}
-    return {name: str(asked["memory"]) if asked else "" for name, asked in found.items()}
+    found = {pod.name: (pod.spec.containers or ())[0].resources.requests for pod in held(update).pods}
+    return {name: str(memory["memory"]) if memory else "" for name, memory in found.items()}
 
 
-def missing(moment: Update) -> list[str]:
-    """What a moment says that it lacks."""
-    assert moment.snapshot is not None
-    return [one.what for one in moment.snapshot.missing]
+def missing(update: Update) -> list[str]:
+    """What an update reports as missing."""
+    return [one.what for one in held(update).missing]
 
 
-def has(*wanted: str) -> Callable[[Update], bool]:
-    """Whether a moment is live and has these pods."""
-    return lambda moment: (
-        moment.snapshot is not None and moment.health is LIVE and names(moment) == sorted(wanted)
+def has(*pods: str) -> Callable[[Update], bool]:
+    """Whether an update is live and has these pods."""
+    return lambda update: (
+        update.snapshot is not None and update.health is LIVE and names(update) == sorted(pods)
     )
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until something is so."""
+def fails(sentence: str = "") -> Callable[[Update], bool]:
+    """Whether an update has an error, and this one if it is given."""
+    return lambda update: update.health.error is not None and sentence in {"", str(update.health.error)}
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10, state: Callable[[], str] = str) -> None:
+    """Wait until a condition is met; the failure shows the state."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "never so"
+        assert time.monotonic() < end, f"never so: {state()}"
         time.sleep(0.005)
-
-
-def says(sentence: str) -> Callable[[Update], bool]:
-    """Whether a moment's error is this one."""
-    return lambda moment: str(moment.health.error) == sentence
 
 
 def ranks(snapshot: Snapshot) -> list[tuple[str, int | None, str, str]]:
@@ -142,23 +154,19 @@ def ranks(snapshot: Snapshot) -> list[tuple[str, int | None, str, str]]:
     )
 
 
-def assert_as_listed(followed: Followed, source: LiveSource) -> None:
-    """What is held is, pod by pod and rank by rank, what a fresh list says."""
-    listed = source.snapshot(Scope())
-    held = followed.moments[-1].snapshot
-    assert held is not None
+def assert_as_listed(followed: Followed, connection: Connection) -> None:
+    """What is held is, pod by pod and rank by rank, what a new list says."""
+    listed = LiveSource(connection, usage=UsageChoice.NONE).snapshot(Scope())
+    last = held(followed.updates[-1])
 
-    def by_name(snapshot: Snapshot) -> list[Any]:
+    def by_name(snapshot: Snapshot) -> list[Pod]:
         return sorted(snapshot.pods, key=lambda pod: (pod.namespace, pod.name))
 
-    assert by_name(held) == by_name(listed)
-    assert {name: held.nodes[name] for name in listed.nodes} == {
-        name: _without_revision(node) for name, node in listed.nodes.items()
+    def without_revision(node: NodeObject) -> NodeObject:
+        return replace(node, metadata=replace(node.metadata, resource_version=""))
+
+    assert by_name(last) == by_name(listed)
+    assert {name: last.nodes[name] for name in listed.nodes} == {
+        name: without_revision(node) for name, node in listed.nodes.items()
     }
-    assert ranks(held) == ranks(listed)
-
-
-def _without_revision(node: Any) -> Any:
-    from msgspec.structs import replace
-
-    return replace(node, metadata=replace(node.metadata, resource_version=""))
+    assert ranks(last) == ranks(listed)

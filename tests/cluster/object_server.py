@@ -11,18 +11,26 @@ from typing import Any
 from tests.cluster.https_server import Answer, Request
 
 Object = Mapping[str, Any]
-_ITEM = re.compile(
-    r"/api/v1/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>pods|nodes|events)(?:/(?P<name>[^/]+))?"
-    r"|/apis/metrics\.k8s\.io/v1beta1/(?:namespaces/(?P<of_namespace>[^/]+)/)?(?P<metrics>pods)"
+_PATH = re.compile(
+    r"/(?:api/v1|apis/(?P<group>metrics\.k8s\.io/v1beta1|autoscaling\.k8s\.io/v1))"
+    r"/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?"
 )
-_KINDS = {"pods": "PodList", "nodes": "NodeList", "events": "EventList", "metrics": "PodMetricsList"}
+_KINDS = {
+    "pods": "Pod",
+    "nodes": "Node",
+    "events": "Event",
+    "pods.metrics.k8s.io": "PodMetrics",
+    "limitranges": "LimitRange",
+    "resourcequotas": "ResourceQuota",
+    "verticalpodautoscalers.autoscaling.k8s.io": "VerticalPodAutoscaler",
+}
 
 
 class ObjectServer:
     """Answers about objects. `faults` by path come before everything else.
 
-    `forbidden` are paths that the user may not read; `expire_after` is how many pages of a list may be
-    fetched before its continue token is too old.
+    `forbidden` are paths that the user may not read, `absent` are resources that the server does not have;
+    `expire_after` is how many pages of a list may be fetched before its continue token is too old.
     """
 
     def __init__(
@@ -32,21 +40,23 @@ class ObjectServer:
         nodes: Iterable[Object] = (),
         events: Iterable[Object] = (),
         metrics: Iterable[Object] | None = None,
+        limits: Iterable[Object] = (),
         others: Mapping[str, Object] | None = None,
         version: str = "v1.36.2",
     ) -> None:
-        self.pods = sorted(pods, key=_place)
-        self.nodes = sorted(nodes, key=_place)
-        self.events = sorted(events, key=_place)
-        self.metrics = None if metrics is None else sorted(metrics, key=_place)
+        self.pods = sorted(pods, key=place)
+        self.nodes = sorted(nodes, key=place)
+        self.events = sorted(events, key=place)
+        self.metrics = None if metrics is None else sorted(metrics, key=place)
+        self.limits = [dict(found) for found in limits]
         self.others = dict(others or {})
+        self.absent = {"verticalpodautoscalers.autoscaling.k8s.io"}
         self.faults: dict[str, Answer | Callable[[Request], Answer | None]] = {}
         self.forbidden: set[str] = set()
         self.expire_after: int | None = None
         self._version = version
 
     def __call__(self, request: Request) -> Answer:
-        """What an API server would answer."""
         fault = self.faults.get(request.path)
         if callable(fault):
             fault = fault(request)
@@ -60,22 +70,29 @@ class ObjectServer:
             return _json({"major": "1", "minor": "36", "gitVersion": self._version})
         if request.path in self.others:
             return _json(self.others[request.path])
-        return self._items(request)
+        match = _PATH.fullmatch(request.path)
+        resource = _resource(match) if match is not None else ""
+        objects = self._objects(resource)
+        if match is None or objects is None:
+            return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        if match["name"]:
+            return _one(resource, objects, match["namespace"], match["name"])
+        return self._list(resource, objects, match["namespace"], request)
+
+    def _objects(self, resource: str) -> Sequence[Object] | None:
+        if resource in self.absent:
+            return None
+        lists = {"pods": self.pods, "nodes": self.nodes, "events": self.events}
+        if resource in lists:
+            return lists[resource]
+        if resource == "pods.metrics.k8s.io":
+            return self.metrics
+        kind = _KINDS.get(resource)
+        return None if kind is None else [found for found in self.limits if found["kind"] == kind]
 
     def list_revision(self) -> str:
         """The revision that a list names."""
         return "7"
-
-    def _items(self, request: Request) -> Answer:
-        match = _ITEM.fullmatch(request.path)
-        if match is None or (match["metrics"] and self.metrics is None):
-            return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
-        if match["metrics"]:
-            return self._list("metrics", self.metrics or (), match["of_namespace"], request)
-        objects = {"pods": self.pods, "nodes": self.nodes, "events": self.events}[match["resource"]]
-        if match["name"]:
-            return _one(match["resource"], objects, match["namespace"], match["name"])
-        return self._list(match["resource"], objects, match["namespace"], request)
 
     def _list(
         self, resource: str, objects: Sequence[Object], namespace: str | None, request: Request
@@ -86,7 +103,7 @@ class ObjectServer:
             for found in objects
             if (namespace is None or found["metadata"].get("namespace") == namespace)
             and _has_labels(found, query.get("labelSelector", ""))
-            and _has_fields(found, query.get("fieldSelector", ""))
+            and has_fields(found, query.get("fieldSelector", ""))
         ]
         start = json.loads(base64.b64decode(query["continue"]))["start"] if "continue" in query else 0
         limit = int(query.get("limit") or 0) or len(chosen) or 1
@@ -98,8 +115,10 @@ class ObjectServer:
             metadata["continue"] = base64.b64encode(token.encode()).decode()
             if not query.get("labelSelector") and not query.get("fieldSelector"):
                 metadata["remainingItemCount"] = len(chosen) - start - limit
-        items = [_without_kind(found) for found in chosen[start : start + limit]]
-        return _json({"kind": _KINDS[resource], "apiVersion": "v1", "metadata": metadata, "items": items})
+        items = [without_kind(found) for found in chosen[start : start + limit]]
+        return _json(
+            {"kind": f"{_KINDS[resource]}List", "apiVersion": "v1", "metadata": metadata, "items": items}
+        )
 
 
 def status(code: int, reason: str, message: str) -> Answer:
@@ -119,21 +138,21 @@ def status(code: int, reason: str, message: str) -> Answer:
 
 
 def forbidden(request: Request) -> Answer:
-    """403 for who may not read what is at this path."""
-    match = _ITEM.fullmatch(request.path)
+    """403 for a user who may not read what is at this path."""
+    match = _PATH.fullmatch(request.path)
     assert match is not None
-    resource = match["resource"] or match["metrics"]
-    group = "metrics.k8s.io" if match["metrics"] else ""
+    resource, _, group = _resource(match).partition(".")
     verb = "get" if match["name"] else "list"
-    namespace = match["namespace"] or match["of_namespace"]
-    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    where = f'in the namespace "{match["namespace"]}"' if match["namespace"] else "at the cluster scope"
     name = f' "{match["name"]}"' if match["name"] else ""
-    return status(
-        403,
-        "Forbidden",
-        f'{resource}{name} is forbidden: User "viewer" cannot {verb} resource "{resource}"'
-        f' in API group "{group}" {where}',
-    )
+    cannot = f'User "viewer" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+    return status(403, "Forbidden", f"{resource}{name} is forbidden: {cannot}")
+
+
+def _resource(match: re.Match[str]) -> str:
+    """`pods`, `pods.metrics.k8s.io`."""
+    group = (match["group"] or "").partition("/")[0]
+    return f"{match['resource']}.{group}" if group else match["resource"]
 
 
 def _json(value: Object, code: int = 200) -> Answer:
@@ -148,11 +167,11 @@ def _one(resource: str, objects: Iterable[Object], namespace: str | None, name: 
     return status(404, "NotFound", f'{resource} "{name}" not found')
 
 
-def _place(found: Object) -> tuple[str, str]:
+def place(found: Object) -> tuple[str, str]:
     return found["metadata"].get("namespace", ""), found["metadata"]["name"]
 
 
-def _without_kind(found: Object) -> dict[str, Any]:
+def without_kind(found: Object) -> dict[str, Any]:
     """Items of a list say neither kind nor apiVersion."""
     return {name: value for name, value in found.items() if name not in {"kind", "apiVersion"}}
 
@@ -173,7 +192,7 @@ def _holds(term: str, labels: Mapping[str, str]) -> bool:
     return (labels.get(key) == value) is (operator != "!=")
 
 
-def _has_fields(found: Object, selector: str) -> bool:
+def has_fields(found: Object, selector: str) -> bool:
     for term in filter(None, selector.split(",")):
         path, value = term.split("=")
         held: Any = found

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.cluster.https_server import Answer, Request
+from tests.cluster.object_server import status
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "apiserver-1.36"
 USERS = ("admin", "viewer")
@@ -30,14 +31,13 @@ class Replay:
         self._exchanges = [found for found in exchanges() if found["name"] not in without]
 
     def __call__(self, request: Request) -> Answer:
-        """The recorded answer."""
         if request.token and request.token not in USERS:
             return answer_of(recorded("bad-token-401"))
         user = request.token or request.user or "anonymous"
         for exchange in self._exchanges:
             if exchange["user"] == user and _matches(exchange, request):
                 return answer_of(exchange)
-        return Answer(404, _not_recorded(request))
+        return status(404, "NotFound", f"nothing was recorded for {request.method} {request.path}")
 
 
 @cache
@@ -87,17 +87,3 @@ def _same_page(exchange: Mapping[str, Any], recorded_limit: str | None, limit: s
         return True
     whole = not body["metadata"].get("continue") and "continue" not in exchange["request"]["path"]
     return whole and (limit is None or len(body["items"]) <= int(limit))
-
-
-def _not_recorded(request: Request) -> bytes:
-    return json.dumps(
-        {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": f"nothing was recorded for {request.method} {request.path}",
-            "reason": "NotFound",
-            "code": 404,
-        }
-    ).encode()

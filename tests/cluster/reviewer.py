@@ -24,7 +24,6 @@ class Reviewer:
         self.faults: dict[str, Answer] = {}
 
     def __call__(self, request: Request) -> Answer:
-        """The review."""
         assert (request.method, request.path) == ("POST", REVIEWS)
         assert request.headers["content-type"] == "application/json"
         right = asked_right(request)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,23 +10,24 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.documents import ParsedObjects, plain_objects, read_documents
-from kubectl_qos.cluster.files import FileSource, pod_from_yaml
-from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, recorded_node, recorded_pods
+from kubectl_qos.cluster.documents import ParsedObjects, plain_documents
+from tests.cluster.cluster_objects import node, pod, recorded_metrics, recorded_node, recorded_pods
 
 GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
 
 
 def found_in(text: str | bytes) -> ParsedObjects:
     found = ParsedObjects()
-    read_documents(text.encode() if isinstance(text, str) else text, "x.yaml", found)
+    found.add_file(text.encode() if isinstance(text, str) else text, "x.yaml")
     return found
 
 
-def names(found: ParsedObjects | Snapshot) -> list[str]:
+def names(found: ParsedObjects) -> list[str]:
     return [one.name for one in found.pods]
+
+
+def plain_objects(content: bytes) -> list[dict[str, Any]]:
+    return [raw for document in plain_documents(content, "x") for _, raw in document.objects()]
 
 
 def problems(text: str | bytes) -> list[str]:
@@ -83,7 +81,7 @@ def test_two_json_dumps_in_one_stream() -> None:
     text = json.dumps(a_list(pod("a"), pod("b"))) + "\n" + json.dumps(a_list(node("n")))
     found = found_in(text)
     assert (names(found), list(found.nodes), found.problems) == (["a", "b"], ["n"], [])
-    assert [one["metadata"]["name"] for one in plain_objects(text.encode(), "x")] == ["a", "b", "n"]
+    assert [one["metadata"]["name"] for one in plain_objects(text.encode())] == ["a", "b", "n"]
 
 
 def test_a_stream_whose_second_dump_is_cut_off_keeps_the_first() -> None:
@@ -229,7 +227,7 @@ def test_a_deep_document_is_no_crash() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_whatsoever_raise(content: bytes) -> None:
-    read_documents(content, "x", ParsedObjects())
+    ParsedObjects().add_file(content, "x")
 
 
 @given(
@@ -254,90 +252,8 @@ def test_no_bytes_whatsoever_raise(content: bytes) -> None:
 def test_no_values_whatsoever_raise(value: Any) -> None:
     content = json.dumps(value).encode()
     as_json, as_yaml = ParsedObjects(), ParsedObjects()
-    read_documents(content, "x", as_json)
-    read_documents(b"---\n" + content, "x", as_yaml)
+    as_json.add_file(content, "x")
+    as_yaml.add_file(b"---\n" + content, "x")
     assert as_json.pods == as_yaml.pods
     assert len(as_json.problems) == len(as_yaml.problems)
-    list(plain_objects(content, "x"))
-
-
-def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "c.json", "ignored.txt"):
-        (tmp_path / name).write_text(json.dumps(pod(name.replace(".", "-"))))
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "d.yaml").write_text(GOOD)
-    assert names(FileSource([str(tmp_path)]).snapshot(Scope())) == ["a-yml", "b-yaml", "c-json"]
-    assert names(FileSource([str(tmp_path)], recursive=True).snapshot(Scope())) == [
-        "a-yml",
-        "b-yaml",
-        "good",
-        "c-json",
-    ]
-
-
-def refusal(*paths: Path | str) -> InputError:
-    with pytest.raises(InputError) as caught:
-        FileSource([str(path) for path in paths])
-    return caught.value
-
-
-def test_what_is_not_there_is_named_as_kubectl_does(tmp_path: Path) -> None:
-    assert str(refusal(tmp_path / "none")) == f'the path "{tmp_path}/none" does not exist'
-
-
-def test_a_folder_without_manifests(tmp_path: Path) -> None:
-    error = refusal(tmp_path)
-    assert str(error) == f'the folder "{tmp_path}" holds no .json, .yaml, .yml files'
-    assert error.hint == "-R looks into the folders below it too"
-
-
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(GOOD)
-
-    def denied(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", denied)
-    assert str(refusal(path)) == f"{path}: Permission denied"
-
-
-def test_files_without_any_pod(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("kind: Service\n---\nkind: Secret\n")
-    assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 2 other objects"
-
-
-def test_of_several_problems_and_no_pod_all_are_told(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
-    error = refusal(tmp_path / "x.yaml")
-    assert "document 1" in str(error)
-    assert [note.partition(" (")[0] for note in error.__notes__] == [f"{tmp_path}/x.yaml: document 2"]
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
-    source = FileSource(["-"])
-    assert source.title == "standard input"
-    (found,) = source.snapshot(Scope()).pods
-    assert source.raw(found)["metadata"] == {"name": found.name}
-
-
-def test_the_whole_object_is_found_again(tmp_path: Path) -> None:
-    path = tmp_path / "dump.json"
-    path.write_text(
-        json.dumps(a_list(pod("a"), pod("a", namespace="other") | {"extra": 7}, metrics("a", "1Mi")))
-    )
-    source = FileSource([str(path)])
-    second = source.snapshot(Scope()).pods[1]
-    assert source.raw(second)["extra"] == 7
-    path.write_text(GOOD)
-    with pytest.raises(InputError, match="pod a is no longer in"):
-        source.raw(second)
-
-
-def test_a_text_as_a_pod() -> None:
-    assert pod_from_yaml("spec: {containers: [{name: a}]}").containers[0].name == "a"
-    with pytest.raises(InputError, match="Required value"):
-        pod_from_yaml("kind: Pod")
-    with pytest.raises(InputError, match="the text holds no pod"):
-        pod_from_yaml("kind: Service")
+    plain_objects(content)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import timedelta
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubectl_qos.cluster import events as cluster_events
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
@@ -19,13 +17,13 @@ from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event, EventSeries, in_order, is_about
-from kubectl_qos.k8s.objects import Annotations, ObjectMeta, Pod, PodSpec, convert
+from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event
+from kubectl_qos.k8s.objects import Annotations, ObjectMeta, Pod, PodSpec
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import parse_time
 from tests.cluster.cluster_objects import pod as pod_object
 from tests.cluster.cluster_objects import recorded_events
-from tests.cluster.conftest import ConnectTo
+from tests.cluster.conftest import ConnectTo, PageSize
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.replay import Replay, recorded
@@ -59,6 +57,15 @@ def of_node(name: str, reason: str, message: str = "", node: str = "node1") -> d
     return found | {"metadata": {"name": name, "namespace": "default"}}
 
 
+Read = Callable[[ObjectServer, Pod], tuple[Event, ...]]
+
+
+@pytest.fixture
+def read(serve: Serve, connect_to: ConnectTo) -> Read:
+    """Read the events of a pod from a server of these objects."""
+    return lambda objects, asked: LiveSource(connect_to(serve(objects))).events(asked)
+
+
 def reasons(found: tuple[Event, ...]) -> list[str]:
     return [one.reason for one in found]
 
@@ -75,10 +82,8 @@ def uid_of(name: str) -> str:
     return str(uids[name])
 
 
-def test_the_events_of_a_recorded_eviction(serve: Serve, connect_to: ConnectTo) -> None:
-    server = serve(ObjectServer(events=recording("oom-eviction")))
-    evicted = pod("ev-be-200", uid_of("ev-be-200"))
-    found = LiveSource(connect_to(server)).events(evicted)
+def test_the_events_of_a_recorded_eviction(read: Read) -> None:
+    found = read(ObjectServer(events=recording("oom-eviction")), pod("ev-be-200", uid_of("ev-be-200")))
     of_pod = [one for one in found if not one.is_of_node]
     assert sorted(reasons(tuple(of_pod))) == [
         "Created",
@@ -104,12 +109,12 @@ def test_the_events_of_a_recorded_eviction(serve: Serve, connect_to: ConnectTo) 
     assert [one.last for one in found] == sorted(one.last for one in found)
 
 
-def test_a_node_oom_is_told_to_each_of_its_pods(serve: Serve, connect_to: ConnectTo) -> None:
-    server = serve(ObjectServer(events=recording("oom-global-A")))
-    found = LiveSource(connect_to(server)).events(pod("oa-gu-200", uid_of("oa-gu-200")))
+def test_a_node_oom_is_an_event_of_each_of_its_pods(read: Read) -> None:
+    objects = ObjectServer(events=recording("oom-global-A"))
+    found = read(objects, pod("oa-gu-200", uid_of("oa-gu-200")))
     assert reasons(found).count("SystemOOM") == 5
     assert len(found) == 9
-    elsewhere = LiveSource(connect_to(server)).events(pod("oa-gu-200", uid_of("oa-gu-200"), node="node2"))
+    elsewhere = read(objects, pod("oa-gu-200", uid_of("oa-gu-200"), node="node2"))
     assert "SystemOOM" not in reasons(elsewhere)
 
 
@@ -146,21 +151,19 @@ def test_a_pod_without_a_uid_is_asked_for_by_kind_and_name(serve: Serve, connect
     assert asked.query["fieldSelector"] == "involvedObject.name=web,involvedObject.kind=Pod"
 
 
-def test_a_static_pod_is_asked_for_by_the_id_that_its_kubelet_knows(
-    serve: Serve, connect_to: ConnectTo
-) -> None:
-    server = serve(ObjectServer(events=[event("a", involved={"uid": "hash"})]))
+def test_a_static_pod_is_asked_for_by_the_id_that_its_kubelet_knows(read: Read) -> None:
+    objects = ObjectServer(events=[event("a", involved={"uid": "hash"})])
     mirror = msgspec.structs.replace(
         pod("web", "uid-of-web", namespace="shop", node=""),
         metadata=ObjectMeta(
             name="web", namespace="shop", uid="uid-of-web", annotations=Annotations(config_mirror="hash")
         ),
     )
-    assert len(LiveSource(connect_to(server)).events(mirror)) == 1
+    assert len(read(objects, mirror)) == 1
 
 
-def test_all_pages_are_read(serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_events, "PAGE_SIZE", 3)
+def test_all_pages_are_read(serve: Serve, connect_to: ConnectTo, page_size: PageSize) -> None:
+    page_size(3)
     times = [f"2026-11-20T12:00:{second:02}Z" for second in range(10)]
     server = serve(ObjectServer(events=[event(time, lastTimestamp=time) for time in reversed(times)]))
     found = LiveSource(connect_to(server)).events(pod("web", "uid-of-web", namespace="shop", node=""))
@@ -218,7 +221,7 @@ def test_a_malformed_event_is_an_error_of_the_pod_and_nothing_of_the_node(
 
 
 def test_a_node_that_hangs_does_not_hold_up_the_pods_events(
-    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+    read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_events, "NODE_SECONDS", 0.01)
     objects = ObjectServer(events=[event("a"), of_node("n", "SystemOOM")])
@@ -231,14 +234,14 @@ def test_a_node_that_hangs_does_not_hold_up_the_pods_events(
 
     objects.faults[OF_NODE] = hang
     try:
-        found = LiveSource(connect_to(serve(objects))).events(pod("web", "uid-of-web", namespace="shop"))
+        found = read(objects, pod("web", "uid-of-web", namespace="shop"))
         assert reasons(found) == ["BackOff"]
         assert not gave_up.is_set()
     finally:
         released.set()
 
 
-def test_of_a_node_only_what_concerns_memory_is_told(serve: Serve, connect_to: ConnectTo) -> None:
+def test_of_a_node_only_events_about_memory_are_read(read: Read) -> None:
     others = ["NodeReady", "Rebooted", "NodeHasDiskPressure", "Starting"]
     objects = ObjectServer(
         events=[
@@ -248,53 +251,8 @@ def test_of_a_node_only_what_concerns_memory_is_told(serve: Serve, connect_to: C
             of_node("d", "SystemOOM", node="node2"),
         ]
     )
-    found = LiveSource(connect_to(serve(objects))).events(pod("web", "uid-of-web", namespace="shop"))
+    found = read(objects, pod("web", "uid-of-web", namespace="shop"))
     assert sorted(reasons(found)) == sorted(NODE_MEMORY_REASONS)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, (1, "", "")),
-        ({"firstTimestamp": "a", "lastTimestamp": "b", "count": 4}, (4, "a", "b")),
-        ({"eventTime": "c", "firstTimestamp": None, "lastTimestamp": None, "count": None}, (1, "c", "c")),
-        ({"eventTime": "c", "series": {"count": 7, "lastObservedTime": "d"}}, (7, "c", "d")),
-        ({"eventTime": "c", "series": {"count": 7}}, (7, "c", "c")),
-        ({"lastTimestamp": "b", "count": 0}, (1, "b", "b")),
-        ({"firstTimestamp": "a", "count": -2, "series": None}, (1, "a", "a")),
-    ],
-)
-def test_times_and_counts_of_all_forms(fields: dict[str, Any], expected: tuple[int, str, str]) -> None:
-    found = convert(fields, Event)
-    assert (found.times, found.first, found.last) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "container"),
-    [
-        ("spec.containers{app}", "app"),
-        ("spec.initContainers{wait}", "wait"),
-        ("spec.ephemeralContainers{debugger}", "debugger"),
-        ("spec.containers", ""),
-        ("", ""),
-        ("implicitly required container POD", ""),
-    ],
-)
-def test_the_container_of_an_event(path: str, container: str) -> None:
-    assert convert({"involvedObject": {"fieldPath": path}}, Event).container == container
-
-
-moments = st.integers(0, 10**14).map(
-    lambda micros: (DEMO_TIME + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
-)
-
-
-@given(st.lists(st.one_of(st.none(), moments), max_size=6))
-def test_the_newest_is_last_whatever_its_precision(times: list[str | None]) -> None:
-    ordered = in_order(Event(last_timestamp=one, series=EventSeries()) for one in times)
-    known = [parse_time(one.last) for one in ordered if one.last]
-    assert known == sorted(filter(None, known))
-    assert all(not one.last for one in ordered[: len(times) - len(known)])
 
 
 def test_a_file_has_the_events_that_are_in_it(tmp_path: Path) -> None:
@@ -327,16 +285,6 @@ def test_a_file_of_events_alone_is_not_a_file_of_pods(tmp_path: Path) -> None:
     )
     with pytest.raises(QosError, match="no pods found, 1 other objects"):
         FileSource([str(dump)])
-
-
-def test_an_event_is_about_a_pod_by_its_uid_before_its_name() -> None:
-    found = convert(event("a"), Event)
-    assert is_about(found, pod("web", "uid-of-web", namespace="shop"))
-    assert not is_about(found, pod("web", "uid-of-its-successor", namespace="shop"))
-    assert is_about(found, pod("web", namespace="shop"))
-    unidentified = convert(event("a", involved={"uid": ""}), Event)
-    assert is_about(unidentified, pod("web", "uid-of-web", namespace="shop"))
-    assert not is_about(found, pod("web", namespace="other"))
 
 
 def test_the_demos_events_fit_its_pods() -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster import exec as exec_module
-from kubectl_qos.cluster.exec import CAT, PROTOCOLS, READINGS, SHELL, UnreadableContainer, read_container
+from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.qos.verify.observed import observed_from_sections
 from kubectl_qos.transport.client import connect
@@ -194,7 +194,7 @@ def test_a_key_that_was_not_ours_and_a_protocol_that_nobody_speaks(ask: Ask) -> 
     ("frames", "message"),
     [
         ([said(OUT, TEXT)], "broke off"),
-        ([said(OUT, TEXT), close()], "without saying how"),
+        ([said(OUT, TEXT), close()], "without a status"),
         ([said(OUT, TEXT), close(1011, b"kubelet\x1b is\ngone")], "close 1011"),
         ([frame(b"\x01half", last=False)], "broke off"),
         ([frame(b"\x01half", last=False), *ended(TEXT)], "websocket: Illegal frame"),
@@ -291,7 +291,7 @@ def test_without_a_shell_cat_reads(ask: Ask) -> None:
     ids=["none", "too few lines", "garbage", "nothing"],
 )
 def test_with_neither_it_is_said_and_what_would_help(ask: Ask, cat: list[bytes]) -> None:
-    with pytest.raises(UnreadableContainer, match="neither sh nor cat") as raised:
+    with pytest.raises(QosError, match="neither sh nor cat") as raised:
         ask(by_command(ended(status=NO_SH), cat))
     assert 'exec: "sh": executable file not found' in str(raised.value)
     assert "kubectl debug -n shop web-0" in raised.value.hint
@@ -303,7 +303,7 @@ def test_an_exit_code_does_not_take_away_what_was_said(ask: Ask) -> None:
 
 
 def test_a_status_that_is_none_is_no_success(ask: Ask) -> None:
-    with pytest.raises(UnreadableContainer, match="no json here"):
+    with pytest.raises(QosError, match="no json here"):
         ask(ended(b"", b"", b"no json here"))
 
 
@@ -344,14 +344,14 @@ def test_nothing_else_is_ever_run(serve: Serve, connect_to: ConnectTo) -> None:
     with pytest.raises(QosError, match="is not run"):
         exec_module._run(connect_to(server), "shop", "web-0", "app", ("rm", "-rf", "/"))
     assert server.requests == []
-    assert READINGS == (SHELL, CAT)
+    assert COMMANDS == (SHELL, CAT)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
     done = subprocess.run([shell, *SHELL[1:]], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0
-    found = exec_module._sections(exec_module.Ran(done.stdout, done.stderr))
+    found = exec_module._parse_sections(exec_module.CommandResult(done.stdout, done.stderr))
     own = Path("/proc/self/oom_score_adj").read_text().strip()
     assert found["/proc/self/oom_score_adj"] == own
     assert found["/proc/self/comm"] == shell

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.live import NODES_ONE_BY_ONE, LiveSource
+from kubectl_qos.cluster.live import MAX_NODES_ONE_BY_ONE, LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
@@ -19,7 +19,7 @@ from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.replay import Replay
+from tests.cluster.replay import answer_of, recorded
 from tests.cluster.serving import Serve
 
 PODS = "/api/v1/pods"
@@ -38,7 +38,7 @@ class Cluster:
         self._connect_to = connect_to
 
     def source(self, **options: Any) -> LiveSource:
-        options = {"only_ranking": True} | options
+        options = {"ids": False, "configz": False} | options
         return LiveSource(self._connect_to(self.server, namespace="shop"), **options)
 
     def rows(self, scope: Scope, **options: Any) -> PodRows:
@@ -100,7 +100,7 @@ def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> 
 
 
 def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectTo) -> None:
-    names = [f"n{number}" for number in range(NODES_ONE_BY_ONE + 1)]
+    names = [f"n{number}" for number in range(MAX_NODES_ONE_BY_ONE + 1)]
     objects = ObjectServer(
         pods=[
             *[pod(f"p-{name}", node=name) for name in names],
@@ -214,7 +214,7 @@ def test_without_the_nodes_nothing_is_invented(cluster: Cluster) -> None:
 
 def test_a_given_memory_stands_in_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
     cluster.objects.forbidden = {"/api/v1/nodes/worker-1"}
-    rows = cluster.rows(Scope(namespace="shop"), known=NodeOverrides(16 << 30))
+    rows = cluster.rows(Scope(namespace="shop"), overrides=NodeOverrides(16 << 30))
     assert ranks(rows)["web"] == 1
 
 
@@ -232,25 +232,12 @@ UNAVAILABLE = (
 )
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Answer(404, b"404 page not found\n", "text/plain"),
-        Answer(503, b"service unavailable\n", "text/plain"),
-    ],
-    ids=["404", "503"],
-)
-def test_without_the_metrics_api_the_order_is_by_adj(cluster: Cluster, fault: Answer) -> None:
-    cluster.objects.faults[METRICS] = fault
+@pytest.mark.parametrize("name", ["metrics-absent-404", "metrics-unavailable-503"])
+def test_without_the_metrics_api_the_order_is_by_adj(cluster: Cluster, name: str) -> None:
+    cluster.objects.faults[METRICS] = answer_of(recorded(name))
     rows = cluster.rows(Scope(namespace="shop"))
     assert ranks(rows) == {"web": 2, "db": 3, "waiting": None}
     assert rows.notes[0] == UNAVAILABLE
-
-
-@pytest.mark.parametrize("without", ["metrics-absent-404", "metrics-unavailable-503"])
-def test_the_recorded_answers_without_metrics(serve: Serve, connect_to: ConnectTo, without: str) -> None:
-    source = LiveSource(connect_to(serve(Replay(without={without})), namespace="rec"))
-    assert said(source.snapshot(Scope(namespace="rec"))) == [UNAVAILABLE]
 
 
 def test_metrics_of_the_own_namespace_are_better_than_none(cluster: Cluster) -> None:
@@ -270,18 +257,6 @@ def test_metrics_that_may_not_be_read_at_all(cluster: Cluster) -> None:
     assert snapshot.usage == {}
     (sentence,) = said(snapshot)
     assert sentence.startswith("memory usage is missing: Error from server (Forbidden)")
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [Answer(200, b"garbage"), Answer(200, b'{"items": []}', promised_bytes=99), Answer(500, b"")],
-    ids=["garbage", "cut off", "500"],
-)
-def test_metrics_that_cannot_be_read_do_not_end_the_answer(cluster: Cluster, fault: Answer) -> None:
-    cluster.objects.faults[METRICS] = fault
-    snapshot = cluster.source().snapshot(Scope())
-    assert len(snapshot.pods) == 5
-    assert len(snapshot.missing) == 1
 
 
 def everything_denied(cluster: Cluster) -> None:
@@ -316,24 +291,28 @@ def test_a_pod_that_vanishes_between_two_lists_is_still_shown_once(cluster: Clus
     assert Counter(found.name for found in snapshot.pods) == {"web": 1, "db": 1, "hog": 1, "waiting": 1}
 
 
-def test_a_pod_that_is_gone_when_its_whole_object_is_asked_for(cluster: Cluster) -> None:
+@pytest.mark.parametrize("ask", ["find", "raw"])
+def test_a_pod_that_vanishes_between_list_and_read(cluster: Cluster, ask: str) -> None:
     source = cluster.source()
-    found = next(one for one in source.snapshot(Scope(namespace="shop")).pods if one.name == "web")
-    assert source.raw(found)["metadata"]["uid"] == "uid-of-web"
+    web = next(one for one in source.snapshot(Scope(namespace="shop")).pods if one.name == "web")
+    assert source.raw(web)["metadata"]["uid"] == "uid-of-web"
     cluster.objects.pods = [one for one in cluster.objects.pods if one["metadata"]["name"] != "web"]
-    with pytest.raises(ApiError, match='pods "web" not found'):
-        source.raw(found)
+    with pytest.raises(ApiError) as caught:
+        source.find("Pod", "shop", "web") if ask == "find" else source.raw(web)
+    assert str(caught.value) == 'Error from server (NotFound): pods "web" not found'
+    assert (caught.value.status, caught.value.reason) == (404, "NotFound")
 
 
 def test_a_workload_is_its_template(cluster: Cluster) -> None:
     template = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]}}
     path = "/apis/apps/v1/namespaces/shop/deployments/web"
     cluster.objects.others[path] = {
+        "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"template": template},
     }
     source = cluster.source()
-    found = source.workload("Deployment", "shop", "web")
+    found = source.find("Deployment", "shop", "web")
     assert (found.kind, found.name, str(found.containers[0].requests["memory"])) == (
         "Deployment",
         "web",
@@ -341,7 +320,7 @@ def test_a_workload_is_its_template(cluster: Cluster) -> None:
     )
     assert source.raw(found)["kind"] == "Deployment"
     with pytest.raises(InputError, match="Service has no pod template"):
-        source.workload("Service", "shop", "web")
+        source.find("Service", "shop", "web")
 
 
 def test_a_server_that_is_gone_is_no_empty_cluster(connect_to: ConnectTo) -> None:

@@ -24,7 +24,7 @@ from kubectl_qos.k8s.usage import (
 from kubectl_qos.present.pod_rows import build_rows
 from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
 from tests.cluster.conftest import ConnectTo
-from tests.cluster.following import Followed
+from tests.cluster.following import held
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.serving import Serve
@@ -69,7 +69,7 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
 
 def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[Snapshot, HttpsServer]:
     server = serve(objects)
-    source = LiveSource(connect_to(server), usage=UsageChoice.SUMMARY, only_ranking=True)
+    source = LiveSource(connect_to(server), usage=UsageChoice.SUMMARY, ids=False, configz=False)
     return source.snapshot(Scope()), server
 
 
@@ -159,7 +159,7 @@ def test_a_kubelet_that_cannot_be_reached_leaves_the_others(serve: Serve, connec
 
 
 @pytest.mark.parametrize("choice", list(UsageChoice))
-def test_a_feed_has_usage_from_its_first_moment(
+def test_a_stream_has_usage_from_its_first_update(
     serve: Serve, connect_to: ConnectTo, choice: UsageChoice
 ) -> None:
     objects = WatchServer(
@@ -168,15 +168,14 @@ def test_a_feed_has_usage_from_its_first_moment(
         metrics=[metrics("a", "7Mi")],
         others={proxied("worker-1"): summary(a=(7, 5, 0))},
     )
-    feed = LiveSource(connect_to(serve(objects)), usage=choice, only_ranking=True).follow(Scope())
+    stream = LiveSource(connect_to(serve(objects)), usage=choice, ids=False, configz=False).follow(Scope())
     try:
-        moment = feed.next()
-        assert moment is not None
-        assert moment.snapshot is not None
-        found = {key: usage.working_set_bytes for key, usage in moment.snapshot.usage.items()}
+        update = stream.next()
+        assert update is not None
+        found = {key: usage.working_set_bytes for key, usage in held(update).usage.items()}
         assert found == ({} if choice is UsageChoice.NONE else {("shop", "a"): 7 * MI})
     finally:
-        feed.close()
+        stream.close()
 
 
 def test_usage_knows_who_measured_it_and_when() -> None:
@@ -209,24 +208,3 @@ def test_what_is_not_known_of_each_container_is_not_known_of_the_pod() -> None:
         2,
         9,
     ]
-
-
-def test_usage_that_cannot_be_measured_anew_stays(
-    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.05)
-    objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "7Mi")])
-    followed = Followed(LiveSource(connect_to(serve(objects)), only_ranking=True).follow(Scope()))
-    try:
-        followed.until(lambda moment: moment.snapshot is not None and bool(moment.snapshot.usage))
-        objects.metrics = None
-        moment = followed.until(lambda moment: moment.snapshot is not None and bool(moment.snapshot.missing))
-        assert moment.snapshot is not None
-        assert list(moment.snapshot.usage) == [("shop", "a")]
-        assert [missing.what for missing in moment.snapshot.missing] == ["newer memory usage"]
-        objects.metrics = [metrics("a", "8Mi")]
-        moment = followed.until(lambda moment: moment.snapshot is not None and not moment.snapshot.missing)
-        assert moment.snapshot is not None
-        assert moment.snapshot.usage["shop", "a"].working_set_bytes == 8 * MI
-    finally:
-        followed.end()

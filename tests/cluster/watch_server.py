@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from tests.cluster.https_server import Answer, Request
-from tests.cluster.object_server import Object, ObjectServer, _has_fields, _place, _without_kind, status
+from tests.cluster.object_server import Object, ObjectServer, has_fields, place, status, without_kind
 
 Line = bytes | None
 """A part of a watch's body; None breaks the connection off."""
@@ -47,18 +47,18 @@ class WatchServer(ObjectServer):
             held = self._held(found)
             self._revision += 1
             found["metadata"]["resourceVersion"] = str(self._revision)
-            known = [one for one in held if _place(one) == _place(found)]
+            known = [one for one in held if place(one) == place(found)]
             for one in known:
                 held.remove(one)
             held.append(found)
-            held.sort(key=_place)
+            held.sort(key=place)
             self._tell("MODIFIED" if known else "ADDED", found)
 
     def delete(self, found: Object) -> None:
         """Delete an object."""
         with self._changed:
             held = self._held(found)
-            held[:] = [one for one in held if _place(one) != _place(found)]
+            held[:] = [one for one in held if place(one) != place(found)]
             self._revision += 1
             gone = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self._revision)}}
             self._tell("DELETED", gone)
@@ -83,7 +83,6 @@ class WatchServer(ObjectServer):
             self._changed.notify_all()
 
     def __call__(self, request: Request) -> Answer:
-        """What an API server would answer."""
         if request.query.get("watch") != "true":
             with self._changed:
                 return super().__call__(request)
@@ -146,7 +145,7 @@ class WatchServer(ObjectServer):
     def _wanted(self, request: Request, found: Object) -> bool:
         namespace = request.path.split("/")[4] if "/namespaces/" in request.path else None
         in_place = namespace is None or found["metadata"].get("namespace") == namespace
-        return in_place and _has_fields(found, request.query.get("fieldSelector", ""))
+        return in_place and has_fields(found, request.query.get("fieldSelector", ""))
 
     def _held(self, found: Object) -> list[Object]:
         return self.pods if _is_pod(found) else self.nodes
@@ -170,5 +169,5 @@ def _end_of_list(revision: int) -> bytes:
 
 
 def _line(kind: str, found: Object) -> bytes:
-    whole = found if kind in {"BOOKMARK", "ERROR"} else {"kind": "Pod", **_without_kind(found)}
+    whole = found if kind in {"BOOKMARK", "ERROR"} else {"kind": "Pod", **without_kind(found)}
     return json.dumps({"type": kind, "object": whole}, separators=(",", ":")).encode() + b"\n"

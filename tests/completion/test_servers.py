@@ -16,6 +16,7 @@ from tests.completion.offers import SHORT_SECONDS, lines, values
 from tests.completion.table_server import TableServer
 
 POD = {
+    "kind": "Pod",
     "metadata": {"name": "web-0", "namespace": "shop"},
     "spec": {"containers": [{"name": "web"}, {"name": "log"}], "initContainers": [{"name": "setup"}]},
 }
@@ -36,6 +37,7 @@ ROWS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 OBJECTS = {
     "/api/v1/namespaces/shop/pods/web-0": POD,
     "/apis/apps/v1/namespaces/shop/deployments/api": {
+        "kind": "Deployment",
         "metadata": {"name": "api"},
         "spec": {"template": {"spec": {"containers": [{"name": "api"}]}}},
     },

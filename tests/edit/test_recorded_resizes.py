@@ -17,11 +17,11 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.resize import ResizeStatus
-from tests.qos import test_recorded_node as real_node
 from tests.qos.corner import one
+from tests.qos.recorded import setup_of
 from tests.qos.test_resize import RECORDINGS, edits_of
 
-SETUP: Final = NodeSetup.of(*real_node.setup("systemd"), "1.36")
+SETUP: Final = NodeSetup.of(setup_of("systemd").node, setup_of("systemd").kubelet, "1.36")
 ROUNDS: Final = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
 NOT_DONE: Final = {("allowed-1", "rz-hog"), ("allowed-1", "rz-defer")}
 """A limit below what is used, and a request for which there was no room."""

@@ -33,8 +33,8 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import ResourceQuota, charges
 from tests.cluster.replay import exchanges, recorded
-from tests.qos import test_recorded_node as real_node
 from tests.qos.corner import one, spec
+from tests.qos.recorded import setup_of
 from tests.qos.test_resize import RECORDINGS, edits_of
 
 NOT_KNOWABLE: Final = {
@@ -157,7 +157,8 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
 
 
 def node_cases() -> Iterator[Case]:
-    node, kubelet = real_node.setup("systemd")
+    recorded = setup_of("systemd")
+    node, kubelet = recorded.node, recorded.kubelet
     setup = NodeSetup.of(node, kubelet, "1.36")
     rounds = json.loads((RECORDINGS / "node-1.36/resize-exchanges.json").read_text())
     for part in rounds:

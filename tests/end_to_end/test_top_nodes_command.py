@@ -15,7 +15,7 @@ from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, 
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import Serve
-from tests.cluster.test_kubelets import recorded_configz
+from tests.cluster.test_kubelet_configs import recorded_configz
 from tests.end_to_end.command import Done, Run
 
 USED = "the used memory is that of pods, without the node's own processes\n"

@@ -35,18 +35,16 @@ from kubectl_qos.k8s.quantity import MILLI, Format, Quantity, parse_duration
 from kubectl_qos.k8s.releases import Change, Gate, Release, _has_gate
 from kubectl_qos.k8s.resources import Count
 from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
-from kubectl_qos.qos import eviction, oom_score
-from kubectl_qos.qos.cgroup import container as container_resources
-from kubectl_qos.qos.cgroup import cpu
-from kubectl_qos.qos.cgroup import memory as hugepages
+from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
 from kubectl_qos.qos.cgroup import values as cgroup_values
-from kubectl_qos.qos.cgroup.container import CriResources
+from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
 from kubectl_qos.qos.cgroup.names import CgroupName
-from kubectl_qos.qos.cgroup.values import CgroupSettings
+from kubectl_qos.qos.cgroup.values import CgroupSettings, CriResources
 from kubectl_qos.qos.qos_class import QosClass, qos_class
+from tests.golden import reference
 
 Json = Any
 
@@ -160,12 +158,7 @@ def _node(raw: Mapping[str, Json], kubelet: Mapping[str, Json]) -> Node:
 
 
 def _quantity(found: Quantity) -> Json:
-    return {
-        "s": str(found),
-        "c": found.canonical(),
-        "v": found.value(),
-        "m": found.milli_value(),
-    }
+    return {"s": str(found), "c": found.canonical(), "v": found.value(), "m": found.milli_value()}
 
 
 def _list(found: Mapping[str, Quantity] | None) -> Json:
@@ -226,10 +219,10 @@ def _libcontainer(
 ) -> Json:
     """The library's configuration: the same settings under other names, 0 for absent."""
     systemd = kubelet.cgroup_driver is CgroupDriver.SYSTEMD
-    parent, unit = cgroup_names.systemd_unit(name) if systemd else ("", "")
+    parent, unit = reference.systemd_unit(name) if systemd else ("", "")
     v1 = node.cgroup_version == 1
     shares = found.cpu_shares
-    limits = hugepages.by_file_name(found.hugepage_limits or {}, node.hugepage_sizes)
+    limits = named_hugepage_limits(found.hugepage_limits or {}, node.hugepage_sizes)
     no_pids = None if release.has(Change.PIDS_LIMIT_OPTIONAL) else 0
     return {
         "name": unit,
@@ -238,7 +231,7 @@ def _libcontainer(
         "systemd": systemd,
         "resources": {
             "cpuShares": (shares or 0) if v1 else 0,
-            "cpuWeight": 0 if v1 or shares is None else cpu.shares_to_weight_linear(shares),
+            "cpuWeight": 0 if v1 or shares is None else cgroup_values.shares_to_weight_linear(shares),
             "cpuQuota": found.cpu_quota_us or 0,
             "cpuPeriod": found.cpu_period_us or 0,
             "cpusetCpus": found.cpus,
@@ -252,11 +245,7 @@ def _libcontainer(
 
 
 def _writes(
-    writes: Iterable[node_cgroups.CgroupWrite],
-    op: str,
-    node: Node,
-    kubelet: Kubelet,
-    release: Release,
+    writes: Iterable[node_cgroups.CgroupWrite], op: str, node: Node, kubelet: Kubelet, release: Release
 ) -> Json:
     rows = [
         {
@@ -290,14 +279,9 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
     adj = oom_score.PodAdj(pod, qos, node.memory_capacity_bytes, release)
 
     def container(found: Container, kind: str) -> Json:
-        steps = adj.of(found)
-        asked = container_resources.container_resources(pod, found, qos, steps.adj, setup)
-        return {
-            "name": found.name,
-            "type": kind,
-            "oomScoreAdj": steps.adj,
-            "resources": _cri(asked),
-        }
+        steps = adj.steps_for(found)
+        asked = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
+        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(asked)}
 
     def containers() -> Json:
         init = [(found, _kind_of(found, release, init=True)) for found in pod.init_containers]
@@ -316,8 +300,8 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
         "totals": _totals(pod, release),
         "containers": _or_panic(containers),
         "sandbox": {
-            "resources": _cri(container_resources.sandbox_resources(pod, qos, setup)),
-            "overhead": _cri(container_resources.sandbox_overhead(pod, setup)),
+            "resources": _cri(reference.sandbox_resources(pod, qos, setup)),
+            "overhead": _cri(reference.sandbox_overhead(pod, setup)),
         },
         "podCgroup": _or_panic(lambda: _pod_cgroup(pod, qos, setup)),
         "kubepodsRoot": cgroup_names.literal(cgroup_names.kubepods_name(kubelet), kubelet.cgroup_driver),
@@ -418,7 +402,7 @@ def _qos_cgroups(kubelet: Kubelet) -> Json:
 def _run_qos(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
     pods = [defaulting.default_pod(_pod(raw), release) for raw in case["pods"]]
     kubelet, node = _kubelet(case["kubelet"]), _node(case["node"], case["kubelet"])
-    start = node_cgroups.classes_at_start(node, kubelet)
+    start = reference.classes_at_start(node, kubelet)
     update = node_cgroups.classes(pods, NodeSetup(node, kubelet, release))
     return {
         "qosClasses": [qos_class(pod, release).value for pod in pods],
@@ -441,19 +425,22 @@ def _run_node(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
         "capacity": _list(capacity),
         "allocatableAbsolute": _list(node_cgroups.allocatable(capacity, kubelet)),
         "internalAllocatableAbsolute": _list(node_cgroups.allocatable(internal, kubelet)),
-        "reservation": _list(node_cgroups.reservation(capacity, kubelet)),
+        "reservation": _list(reference.reservation(capacity, kubelet)),
         "create": _writes([kubepods], "create", node, kubelet, release),
         "enforce": _writes(
             [kubepods, *reserved] if kubepods.name else reserved, "update", node, kubelet, release
         ),
         "kubepodsRoot": cgroup_names.literal(cgroup_names.kubepods_name(kubelet), kubelet.cgroup_driver),
     }
-    start = node_cgroups.classes_at_start(node, kubelet) if kubelet.cgroups_per_qos else None
+    start = reference.classes_at_start(node, kubelet) if kubelet.cgroups_per_qos else None
     result["qosStart"] = None if start is None else _writes(start, "create", node, kubelet, release)
-    excess = node_cgroups.overcommitted(capacity, kubelet)
+    excess = [
+        _overcommitted(name, reserved, capacity[name], release)
+        for name, reserved in reference.reservation(capacity, kubelet).items()
+        if capacity[name] < reserved
+    ]
     if excess:
-        sentences = [_overcommitted(row, release) for row in excess]
-        result["validate"] = sorted([*sentences, "invalid Node Allocatable configuration."])
+        result["validate"] = sorted([*excess, "invalid Node Allocatable configuration."])
     return result
 
 
@@ -471,25 +458,24 @@ def _capacity(raw: Mapping[str, Json]) -> ResourceList:
     return ResourceList(capacity)
 
 
-def _overcommitted(row: node_cgroups.Overcommitted, release: Release) -> str:
-    """The kubelet's sentence, which prints Go structs; up to 1.29 it was another one."""
+def _overcommitted(name: str, reserved: Quantity, capacity: Quantity, release: Release) -> str:
+    """The sentence of `validateNodeAllocatable`, which prints Go structs; up to 1.29 it was another one."""
 
     def struct(found: Quantity) -> str:
         return f"{{{{{found.unscaled} {found.exponent}}} {{<nil>}}  {found.format}}}"
 
     if release.minor < 30:
-        left = row.capacity - row.reserved
-        return f'"{row.resource}" has an allocatable of {struct(row.reserved)}, capacity of {struct(left)}'
+        return f'"{name}" has an allocatable of {struct(reserved)}, capacity of {struct(capacity - reserved)}'
     return (
-        f'"{row.resource}" has a reservation of {struct(row.reserved)} but capacity of '
-        f"{struct(row.capacity)}. Expected capacity >= reservation."
+        f'"{name}" has a reservation of {struct(reserved)} but capacity of '
+        f"{struct(capacity)}. Expected capacity >= reservation."
     )
 
 
 def _run_eviction(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
     pods = [defaulting.default_pod(_pod(raw), release) for raw in case["pods"]]
-    usage = [None if raw is None else _usage(raw) for raw in case["stats"]]
-    return {
+    stats = [None if raw is None else _stats(raw) for raw in case["stats"]]
+    result: dict[str, Json] = {
         "pods": [
             {
                 "uid": pod.metadata.uid,
@@ -498,47 +484,36 @@ def _run_eviction(case: Mapping[str, Json], release: Release) -> dict[str, Json]
                 "storageRequest": _quantity(resources.eviction_request(pod, release, EPHEMERAL_STORAGE)),
             }
             for pod in pods
-        ],
-        "memory": _order(eviction.rank_memory(pods, usage, release)),
-        "pid": _order(eviction.rank_pids(pods, usage)),
-        "disk": _order(eviction.rank_disk(pods, usage, release)),
+        ]
     }
+    for signal in ("memory", "pid", "disk"):
+        positions = reference.eviction_positions(signal, pods, stats, release)
+        # Ties are in the order of the input, which is Go's for up to twelve pods.
+        order = sorted(range(len(pods)), key=positions.__getitem__)
+        result[signal] = {"order": order, "ties": len(set(positions)) < len(positions)}
+    return result
 
 
 def eviction_positions(case: Mapping[str, Json], signal: str, version: str) -> dict[int, int]:
     """Pod index to the position it shares with its equals, of one eviction signal."""
     release = Release.of(version, case["kubelet"].get("featureGates") or {})
     pods = [defaulting.default_pod(_pod(raw), release) for raw in case["pods"]]
-    usage = [None if raw is None else _usage(raw) for raw in case["stats"]]
-    ranks = {
-        "memory": lambda: eviction.rank_memory(pods, usage, release),
-        "pid": lambda: eviction.rank_pids(pods, usage),
-        "disk": lambda: eviction.rank_disk(pods, usage, release),
-    }[signal]()
-    return {rank.pod_index: rank.position for rank in ranks}
+    stats = [None if raw is None else _stats(raw) for raw in case["stats"]]
+    return dict(enumerate(reference.eviction_positions(signal, pods, stats, release)))
 
 
-def _usage(raw: Mapping[str, Json]) -> eviction.EvictionStats:
+def _stats(raw: Mapping[str, Json]) -> reference.PodStats:
     def used(found: Mapping[str, Json] | None) -> int:
         return int((found or {}).get("usedBytes") or 0)
 
-    return eviction.EvictionStats(
-        working_set_bytes=(raw.get("memory") or {}).get("workingSetBytes"),
-        processes=(raw.get("process_stats") or {}).get("process_count"),
+    return reference.PodStats(
+        working_set_bytes=(raw.get("memory") or {}).get("workingSetBytes") or 0,
+        processes=(raw.get("process_stats") or {}).get("process_count") or 0,
         container_disk_bytes=sum(
             used(row.get("rootfs")) + used(row.get("logs")) for row in raw.get("containers") or ()
         ),
         volume_disk_bytes={row["name"]: used(row) for row in raw.get("volume") or ()},
     )
-
-
-def _order(ranks: list[eviction.EvictionRank]) -> Json:
-    """The order, ties in the order of the input, which is Go's for up to twelve pods."""
-    positions = [rank.position for rank in ranks]
-    return {
-        "order": [rank.pod_index for rank in ranks],
-        "ties": len(set(positions)) < len(positions),
-    }
 
 
 def _run_conv(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
@@ -550,19 +525,21 @@ def _run_conv(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
     for n in case["values"]:
         row = {
             "n": n,
-            "milliCPUToShares": cpu.milli_to_shares(n),
-            "milliCPUToQuota": cpu.milli_to_quota(n, period),
+            "milliCPUToShares": cgroup_values.milli_to_shares(n),
+            "milliCPUToQuota": cgroup_values.milli_to_quota(n, period),
             "libcontainerSharesToWeight": (
-                cpu.shares_to_weight_quadratic(n) if newer else cpu.shares_to_weight_linear_runtime(n)
+                cgroup_values.shares_to_weight_quadratic(n)
+                if newer
+                else reference.shares_to_weight_linear_runtime(n)
             ),
         }
-        if n >= cpu.MIN_SHARES:
-            row["kubeletSharesToWeight"] = cpu.shares_to_weight_linear(n)
+        if n >= cgroup_values.MIN_SHARES:
+            row["kubeletSharesToWeight"] = cgroup_values.shares_to_weight_linear(n)
         if n >= 1 and release.minor >= 27:
-            row["kubeletWeightToShares"] = cpu.weight_to_shares(n)
+            row["kubeletWeightToShares"] = reference.weight_to_shares(n)
         if release.minor >= 36:
-            row["sharesToMilliCPU"] = cpu.shares_to_milli(n)
-            row["quotaToMilliCPU"] = cpu.quota_to_milli(n, configured)
+            row["sharesToMilliCPU"] = reference.shares_to_milli(n)
+            row["quotaToMilliCPU"] = reference.quota_to_milli(n, configured)
         rows.append(row)
     return {"values": rows}
 

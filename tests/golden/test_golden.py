@@ -31,9 +31,7 @@ def test_there_are_nine_releases() -> None:
     assert len(RELEASES) == 9
 
 
-def test_every_quantity_is_parsed_and_printed_as_real_code_does(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_quantity_is_parsed_and_printed_as_real_code_does(capsys: pytest.CaptureFixture[str]) -> None:
     assert compare.main([str(DATA / "quantity-dev.jsonl.gz"), "--strict"]) == 0
     assert last_line(capsys) == "28001 values checked, 0 mismatches"
 

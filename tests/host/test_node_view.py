@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from kubectl_qos.cli.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.node_view import HostView, from_json, read_host
-from kubectl_qos.host.process import HostProcess, memory_path
 from kubectl_qos.host.procfs import find_hierarchy, with_parents
 from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
 from kubectl_qos.present.output import table
+from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.oom_score import Kernel
-from kubectl_qos.qos.process_order import RankedProcess, Spared, formula_in_use, process_order
+from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, formula_in_use, process_order
 from tests.host.fake_node import VARIANTS, FakeNode, recorded_node, write
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def read(node: FakeNode) -> HostView:
     return read_host(node.proc, node.cgroup)
 
 
-def order(view: HostView) -> tuple[RankedProcess[HostProcess], ...]:
+def order(view: HostView) -> tuple[RankedProcess, ...]:
     kernel = formula_in_use(view.processes, view.kernel_release, view.total_pages, view.page_size)
     return process_order(view.processes, view.total_pages, view.page_size, kernel, is_whole=view.is_whole)
 

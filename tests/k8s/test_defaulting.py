@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster.documents import ParsedObjects, read_documents
+from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, json_decoder
@@ -63,7 +63,7 @@ def spec(name: str, **more: Any) -> dict[str, Any]:
 def from_file(metadata: dict[str, Any], **spec: Any) -> Pod:
     objects = ParsedObjects()
     text = json.dumps({"kind": "Pod", "metadata": {"name": "p", **metadata}, "spec": spec})
-    read_documents(text.encode(), "p.json", objects)
+    objects.add_file(text.encode(), "p.json")
     return objects.pods[0]
 
 

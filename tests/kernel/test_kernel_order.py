@@ -23,22 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from kubectl_qos.host.kernel_log import reports_in
-from kubectl_qos.host.process import HostProcess, read_process
+from kubectl_qos.host.process import read_process
 from kubectl_qos.host.procfs import PROC, read_meminfo
 from kubectl_qos.qos.kills.report import Constraint
-from kubectl_qos.qos.oom_score import badness, kernel_formula, proc_oom_score
-from kubectl_qos.qos.process_order import (
-    NEVER,
-    Kill,
-    OomDomain,
-    Process,
-    counted_pages,
-    limit_pages,
-    next_kill,
-)
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness, kernel_formula, proc_oom_score
+from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pages, process_order
 from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
 
 MIXES: Final = 56
@@ -64,14 +57,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kill: who lived, who was predicted, who died."""
+    """One kill: who lived in the cgroup of that limit, in the predicted order, and who died."""
 
     seed: int
-    domain: OomDomain
-    living: tuple[Process, ...]
-    predicted: Kill
-    died: str
-    scores: Mapping[str, tuple[int, int]]
+    name: str
+    limit_pages: int
+    order: tuple[RankedProcess, ...]
+    died: int
+    scores: Mapping[int, tuple[int, int]]
     """What /proc said, and what was computed."""
     is_logged: bool
     """Whether the kernel's log said the same of who died, and when."""
@@ -79,19 +72,19 @@ class Step:
     @property
     def diagnosis(self) -> str:
         """Whether the prediction was right, and how sharply it could be."""
-        kill = self.predicted
-        if self.died == kill.victim.key and not kill.tied:
-            return SHARP
-        if self.died in {one.key for one in (kill.victim, *kill.tied)}:
-            return "right, tied"
-        victim = next(one for one in self.living if one.key == self.died)
-        if kill.points - points(victim, self.domain) <= SLACK_PAGES:
+        victim = next(row for row in self.order if row.process.pid == self.died)
+        if victim.rank == 1:
+            return "right, tied" if victim.is_tied else SHARP
+        if victim.rank is not None and self.order[0].points - victim.points <= SLACK_PAGES:
             return "within the kernel's approximation"
         return WRONG
 
 
-def points(process: Process, domain: OomDomain) -> int:
-    return badness(process.pages, process.adj, domain.total_pages, kernel_formula(os.uname().release))
+def predicted(processes: Sequence[HostProcess], limit_pages: int) -> tuple[RankedProcess, ...]:
+    """The order in a cgroup of that limit; the score in /proc is of the machine, and plays no part there."""
+    unscored = [msgspec.structs.replace(process, score=None) for process in processes]
+    kernel = kernel_formula(os.uname().release)
+    return process_order(unscored, limit_pages, PAGE, kernel, is_whole=False)
 
 
 def drawn(seed: int, adjustments: Callable[[random.Random], int]) -> tuple[list[Wanted], int]:
@@ -125,19 +118,18 @@ def from_the_best(chance: random.Random) -> int:
     )
 
 
-def measured(pid: int, cgroup: str) -> Process:
+def measured(pid: int) -> HostProcess:
     found = read_process(PROC, pid)
     assert isinstance(found, HostProcess), f"process {pid} is gone"
-    return Process(str(pid), cgroup, found.adj, counted_pages(found, PAGE))
+    return found
 
 
-def shown(process: Process) -> int:
-    return int(Path(f"/proc/{process.key}/oom_score").read_text())
-
-
-def computed(process: Process) -> int:
+def scores(process: HostProcess) -> tuple[int, int]:
+    """What /proc says, and what is computed."""
     kernel, machine = kernel_formula(os.uname().release), machine_pages()
-    return proc_oom_score(badness(process.pages, process.adj, machine, kernel), machine, kernel)
+    computed = badness(counted_pages(process, PAGE), process.adj, machine, kernel)
+    assert process.score is not None
+    return process.score, proc_oom_score(computed, machine, kernel)
 
 
 def machine_pages() -> int:
@@ -189,16 +181,15 @@ class Mix:
         wanted, limit = drawn(seed, adjustments)
         self._tree, self._log, self._seed = tree, log, seed
         self._path = tree.domain(f"mix{seed}", limit)
-        limit = int((self._path / tree.kind.limit).read_text())
-        self._domain = OomDomain(f"/{self._path.name}", limit_pages(limit, 0, 0, PAGE))
+        self._limit_pages = int((self._path / tree.kind.limit).read_text()) // PAGE
         self._outsider = tree.process(tree.top / f"outside{seed}", 1000, 2048)
-        self._living = {
-            tree.process(self._path / f"leaf{index}", one.adj, one.kibibytes, one.kind): f"leaf{index}"
+        self._living = [
+            tree.process(self._path / f"leaf{index}", one.adj, one.kibibytes, one.kind)
             for index, one in enumerate(wanted)
-        }
+        ]
         self._grower = tree.grower(self._path / "grower", grower_adj)
-        self._living[self._grower] = "grower"
-        self._is_protected = grower_adj == NEVER
+        self._living.append(self._grower)
+        self._is_protected = grower_adj == OOM_SCORE_ADJ_MIN
 
     def steps(self) -> Iterator[Step]:
         """Each kill in its order."""
@@ -209,10 +200,9 @@ class Mix:
             self._tree.end([*self._living, self._outsider], self._path)
 
     def _kill(self) -> Iterator[Step]:
-        kernel = kernel_formula(os.uname().release)
-        now = [measured(pid, f"{self._domain.path}/{leaf}") for pid, leaf in self._living.items()]
-        outsider = measured(self._outsider, f"/outside{self._seed}")
-        scores = {one.key: (shown(one), computed(one)) for one in (*now, outsider) if one.adj != NEVER}
+        now = [measured(pid) for pid in self._living]
+        outsider = measured(self._outsider)
+        shown = {one.pid: scores(one) for one in (*now, outsider) if one.adj != OOM_SCORE_ADJ_MIN}
         died = self._tree.next_victims(self._path)
         assert died, "the process that fills the memory is gone"
         if self._is_protected and self._grower in died:
@@ -221,13 +211,14 @@ class Mix:
         if sorted(logged) == sorted(died):
             died = logged
         for pid in died:
-            predicted = next_kill((*now, outsider), self._domain, kernel)
-            assert predicted is not None
-            if len(died) > 1 and not logged and int(predicted.victim.key) in died:
-                pid = int(predicted.victim.key)  # noqa: PLW2901 - which of them was first is not known
-            yield Step(self._seed, self._domain, tuple(now), predicted, str(pid), scores, logged == died)
-            now = [one for one in now if one.key != str(pid)]
-            del self._living[pid]
+            order = predicted(now, self._limit_pages)
+            if len(died) > 1 and not logged and order[0].process.pid in died:
+                pid = order[0].process.pid  # noqa: PLW2901 - which of them was first is not known
+            yield Step(
+                self._seed, self._path.name, self._limit_pages, order, pid, shown, is_logged=logged == died
+            )
+            now = [one for one in now if one.pid != pid]
+            self._living.remove(pid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +278,9 @@ def test_every_score_is_the_kernels(allowed: list[Step]) -> None:
 
 def test_memory_decides_as_often_as_the_adjustment(allowed: list[Step]) -> None:
     """Otherwise these mixes would say nothing of how one is weighed against the other."""
-    lower = [step for step in allowed if step.predicted.victim.adj < max(one.adj for one in step.living)]
+    lower = [
+        step for step in allowed if step.order[0].process.adj < max(row.process.adj for row in step.order)
+    ]
     assert len(lower) >= MIXES / 4
 
 
@@ -304,24 +297,25 @@ def test_its_reports_hold_what_was_measured(ran: Ran) -> None:
     reports = [one for one in reports_in(ran.log.splitlines()) if ours in one.oom_memcg and one.has_table]
     if not reports:
         pytest.skip("the kernel's log cannot be read here")
-    steps = {int(step.died): step for step in ran.steps}
+    steps = {step.died: step for step in ran.steps}
     for report in reports:
         step = steps[report.victims[0].pid]
         assert report.constraint is Constraint.MEMCG
-        assert report.oom_memcg.endswith(step.domain.path)
-        assert report.memory.limit_kb == step.domain.total_pages * PAGE // 1024
-        living = {int(one.key): one for one in step.living}
+        assert report.oom_memcg.endswith(f"/{step.name}")
+        assert report.memory.limit_kb == step.limit_pages * PAGE // 1024
+        living = {row.process.pid: row.process for row in step.order}
         assert {task.pid for task in report.tasks} == set(living)
         for task in report.tasks:
             tables = (task.pgtables_bytes or 0) // PAGE
-            assert abs(task.rss + task.swapents + tables - living[task.pid].pages) <= SLACK_PAGES // 2
+            pages = counted_pages(living[task.pid], PAGE)
+            assert abs(task.rss + task.swapents + tables - pages) <= SLACK_PAGES // 2
             assert task.adj == living[task.pid].adj
 
 
 def test_protected_processes_too(kind: Kind) -> None:
     if not may_protect():
         pytest.skip("an oom_score_adj below zero may not be written here: CAP_SYS_RESOURCE is missing")
-    steps = run_mixes(kind, range(1000, 1000 + PROTECTED_MIXES), from_the_best, NEVER).steps
+    steps = run_mixes(kind, range(1000, 1000 + PROTECTED_MIXES), from_the_best, OOM_SCORE_ADJ_MIN).steps
     judge(steps, PROTECTED_MIXES)
     assert [
         pair for step in steps for pair in step.scores.values() if abs(pair[0] - pair[1]) > SCORE_SLACK
@@ -333,21 +327,17 @@ def test_a_group_dies_as_a_whole(kind: Kind) -> None:
         pytest.skip("memory.oom.group is of cgroup v2, and memory is with v1 here")
     with memory_tree(kind) as tree:
         path = tree.domain("group", 96 << 20)
-        group = {tree.process(path / "all", 500, size): "/group/all" for size in (2048, 4096, 6144)}
+        group = [tree.process(path / "all", 500, size) for size in (2048, 4096, 6144)]
         (path / "all" / "memory.oom.group").write_text("1")
         alone = tree.process(path / "alone", 400, 2048)
         grower = tree.grower(path / "grower", 0)
-        living = [measured(pid, cgroup) for pid, cgroup in {**group, alone: "/group/alone"}.items()]
-        predicted = next_kill(
-            living, OomDomain("/group", limit_pages(96 << 20, 0, 0, PAGE)), oom_groups={"/group/all"}
-        )
-        assert predicted is not None
+        assert predicted([*map(measured, group), measured(alone)], (96 << 20) // PAGE)[0].process.pid in group
         died = tree.next_victims(path)
         deadline = time.monotonic() + 5
         while len(died) < len(group) and time.monotonic() < deadline:
             died += tree._ask("dead 0")
         tree.end([alone, grower], path)
-        assert sorted(map(str, died)) == sorted(one.key for one in predicted.dying)
+        assert sorted(died) == sorted(group)
 
 
 FAILING = """

@@ -14,11 +14,17 @@ from kubectl_qos.present.simulation import (
     what_if_lines,
 )
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, SimulatedContainer, Thresholds
-from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Scenario
-from tests.qos.test_simulation import GIB, MIB, member, node_state
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeProcess,
+    NodeState,
+    Scenario,
+    SimulatedContainer,
+    Thresholds,
+)
+from tests.qos.test_simulation import GIB, MIB, container, node_state
 
-TWO: list[tuple[str, SimulatedContainer]] = [("a", member(1000, 300)), ("b", member(900, 200, 250))]
+TWO: list[tuple[str, SimulatedContainer]] = [("a", container(1000, 300)), ("b", container(900, 200, 250))]
 
 
 def said(at: NodeState, scenario: Scenario) -> str:
@@ -33,22 +39,27 @@ def test_the_last_sentence() -> None:
     at = node_state(TWO)
     assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi is free; no important pod is killed"
     assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi is free: 1Gi cannot be freed;")
-    assert said(node_state([("a", member(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
+    assert (
+        said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
+    )
     assert said(at, Scenario(all_at_limit=True)) == "nothing is killed: 474Mi is free then"
     assert said(at, Scenario(eviction=True)) == "nothing is killed or evicted: 524Mi is available"
-    empty = said(node_state([("a", member(0, 0))]), Scenario(until_oom=True))
+    empty = said(node_state([("a", container(0, 0))]), Scenario(until_oom=True))
     assert empty == "nothing is killed, however much all containers grow"
-    full = said(node_state([("a", member(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
+    full = said(node_state([("a", container(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
     assert full == "nothing is killed: the node is full then"
-    until = said(node_state([("a", member(1000, 300))]), Scenario(until_oom=True, eviction=True))
+    until = said(node_state([("a", container(1000, 300))]), Scenario(until_oom=True, eviction=True))
     assert "a, by eviction; no important" in until
-    node = said(node_state([("a", member(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
+    node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, because the node is full" in node
 
 
 def test_the_table_and_ties() -> None:
-    at = node_state([("a", member(1000, 300)), ("b", member(1000, 300))], own=(NodeProcess("sshd", 0, MIB),))
+    at = node_state(
+        [("a", container(1000, 300)), ("b", container(1000, 300))],
+        own_processes=(NodeProcess("sshd", 0, MIB),),
+    )
     lines = list(step_lines(simulate(at, Scenario(free_bytes=GIB))))
     assert lines[0].split() == [
         "STEP",
@@ -91,11 +102,11 @@ def test_notes_say_what_is_not_known() -> None:
     assert "working set" in noted(replace(at, by_working_set=True), free)
     assert "1 pod without usage" in noted(replace(at, without_usage=1), free)
     assert "2 pods without usage" in noted(replace(at, without_usage=2), free)
-    assert "memory.oom.group" in noted(replace(at, whole_containers=False), free)
+    assert "memory.oom.group" in noted(replace(at, has_oom_group=False), free)
     assert "memory.oom.group" not in noted(at, free)
     assert "--restarts simulates" in noted(at, free)
     assert "killed only once" in noted(at, replace(free, restarts=True))
-    stays = node_state([("a", member(1000, 300, restarts=False))])
+    stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)
     assert "never evicts" in noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
     greedy = replace(at, thresholds=Thresholds(MIB, None, 2 * MIB))

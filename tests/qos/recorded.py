@@ -1,21 +1,23 @@
-"""The recorded nodes as what was measured there, and what was predicted of them."""
+"""The recorded nodes (kubelet 1.36.2, containerd, runc, cgroup v2): measured there, and predicted of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import Pod, json_decoder
+from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.prediction import Prediction, predict
 from kubectl_qos.qos.verify.observed import Observed, ObservedContainer, ObservedProcess
-from tests.qos.test_recorded_node import RECORDED, VARIANTS, setup
 
-__all__ = ["VARIANTS", "Case", "case_of", "cases", "measured_of", "setup_of", "top_cgroups"]
+RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
+VARIANTS = ["systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill"]
+Json = Mapping[str, Any]
 
 
 class Case(NamedTuple):
@@ -26,34 +28,41 @@ class Case(NamedTuple):
 
 
 @cache
+def node_of(variant: str) -> Json:
+    """The recorded facts of a node."""
+    found: Json = json.loads((RECORDED / f"node-{variant}.json").read_bytes())
+    return found
+
+
+@cache
+def rows_of(variant: str) -> tuple[Json, ...]:
+    """What was recorded of each pod of a node."""
+    return tuple(map(json.loads, (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines()))
+
+
+@cache
 def setup_of(variant: str) -> NodeSetup:
-    """The recorded node."""
-    node, kubelet = setup(variant)
-    return NodeSetup.of(node, kubelet)
+    """The node's facts and its kubelet's configuration as recorded."""
+    found = node_of(variant)
+    kubelet = kubelet_from_configz(found["configz"], Release.of("1.36"))
+    node = node_from_object(convert(found["node"], NodeObject), kubelet)
+    swap = next(line for line in found["machine"]["meminfo"].splitlines() if line.startswith("SwapTotal"))
+    return NodeSetup.of(replace(node, swap_capacity_bytes=int(swap.split()[1]) * 1024), kubelet)
 
 
 @cache
 def cases(variant: str) -> tuple[Case, ...]:
     """Each recorded pod that is on the node."""
-    found = map(json.loads, (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines())
-    return tuple(case_of(variant, one) for one in found if one["pod"]["spec"].get("nodeName"))
+    return tuple(case_of(variant, row) for row in rows_of(variant) if row["pod"]["spec"].get("nodeName"))
 
 
-def case_of(variant: str, found: Mapping[str, Any]) -> Case:
+def case_of(variant: str, row: Json) -> Case:
     """A recorded pod predicted on that node, and measured."""
-    return Case(_predicted(found["pod"], setup_of(variant)), measured_of(found))
+    setup = setup_of(variant)
+    return Case(predict(convert(row["pod"], Pod), setup.node, kubelet=setup.kubelet), measured_of(row))
 
 
-@cache
-def top_cgroups(variant: str) -> Mapping[str, Mapping[str, str]]:
-    """The directories above the pods, when the node was recorded."""
-    found: Mapping[str, Mapping[str, str]] = json.loads((RECORDED / f"node-{variant}.json").read_bytes())[
-        "top_cgroups"
-    ]
-    return found
-
-
-def measured_of(found: Mapping[str, Any]) -> Observed:
+def measured_of(row: Json) -> Observed:
     """A line of a recording as it would have been read on the node; the pause container is left out."""
     containers = {
         one["name"]: ObservedContainer(
@@ -61,16 +70,11 @@ def measured_of(found: Mapping[str, Any]) -> Observed:
             tuple(ObservedProcess(p["pid"], p["comm"], p["oom_score_adj"]) for p in one["processes"]),
             one["cgroup_path"],
         )
-        for one in found["containers"]
+        for one in row["containers"]
         if one["name"] != "POD"
     }
-    levels = (level for level in found["levels"].values() if level)
+    levels = (level for level in row["levels"].values() if level)
     return Observed(
         containers,
         {level["path"]: {name: text for name, text in level.items() if name != "path"} for level in levels},
     )
-
-
-def _predicted(raw: Mapping[str, Any], node: NodeSetup) -> Prediction:
-    pod = json_decoder(Pod).decode(msgspec.json.encode(raw))
-    return predict(pod, node.node, kubelet=node.kubelet)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from kubectl_qos.k8s.kubelet import (
     node_from_object,
     with_origin,
 )
-from kubectl_qos.k8s.objects import CPU, NodeObject, Pod, convert, json_decoder, resource_list
+from kubectl_qos.k8s.objects import CPU, NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
@@ -36,23 +34,18 @@ from kubectl_qos.qos.cgroup.tree import (
 from kubectl_qos.qos.prediction import NO_ID
 from kubectl_qos.qos.qos_class import QosClass
 from tests.qos.corner import UID, one, spec
+from tests.qos.recorded import VARIANTS, node_of, rows_of, setup_of
 from tests.qos.test_laws import RELEASES, pods
-from tests.qos.test_recorded_node import RECORDED, VARIANTS, setup
 
 Json = Any
 MOUNT = "/sys/fs/cgroup"
-NODE = Node(
-    name="n1",
-    memory_capacity_bytes=16 << 30,
-    capacity=resource_list({"cpu": "8", "memory": "16Gi"}),
-)
+NODE = Node(name="n1", memory_capacity_bytes=16 << 30, capacity=resource_list({"cpu": "8", "memory": "16Gi"}))
 
 
 def moments(variant: str) -> dict[str, list[Json]]:
     """What was recorded, by the pods that were on the node together."""
     found: dict[str, list[Json]] = {}
-    for line in (RECORDED / f"measured-{variant}.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in rows_of(variant):
         if row["levels"].get("pod"):
             found.setdefault(row["group"], []).append(row)
     return found
@@ -71,16 +64,15 @@ def measured(rows: list[Json]) -> dict[str, Json]:
 
 
 def decoded(rows: list[Json]) -> list[Pod]:
-    return [json_decoder(Pod).decode(msgspec.json.encode(row["pod"])) for row in rows]
+    return [convert(row["pod"], Pod) for row in rows]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_level_of_a_real_node(variant: str) -> None:
-    node, kubelet = setup(variant)
     compared: dict[CgroupLevel, int] = dict.fromkeys(CgroupLevel, 0)
     for rows in moments(variant).values():
         real = measured(rows)
-        tree = cgroup_tree(decoded(rows), NodeSetup.of(node, kubelet))
+        tree = cgroup_tree(decoded(rows), setup_of(variant))
         paths = {found.path for found in tree.walk()}
         assert set(real) <= paths
         mine = {path for path in paths - set(real) if NO_ID not in path}
@@ -98,9 +90,8 @@ def test_every_level_of_a_real_node(variant: str) -> None:
 
 
 def test_memory_that_is_protected_at_every_level() -> None:
-    node, kubelet = setup("memoryqos-tiered")
     rows = moments("memoryqos-tiered")["small"]
-    kubepods = cgroup_tree(decoded(rows), NodeSetup.of(node, kubelet)).roots[0]
+    kubepods = cgroup_tree(decoded(rows), setup_of("memoryqos-tiered")).roots[0]
     real = measured(rows)
     assert int(kubepods.files["memory.min"]) > int(kubepods.children[0].files["memory.low"]) > 0
     assert kubepods.files["memory.min"] == real["/kubepods.slice"]["memory.min"]
@@ -109,9 +100,8 @@ def test_memory_that_is_protected_at_every_level() -> None:
 
 def test_without_configz_status_allocatable_tells_the_limit_of_kubepods() -> None:
     rows = moments("systemd")["small"]
-    raw = json.loads((RECORDED / "node-systemd.json").read_text())["node"]
     kubelet = Kubelet.defaults(Release.of("1.36"))
-    node = node_from_object(json_decoder(NodeObject).decode(msgspec.json.encode(raw)), kubelet)
+    node = node_from_object(convert(node_of("systemd")["node"], NodeObject), kubelet)
     kubepods = cgroup_tree(decoded(rows), NodeSetup.of(node, kubelet)).roots[0]
     real = measured(rows)["/kubepods.slice"]
     assert kubepods.files == {name: real[name] for name in kubepods.files}

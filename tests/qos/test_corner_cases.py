@@ -11,7 +11,7 @@ from kubectl_qos.k8s.kubelet import CgroupDriver
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.cgroup import cpu
+from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_linear
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.qos_class import QosClass
@@ -25,6 +25,17 @@ def facts(found: Prediction) -> tuple[QosClass, int | None]:
     return found.qos_class, found.containers[-1].oom_score_adj
 
 
+def both(found: Prediction, name: str) -> tuple[str | None, str | None]:
+    """A file of the pod's cgroup and of its container c1."""
+    return pod_file(found, name), file_of(found, "c1", name)
+
+
+def with_resources(*resources: str) -> str:
+    """The containers c1, c2, ... with these resources."""
+    found = (f"{{name: c{number}, resources: {{{text}}}}}" for number, text in enumerate(resources, start=1))
+    return f"containers: [{', '.join(found)}]"
+
+
 # -- class and defaulting ---------------------------------------------------------------------------
 
 
@@ -33,45 +44,40 @@ def test_row_001_nothing_anywhere() -> None:
     assert facts(found) == (E, 1000)
     directory = "/kubepods.slice/kubepods-besteffort.slice"
     assert found.cgroup.path == f"{directory}/kubepods-besteffort-pod{UID_}.slice"
-    assert pod_file(found, "cpu.weight") == file_of(found, "c1", "cpu.weight") == "1"
-    assert pod_file(found, "cpu.max") == file_of(found, "c1", "cpu.max") == "max 100000"
-    assert pod_file(found, "memory.max") == file_of(found, "c1", "memory.max") == "max"
+    assert both(found, "cpu.weight") == ("1", "1")
+    assert both(found, "cpu.max") == ("max 100000", "max 100000")
+    assert both(found, "memory.max") == ("max", "max")
 
 
 def test_row_002_limits_alone_make_guaranteed() -> None:
     found = on(one("limits: {cpu: 500m, memory: 256Mi}"))
     assert facts(found) == (G, -997)
     assert found.cgroup.path == f"/kubepods.slice/kubepods-pod{UID_}.slice"
-    assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("20", "59")
+    assert both(found, "cpu.weight") == ("20", "59")
     assert pod_file(found, "cpu.max") == "50000 100000"
-    assert pod_file(found, "memory.max") == file_of(found, "c1", "memory.max") == "268435456"
+    assert both(found, "memory.max") == ("268435456", "268435456")
 
 
 def test_row_003_a_cpu_request_alone() -> None:
     found = on(one("requests: {cpu: 100m}"))
     assert facts(found) == (B, 999)
-    assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("4", "17")
+    assert both(found, "cpu.weight") == ("4", "17")
     assert (pod_file(found, "cpu.max"), pod_file(found, "memory.max")) == ("max 100000", "max")
 
 
 def test_row_004_a_memory_limit_alone() -> None:
     found = on(one("limits: {memory: 512Mi}"))
     assert facts(found) == (B, 969)
-    assert pod_file(found, "cpu.weight") == "1"
-    assert pod_file(found, "memory.max") == file_of(found, "c1", "memory.max") == "536870912"
-    assert pod_file(found, "cpu.max") == "max 100000"
+    assert (pod_file(found, "cpu.weight"), pod_file(found, "cpu.max")) == ("1", "max 100000")
+    assert both(found, "memory.max") == ("536870912", "536870912")
 
 
 def test_row_005_one_bare_container_clears_the_pods_limits() -> None:
-    both = "{cpu: 1, memory: 1Gi}"
-    found = on(
-        spec(f"containers: [{{name: c1, resources: {{requests: {both}, limits: {both}}}}}, {{name: c2}}]")
-    )
+    found = on(spec(with_resources("requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}", "")))
     assert found.qos_class is B
     assert adj(found) == {"c1": 938, "c2": 999}
-    assert pod_file(found, "cpu.weight") == "39"
-    assert (pod_file(found, "cpu.max"), pod_file(found, "memory.max")) == ("max 100000", "max")
-    assert file_of(found, "c1", "memory.max") == str(GI)
+    assert (pod_file(found, "cpu.weight"), pod_file(found, "cpu.max")) == ("39", "max 100000")
+    assert both(found, "memory.max") == ("max", str(GI))
 
 
 EQUAL = "{requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}}"
@@ -99,8 +105,8 @@ def test_row_008_explicit_zero_requests(release: str, shares: int) -> None:
     assert facts(found) == (B, 999)
     assert found.containers[0].asked.cpu_shares == shares
     assert pod_file(found, "cpu.weight") == "1"
-    assert pod_file(found, "cpu.max") == file_of(found, "c1", "cpu.max") == "100000 100000"
-    assert pod_file(found, "memory.max") == file_of(found, "c1", "memory.max") == str(GI)
+    assert both(found, "cpu.max") == ("100000 100000", "100000 100000")
+    assert both(found, "memory.max") == (str(GI), str(GI))
 
 
 @pytest.mark.parametrize(
@@ -116,8 +122,7 @@ def test_only_positive_cpu_and_memory_count(resources: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "expected"),
-    [pytest.param("", B, id="row_012"), pytest.param(", cpu: 1", G, id="row_013")],
+    ("more", "expected"), [pytest.param("", B, id="row_012"), pytest.param(", cpu: 1", G, id="row_013")]
 )
 def test_hugepages_do_not_count(more: str, expected: QosClass) -> None:
     node = replace(MACHINE, hugepage_sizes=("2MB", "1GB"))
@@ -155,11 +160,8 @@ def test_row_017_half_a_millicore() -> None:
 
 
 def test_row_018_each_container_lacks_the_other_limit() -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {requests: {cpu: 1}, limits: {cpu: 1}}},"
-        " {name: c2, resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}]"
-    )
-    assert on(pod).qos_class is B
+    cpu, memory = "requests: {cpu: 1}, limits: {cpu: 1}", "requests: {memory: 1Gi}, limits: {memory: 1Gi}"
+    assert on(spec(with_resources(cpu, memory))).qos_class is B
 
 
 def test_row_025_the_stored_class_wins_from_1_29() -> None:
@@ -183,18 +185,50 @@ def test_row_026_an_ephemeral_container_of_a_guaranteed_pod() -> None:
     assert file_of(found, "dbg", "memory.max") == "max"
 
 
-def test_row_027_an_ephemeral_container_of_a_burstable_pod() -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {requests: {memory: 1Gi}}}], ephemeralContainers: [{name: dbg}]"
-    )
-    assert adj(on(pod)) == {"c1": 938, "dbg": 999}
+REQUEST_1G = "requests: {memory: 1Gi}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            f"{with_resources(REQUEST_1G)}, ephemeralContainers: [{{name: dbg}}]",
+            {"c1": 938, "dbg": 999},
+            id="row_027_ephemeral",
+        ),
+        pytest.param(
+            f"{with_resources(REQUEST_1G, '')}, resources: {{requests: {{memory: 4Gi}}}}",
+            {"c1": 844, "c2": 907},
+            id="row_030_what_no_container_claims_is_shared",
+        ),
+        pytest.param(
+            f"{with_resources('requests: {memory: 512Mi}', 'requests: {memory: 512Mi}')},"
+            " initContainers: [{name: i}], resources: {requests: {memory: 2Gi}}",
+            {"c1": 948, "c2": 948, "i": 980},
+            id="row_031_init_containers_count_in_the_divisor",
+        ),
+        pytest.param(
+            f"{with_resources(REQUEST_1G, 'requests: {memory: 64Mi}')}, initContainers:"
+            " [{name: s, restartPolicy: Always, resources: {requests: {memory: 4Gi}}}]",
+            {"s": 750, "c1": 938, "c2": 997},
+            id="row_045_a_sidecar_that_requests_more",
+        ),
+        pytest.param(
+            f"{with_resources(REQUEST_1G)}, initContainers: [{{name: i}}]",
+            {"i": 999, "c1": 938},
+            id="row_046_a_plain_init_container",
+        ),
+    ],
+)
+def test_the_adj_of_each_container(text: str, expected: dict[str, int]) -> None:
+    assert adj(on(spec(text))) == expected
 
 
 # -- pod-level resources ----------------------------------------------------------------------------
 
 
 def test_row_028_pod_level_limits_alone() -> None:
-    found = on(spec("containers: [{name: c1}, {name: c2}], resources: {limits: {cpu: 1, memory: 1Gi}}"))
+    found = on(spec(f"{with_resources('', '')}, resources: {{limits: {{cpu: 1, memory: 1Gi}}}}"))
     assert found.qos_class is G
     assert adj(found) == {"c1": -997, "c2": -997}
     assert pod_file(found, "cpu.weight") == "39"
@@ -204,33 +238,12 @@ def test_row_028_pod_level_limits_alone() -> None:
 
 
 def test_row_029_a_container_request_lowers_the_defaulted_pod_request() -> None:
-    found = on(
-        spec(
-            "containers: [{name: c1, resources: {requests: {cpu: 200m}}}, {name: c2}],"
-            " resources: {limits: {cpu: 1, memory: 1Gi}}"
-        )
-    )
+    containers = with_resources("requests: {cpu: 200m}", "")
+    found = on(spec(f"{containers}, resources: {{limits: {{cpu: 1, memory: 1Gi}}}}"))
     assert found.qos_class is B
     assert adj(found) == {"c1": 969, "c2": 969}
     assert found.totals.cpu_request_milli == 200
     assert [container.asked.cpu_shares for container in found.containers] == [204, 1024]
-
-
-def test_row_030_what_the_containers_do_not_claim_is_shared() -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {requests: {memory: 1Gi}}}, {name: c2}],"
-        " resources: {requests: {memory: 4Gi}}"
-    )
-    assert adj(on(pod)) == {"c1": 844, "c2": 907}
-
-
-def test_row_031_init_containers_count_in_the_divisor() -> None:
-    request = "{requests: {memory: 512Mi}}"
-    pod = spec(
-        f"containers: [{{name: c1, resources: {request}}}, {{name: c2, resources: {request}}}],"
-        " initContainers: [{name: i}], resources: {requests: {memory: 2Gi}}"
-    )
-    assert adj(on(pod)) == {"c1": 948, "c2": 948, "i": 980}
 
 
 def test_row_032_pod_level_cpu_alone() -> None:
@@ -248,22 +261,20 @@ def test_row_033_an_empty_spec_resources(release: str, expected: QosClass) -> No
         assert pod_file(found, "cpu.weight") == "1"
 
 
-def test_row_034_a_container_limit_above_the_pods() -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {limits: {memory: 2Gi}}}], resources: {limits: {memory: 1Gi}}"
-    )
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        pytest.param(["2Gi"], "must be less than or equal to pod limits of 1Gi", id="row_034_limits"),
+        pytest.param(
+            ["800Mi", "800Mi"], "must be less than or equal to memory limit of 1Gi", id="row_035_requests"
+        ),
+    ],
+)
+def test_containers_above_the_pod_are_refused(limits: list[str], sentence: str) -> None:
+    containers = with_resources(*(f"limits: {{memory: {limit}}}" for limit in limits))
+    pod = spec(f"{containers}, resources: {{limits: {{memory: 1Gi}}}}")
     found = pod_refusals(default_pod(pod, Release.of("1.36")), Release.of("1.36"))
-    assert any("must be less than or equal to pod limits of 1Gi" in str(one) for one in found)
-
-
-def test_row_035_container_requests_above_the_pods() -> None:
-    limit = "{limits: {memory: 800Mi}}"
-    pod = spec(
-        f"containers: [{{name: c1, resources: {limit}}}, {{name: c2, resources: {limit}}}],"
-        " resources: {limits: {memory: 1Gi}}"
-    )
-    found = pod_refusals(default_pod(pod, Release.of("1.36")), Release.of("1.36"))
-    assert any("must be less than or equal to memory limit of 1Gi" in str(one) for one in found)
+    assert any(sentence in str(one) for one in found)
 
 
 # -- critical, static, sidecar ----------------------------------------------------------------------
@@ -322,25 +333,8 @@ def test_row_043_the_name_without_the_number() -> None:
 
 @pytest.mark.parametrize(("release", "expected"), [("1.36", 938), ("1.32", 938), ("1.31", 999)])
 def test_row_044_a_sidecar_without_requests(release: str, expected: int) -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {requests: {memory: 1Gi}}}],"
-        " initContainers: [{name: s, restartPolicy: Always}]"
-    )
+    pod = spec(f"{with_resources(REQUEST_1G)}, initContainers: [{{name: s, restartPolicy: Always}}]")
     assert adj(on(pod, release)) == {"s": expected, "c1": 938}
-
-
-def test_row_045_a_sidecar_that_requests_more() -> None:
-    pod = spec(
-        "containers: [{name: c1, resources: {requests: {memory: 1Gi}}},"
-        " {name: c2, resources: {requests: {memory: 64Mi}}}],"
-        " initContainers: [{name: s, restartPolicy: Always, resources: {requests: {memory: 4Gi}}}]"
-    )
-    assert adj(on(pod)) == {"s": 750, "c1": 938, "c2": 997}
-
-
-def test_row_046_a_plain_init_container() -> None:
-    pod = spec("containers: [{name: c1, resources: {requests: {memory: 1Gi}}}], initContainers: [{name: i}]")
-    assert adj(on(pod)) == {"i": 999, "c1": 938}
 
 
 SIDECAR_A = "{name: a, restartPolicy: Always, resources: {limits: {cpu: 100m}}}"
@@ -423,10 +417,9 @@ def test_row_060_overhead_of_a_guaranteed_pod() -> None:
     found = on(one("limits: {cpu: 500m, memory: 256Mi}", "overhead: {cpu: 250m, memory: 128Mi}"))
     assert pod_file(found, "cpu.weight") == "30"
     assert pod_file(found, "cpu.max") == "75000 100000"
-    assert pod_file(found, "memory.max") == "402653184"
+    assert both(found, "memory.max") == ("402653184", "268435456")
     assert found.containers[0].asked.cpu_shares == 512
     assert file_of(found, "c1", "cpu.max") == "50000 100000"
-    assert file_of(found, "c1", "memory.max") == "268435456"
 
 
 def test_row_061_overhead_of_a_best_effort_pod() -> None:
@@ -445,14 +438,14 @@ def test_row_064_three_hundred_cpus() -> None:
 def test_row_068_quota_switched_off() -> None:
     found = on(one("limits: {cpu: 1, memory: 1Gi}"), cpu_cfs_quota=False)
     assert found.qos_class is G
-    assert pod_file(found, "cpu.max") == file_of(found, "c1", "cpu.max") == "max 100000"
+    assert both(found, "cpu.max") == ("max 100000", "max 100000")
     assert pod_file(found, "cpu.weight") == "39"
 
 
 def test_row_069_a_short_period() -> None:
     pod = one("limits: {cpu: 50m, memory: 64Mi}")
     found = on(pod, cpu_cfs_quota_period_us=10_000, cgroup_driver=CgroupDriver.CGROUPFS)
-    assert pod_file(found, "cpu.max") == file_of(found, "c1", "cpu.max") == "1000 10000"
+    assert both(found, "cpu.max") == ("1000 10000", "1000 10000")
 
 
 def test_row_071_whole_percents_under_systemd() -> None:
@@ -472,14 +465,10 @@ def test_row_072_whole_pages(page: int, expected: str) -> None:
     assert file_of(on(one("limits: {memory: 100M}"), node=node), "c1", "memory.max") == expected
 
 
-def test_row_073_two_curves_on_one_node() -> None:
-    found = on(one("limits: {cpu: 1, memory: 1Gi}"))
-    assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("39", "100")
-
-
 @pytest.mark.parametrize(
     ("runtime", "weight"),
     [
+        ("runc", "100"),
         ("runc 1.3.1", "39"),
         ("runc-1.3.2", "100"),
         ("crun 1.22", "39"),
@@ -490,12 +479,12 @@ def test_row_073_two_curves_on_one_node() -> None:
 def test_row_073_the_curve_is_that_of_the_oci_runtime(runtime: str, weight: str) -> None:
     node = replace(MACHINE, oci_runtime=OciRuntime.parse(runtime))
     found = on(one("limits: {cpu: 1, memory: 1Gi}"), node=node)
-    assert (pod_file(found, "cpu.weight"), file_of(found, "c1", "cpu.weight")) == ("39", weight)
+    assert both(found, "cpu.weight") == ("39", weight)
 
 
 @pytest.mark.parametrize(("cpus", "weight"), [(8000, 313), (7500, 293), (7000, 274)])
 def test_row_074_weights_of_kubepods(cpus: int, weight: int) -> None:
-    assert cpu.shares_to_weight_linear(cpu.milli_to_shares(cpus)) == weight
+    assert shares_to_weight_linear(milli_to_shares(cpus)) == weight
 
 
 def test_row_076_every_page_size_is_limited() -> None:

@@ -19,12 +19,13 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Fact, Kill, KillConfidence, KillMechanism, Need
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.evidence import Fact, Need
 from kubectl_qos.qos.kills.report import KernelLog
+from kubectl_qos.qos.reason import Confidence, Mechanism
 from tests.host.kernel_logs import FORMS, RECORDED, RUNS, recorded_log, recorded_run, rewritten
 
-LIMIT_OF_RUN = {"global-A": KillMechanism.NODE, "kubepods-C": KillMechanism.PODS_LIMIT}
+LIMIT_OF_RUN = {"global-A": Mechanism.NODE, "kubepods-C": Mechanism.KUBEPODS_LIMIT}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
 NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
 
@@ -47,8 +48,8 @@ def facts(kill: Kill) -> set[Fact]:
     return {one.fact for one in kill.diagnosis.evidence}
 
 
-def by_container(kills: Iterable[Kill]) -> dict[tuple[str, str, str], Kill]:
-    return {(kill.pod, kill.container, kill.time): kill for kill in kills}
+def diagnosed(kill: Kill) -> tuple[Mechanism, Confidence]:
+    return kill.diagnosis.mechanism, kill.diagnosis.confidence
 
 
 # --- recorded
@@ -60,7 +61,7 @@ def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
     kills = find_kills(snapshot, event_list, [log_of(run)])
     assert len(kills) == len(log_of(run).reports), "each report is about one death, and none is left out"
     for kill in kills:
-        assert kill.diagnosis.by is LIMIT_OF_RUN.get(run, KillMechanism.POD_LIMIT)
+        assert kill.diagnosis.mechanism is LIMIT_OF_RUN.get(run, Mechanism.POD_LIMIT)
         assert kill.container
         assert kill.report is not None
         assert kill.report.task_memcg.find(kill.container_id) > 0
@@ -69,7 +70,7 @@ def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
         # One process of several was killed, and the log has no times of day: the container may have ended
         # for another reason later.
         doubtful = run == "memcg-singleprocess" and kill.pod == "m-pl"
-        assert kill.diagnosis.sure is (KillConfidence.LIKELY if doubtful else KillConfidence.CERTAIN)
+        assert kill.diagnosis.confidence is (Confidence.LIKELY if doubtful else Confidence.CERTAIN)
         assert kill.diagnosis.needs is (Need.WALL_CLOCK if doubtful else None)
 
 
@@ -83,10 +84,10 @@ def test_times_of_day_make_the_doubtful_one_certain() -> None:
     pod = next(pod for pod in snapshot.pods if pod.name == "m-pl")
     assert pod.status.every_container[0].state is not None
     boot = datetime.fromisoformat(death).timestamp() - reported.uptime - 1
-    certain = find_kills(snapshot, event_list, [without.booted(boot)])
-    assert {kill.diagnosis.sure for kill in certain} == {KillConfidence.CERTAIN}
-    an_hour_off = find_kills(snapshot, event_list, [without.booted(boot - 3600)])
-    assert {kill.pod for kill in an_hour_off if kill.diagnosis.sure is KillConfidence.LIKELY} == {"m-pl"}
+    certain = find_kills(snapshot, event_list, [without.with_boot_time(boot)])
+    assert {kill.diagnosis.confidence for kill in certain} == {Confidence.CERTAIN}
+    an_hour_off = find_kills(snapshot, event_list, [without.with_boot_time(boot - 3600)])
+    assert {kill.pod for kill in an_hour_off if kill.diagnosis.confidence is Confidence.LIKELY} == {"m-pl"}
 
 
 @pytest.mark.parametrize("run", [*RUNS, "eviction"])
@@ -106,28 +107,22 @@ def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> N
     )
     for kill in kills:
         if run == "eviction":
-            assert (kill.diagnosis.by, kill.diagnosis.sure) == (
-                KillMechanism.EVICTION,
-                KillConfidence.CERTAIN,
-            )
+            assert diagnosed(kill) == (Mechanism.EVICTION, Confidence.CERTAIN)
             assert kill.exit_code == 0
             continue
-        assert kill.diagnosis.sure is not KillConfidence.CERTAIN
-        assert kill.diagnosis.by is LIMIT_OF_RUN.get(run, KillMechanism.POD_LIMIT)
+        assert kill.diagnosis.confidence is not Confidence.CERTAIN
+        assert kill.diagnosis.mechanism is LIMIT_OF_RUN.get(run, Mechanism.POD_LIMIT)
         assert kill.diagnosis.needs is Need.KERNEL_LOG
         # Neither the reason nor the exit code decides: `Error` with 137 is likely here and possible there.
         is_told = kill.reason == "OOMKilled" or run == "global-A"
-        assert kill.diagnosis.sure is (KillConfidence.LIKELY if is_told else KillConfidence.POSSIBLE)
+        assert kill.diagnosis.confidence is (Confidence.LIKELY if is_told else Confidence.POSSIBLE)
 
 
 def test_without_events_much_less_is_said() -> None:
     for run in ("global-A", "kubepods-C"):
         snapshot, _ = recorded(run)
         for kill in find_kills(snapshot, EventList(of_nodes=False)):
-            assert (kill.diagnosis.by, kill.diagnosis.sure) == (
-                KillMechanism.UNKNOWN,
-                KillConfidence.POSSIBLE,
-            )
+            assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
             assert Fact.NO_EVENTS in facts(kill)
 
 
@@ -159,7 +154,7 @@ def test_scores_and_what_was_freed() -> None:
 def test_pods_that_are_gone_and_processes_outside_pods() -> None:
     log = log_of("kubepods-C")
     kills = find_kills(Snapshot(), EventList(), [log])
-    assert [kill.diagnosis.by for kill in kills] == [KillMechanism.PODS_LIMIT] * 5
+    assert [kill.diagnosis.mechanism for kill in kills] == [Mechanism.KUBEPODS_LIMIT] * 5
     assert {(kill.pod, kill.container) for kill in kills} == {("", "")}
     assert all(kill.pod_uid and kill.container_id for kill in kills)
     assert find_kills(Snapshot(), EventList(), [log], outside_pods=False) == []
@@ -167,8 +162,8 @@ def test_pods_that_are_gone_and_processes_outside_pods() -> None:
     line = f"oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg={service},task_memcg={service},task=a,pid=7,uid=0"
     outside = read_log([line])
     (kill,) = find_kills(Snapshot(), EventList(), [outside])
-    assert (kill.diagnosis.by, kill.pod_uid, kill.cgroup) == (
-        KillMechanism.CGROUP_LIMIT,
+    assert (kill.diagnosis.mechanism, kill.pod_uid, kill.cgroup) == (
+        Mechanism.CGROUP_LIMIT,
         "",
         "/system.slice/a.service",
     )
@@ -180,7 +175,7 @@ def test_only_the_wanted_pods() -> None:
         snapshot,
         event_list,
         [log_of("global-A")],
-        wanted=lambda pod: pod.name == "oa-be-100",
+        is_included=lambda pod: pod.name == "oa-be-100",
         outside_pods=False,
     )
     assert [kill.pod for kill in kills] == ["oa-be-100"]
@@ -260,33 +255,33 @@ def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: b
 def test_containers_of_every_kind(kind: str, state: str) -> None:
     kill = only(pod(reason="OOMKilled", kind=kind, state=state), OLD)
     assert (kill.container, kill.exit_code, kill.time) == ("a", 137, DIED)
-    assert kill.diagnosis.sure is KillConfidence.LIKELY
+    assert kill.diagnosis.confidence is Confidence.LIKELY
 
 
 def test_its_own_limit_among_several_containers() -> None:
     kill = only(pod(reason="OOMKilled"), OLD)
-    assert kill.diagnosis.by is KillMechanism.CONTAINER_LIMIT
+    assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
     assert Fact.SAME_LIMIT not in facts(kill)
 
 
 def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
     for code in (0, 1, 139, 143):
         assert find_kills(Snapshot(pods=(pod(exit_code=code),)), EventList()) == []
-    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.sure is KillConfidence.LIKELY
+    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.confidence is Confidence.LIKELY
 
 
 @pytest.mark.parametrize(
-    ("found", "by", "sure"),
+    ("found", "mechanism", "confidence"),
     [
-        (pod(), KillMechanism.SIGKILL, KillConfidence.LIKELY),
-        (pod(reason="OOMKilled"), KillMechanism.CONTAINER_LIMIT, KillConfidence.LIKELY),
-        (pod(limits={}), KillMechanism.SIGKILL, KillConfidence.LIKELY),
+        (pod(), Mechanism.SIGKILL, Confidence.LIKELY),
+        (pod(reason="OOMKilled"), Mechanism.CONTAINER_LIMIT, Confidence.LIKELY),
+        (pod(limits={}), Mechanism.SIGKILL, Confidence.LIKELY),
     ],
 )
-def test_a_kubelet_that_stopped_it(found: Pod, by: KillMechanism, sure: KillConfidence) -> None:
+def test_a_kubelet_that_stopped_it(found: Pod, mechanism: Mechanism, confidence: Confidence) -> None:
     stopped = event("Killing", "Container a failed liveness probe, will be restarted", container="a")
     kill = only(found, OLD, replace_time(stopped, "2026-11-20T11:59:30Z"))
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, sure)
+    assert diagnosed(kill) == (mechanism, confidence)
     assert Fact.EVENT in facts(kill)
 
 
@@ -300,60 +295,57 @@ def replace_time(found: Event, time: str) -> Event:
 )
 def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
     kill = only(pod(), OLD, event("Killing", "Stopping", time, container=container))
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (
-        KillMechanism.CONTAINER_LIMIT,
-        KillConfidence.POSSIBLE,
-    )
+    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.POSSIBLE)
 
 
 def test_a_pod_that_is_being_deleted() -> None:
     kill = only(pod(deletionTimestamp=DIED), OLD)
-    assert (kill.diagnosis.by, facts(kill) >= {Fact.BEING_DELETED}) == (KillMechanism.SIGKILL, True)
+    assert (kill.diagnosis.mechanism, facts(kill) >= {Fact.BEING_DELETED}) == (Mechanism.SIGKILL, True)
     assert (
-        only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.by
-        is KillMechanism.CONTAINER_LIMIT
+        only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.mechanism
+        is Mechanism.CONTAINER_LIMIT
     )
 
 
 def test_a_status_that_the_kubelet_made_up() -> None:
     kill = only(pod(reason="ContainerStatusUnknown"), event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.UNKNOWN, KillConfidence.POSSIBLE)
+    assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
 
 
 @pytest.mark.parametrize(
-    ("time", "by"),
+    ("time", "mechanism"),
     [
-        ("2026-11-20T12:00:10Z", KillMechanism.NODE),
-        ("2026-11-20T11:59:50Z", KillMechanism.NODE),
-        ("2026-11-20T12:05:00Z", KillMechanism.PODS_LIMIT),
-        ("2026-11-20T11:55:00Z", KillMechanism.PODS_LIMIT),
+        ("2026-11-20T12:00:10Z", Mechanism.NODE),
+        ("2026-11-20T11:59:50Z", Mechanism.NODE),
+        ("2026-11-20T12:05:00Z", Mechanism.KUBEPODS_LIMIT),
+        ("2026-11-20T11:55:00Z", Mechanism.KUBEPODS_LIMIT),
     ],
 )
-def test_a_node_that_ran_out_at_that_time(time: str, by: KillMechanism) -> None:
+def test_a_node_that_ran_out_at_that_time(time: str, mechanism: Mechanism) -> None:
     kill = only(pod(reason="OOMKilled", limits={}), OLD, event("SystemOOM", NODE_RAN_OUT, time, node=True))
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, KillConfidence.LIKELY)
+    assert diagnosed(kill) == (mechanism, Confidence.LIKELY)
 
 
 def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
     kill = only(pod(reason="OOMKilled"), OLD, event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.NODE, KillConfidence.POSSIBLE)
+    assert diagnosed(kill) == (Mechanism.NODE, Confidence.POSSIBLE)
 
 
 def test_node_problem_detector_tells_a_cgroup_from_the_node() -> None:
     told = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
     kill = only(pod(), OLD, told)
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.CONTAINER_LIMIT, KillConfidence.LIKELY)
+    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.LIKELY)
     told = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
-    assert only(pod(limits={}), OLD, told).diagnosis.by is KillMechanism.NODE
+    assert only(pod(limits={}), OLD, told).diagnosis.mechanism is Mechanism.NODE
 
 
 def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
     late = event("Scheduled", time="2026-11-20T12:30:00Z")
     kill = only(pod(reason="OOMKilled", limits={}), late)
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.UNKNOWN, KillConfidence.POSSIBLE)
+    assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
     kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
-    assert kill.diagnosis.by is KillMechanism.UNKNOWN
-    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.by is KillMechanism.PODS_LIMIT
+    assert kill.diagnosis.mechanism is Mechanism.UNKNOWN
+    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.mechanism is Mechanism.KUBEPODS_LIMIT
 
 
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
@@ -363,21 +355,21 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
 
 
 @pytest.mark.parametrize(
-    ("status", "events", "by", "sure"),
+    ("status", "events", "mechanism", "confidence"),
     [
-        ({"reason": "Evicted", "message": EVICTED}, (), KillMechanism.EVICTION, KillConfidence.LIKELY),
-        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), KillMechanism.EVICTION, KillConfidence.LIKELY),
-        ({}, (event("Evicted", EVICTED),), KillMechanism.EVICTION, KillConfidence.CERTAIN),
-        ({"reason": "Evicted"}, (), KillMechanism.EVICTION, KillConfidence.POSSIBLE),
-        ({"reason": "Preempting", "message": PREEMPTED}, (), KillMechanism.PREEMPTION, KillConfidence.LIKELY),
-        ({}, (event("Preempting", PREEMPTED),), KillMechanism.PREEMPTION, KillConfidence.CERTAIN),
+        ({"reason": "Evicted", "message": EVICTED}, (), Mechanism.EVICTION, Confidence.LIKELY),
+        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), Mechanism.EVICTION, Confidence.LIKELY),
+        ({}, (event("Evicted", EVICTED),), Mechanism.EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted"}, (), Mechanism.EVICTION, Confidence.POSSIBLE),
+        ({"reason": "Preempting", "message": PREEMPTED}, (), Mechanism.PREEMPTION, Confidence.LIKELY),
+        ({}, (event("Preempting", PREEMPTED),), Mechanism.PREEMPTION, Confidence.CERTAIN),
     ],
 )
 def test_what_the_kubelet_ended(
-    status: dict[str, Any], events: tuple[Event, ...], by: KillMechanism, sure: KillConfidence
+    status: dict[str, Any], events: tuple[Event, ...], mechanism: Mechanism, confidence: Confidence
 ) -> None:
     kill = only(pod(exit_code=143, status=status), *events)
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (by, sure)
+    assert diagnosed(kill) == (mechanism, confidence)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +383,7 @@ def test_what_the_kubelet_ended(
 )
 def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
     assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == []
-    assert only(pod(status=status), OLD).diagnosis.by is KillMechanism.CONTAINER_LIMIT
+    assert only(pod(status=status), OLD).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
 
 
 def test_a_volume_in_memory_that_was_too_full() -> None:
@@ -402,15 +394,15 @@ def test_a_volume_in_memory_that_was_too_full() -> None:
         volumes = (Volume(name="cache", empty_dir=EmptyDir(medium=medium)),)
         return msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes))
 
-    assert only(of_medium("Memory")).diagnosis.by is KillMechanism.EVICTION
+    assert only(of_medium("Memory")).diagnosis.mechanism is Mechanism.EVICTION
     assert find_kills(Snapshot(pods=(of_medium(""),)), EventList()) == []
 
 
 def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
     kill = only(pod(exit_code=137), event("Evicted", EVICTED))
-    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.diagnosis.needs) == (
-        KillMechanism.EVICTION,
-        KillConfidence.LIKELY,
+    assert (*diagnosed(kill), kill.diagnosis.needs) == (
+        Mechanism.EVICTION,
+        Confidence.LIKELY,
         Need.KERNEL_LOG,
     )
 
@@ -420,16 +412,16 @@ def test_a_death_before_the_eviction_is_another() -> None:
         Snapshot(pods=(pod(reason="OOMKilled"),)),
         EventList((OLD, event("Evicted", EVICTED, "2026-11-20T12:10:00Z"))),
     )
-    assert [(kill.container, kill.diagnosis.by) for kill in kills] == [
-        ("", KillMechanism.EVICTION),
-        ("a", KillMechanism.CONTAINER_LIMIT),
+    assert [(kill.container, kill.diagnosis.mechanism) for kill in kills] == [
+        ("", Mechanism.EVICTION),
+        ("a", Mechanism.CONTAINER_LIMIT),
     ]
 
 
 def test_an_end_before_the_last_start_is_not_the_evictions() -> None:
     status = {"reason": "Evicted", "message": EVICTED}
     kill = only(pod(exit_code=143, state="lastState", status=status))
-    assert (kill.container, kill.diagnosis.by) == ("", KillMechanism.EVICTION)
+    assert (kill.container, kill.diagnosis.mechanism) == ("", Mechanism.EVICTION)
 
 
 def test_containers_that_went_on() -> None:
@@ -443,7 +435,7 @@ def test_an_init_container_that_was_done_did_not_die() -> None:
     (kill,) = find_kills(
         Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), EventList()
     )
-    assert (kill.container, kill.diagnosis.by) == ("", KillMechanism.EVICTION)
+    assert (kill.container, kill.diagnosis.mechanism) == ("", Mechanism.EVICTION)
 
 
 CGROUP = f"/kubepods/burstable/pod{UID}"
@@ -469,46 +461,38 @@ def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent:
 
 
 @pytest.mark.parametrize(
-    ("memcg", "by"),
+    ("memcg", "mechanism"),
     [
-        (f"{CGROUP}/aa11bb22cc33", KillMechanism.CONTAINER_LIMIT),
-        (f"{CGROUP}/aa11bb22cc33/own", KillMechanism.CONTAINER_LIMIT),
-        (CGROUP, KillMechanism.POD_LIMIT),
-        ("/kubepods/burstable", KillMechanism.PODS_LIMIT),
-        ("/kubepods", KillMechanism.PODS_LIMIT),
-        ("/", KillMechanism.NODE),
+        (f"{CGROUP}/aa11bb22cc33", Mechanism.CONTAINER_LIMIT),
+        (f"{CGROUP}/aa11bb22cc33/own", Mechanism.CONTAINER_LIMIT),
+        (CGROUP, Mechanism.POD_LIMIT),
+        ("/kubepods/burstable", Mechanism.KUBEPODS_LIMIT),
+        ("/kubepods", Mechanism.KUBEPODS_LIMIT),
+        ("/", Mechanism.NODE),
     ],
 )
-def test_the_kernel_says_whose_limit(memcg: str, by: KillMechanism) -> None:
+def test_the_kernel_says_whose_limit(memcg: str, mechanism: Mechanism) -> None:
     kill = only(pod(), logs=[kernel(memcg, DIED)])
-    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.diagnosis.needs) == (
-        by,
-        KillConfidence.CERTAIN,
-        None,
-    )
+    assert (*diagnosed(kill), kill.diagnosis.needs) == (mechanism, Confidence.CERTAIN, None)
 
 
 @pytest.mark.parametrize(
-    ("time", "sure"),
+    ("time", "confidence"),
     [
-        ("2026-11-20T11:59:58Z", KillConfidence.CERTAIN),
-        ("2026-11-20T11:59:58", KillConfidence.LIKELY),
-        ("2026-11-20T11:30:00Z", KillConfidence.LIKELY),
+        ("2026-11-20T11:59:58Z", Confidence.CERTAIN),
+        ("2026-11-20T11:59:58", Confidence.LIKELY),
+        ("2026-11-20T11:30:00Z", Confidence.LIKELY),
     ],
 )
-def test_one_process_of_several_needs_the_time(time: str, sure: KillConfidence) -> None:
+def test_one_process_of_several_needs_the_time(time: str, confidence: Confidence) -> None:
     kill = only(pod(), logs=[kernel(CGROUP, time, group=False)])
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.POD_LIMIT, sure)
-    assert (kill.diagnosis.needs is Need.WALL_CLOCK) == (sure is KillConfidence.LIKELY)
+    assert diagnosed(kill) == (Mechanism.POD_LIMIT, confidence)
+    assert (kill.diagnosis.needs is Need.WALL_CLOCK) == (confidence is Confidence.LIKELY)
 
 
 def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED, group=False)])
-    assert (kill.diagnosis.by, kill.diagnosis.sure, kill.exit_code) == (
-        KillMechanism.POD_LIMIT,
-        KillConfidence.CERTAIN,
-        None,
-    )
+    assert (*diagnosed(kill), kill.exit_code) == (Mechanism.POD_LIMIT, Confidence.CERTAIN, None)
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED)])
     assert kill.exit_code == 1
 
@@ -516,9 +500,9 @@ def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
 def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
     silent = kernel(CGROUP, DIED, node="node1", silent=True)
     kill = only(pod(), logs=[silent])
-    assert (kill.diagnosis.by, kill.diagnosis.sure) == (KillMechanism.SIGKILL, KillConfidence.LIKELY)
+    assert diagnosed(kill) == (Mechanism.SIGKILL, Confidence.LIKELY)
     assert Fact.KERNEL_SILENT in facts(kill)
-    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.by is KillMechanism.CONTAINER_LIMIT
+    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
     for other in (
         replace(silent, node="node2"),
         replace(silent, first="2026-11-20T12:30:00Z"),
@@ -527,7 +511,7 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
         replace(silent, left_out=1),
     ):
         kill = only(pod(), OLD, logs=[other])
-        assert kill.diagnosis.by is KillMechanism.CONTAINER_LIMIT
+        assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
         wanted = Need.KERNEL_LOG if other.node == "node2" else Need.LOG_OF_THAT_TIME
         assert kill.diagnosis.needs is wanted
 
@@ -535,13 +519,16 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
 def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
     quiet = kernel(CGROUP, DIED, node="node1", silent=True)
     nameless = "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB"
-    for time, by in (
-        ("2026-11-20T11:59:57Z", KillMechanism.CONTAINER_LIMIT),
-        ("2026-11-20T11:30:00Z", KillMechanism.SIGKILL),
+    for time, mechanism in (
+        ("2026-11-20T11:59:57Z", Mechanism.CONTAINER_LIMIT),
+        ("2026-11-20T11:30:00Z", Mechanism.SIGKILL),
     ):
         (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports
         kills = find_kills(Snapshot(pods=(pod(),)), EventList(), [replace(quiet, reports=(report,))])
-        assert {kill.pod: kill.diagnosis.by for kill in kills} == {"web": by, "": KillMechanism.UNKNOWN}
+        assert {kill.pod: kill.diagnosis.mechanism for kill in kills} == {
+            "web": mechanism,
+            "": Mechanism.UNKNOWN,
+        }
 
 
 def test_a_status_without_the_id_is_found_by_the_time() -> None:
@@ -553,7 +540,7 @@ def test_a_status_without_the_id_is_found_by_the_time() -> None:
         type(raw.status),
     )
     found = msgspec.structs.replace(raw, status=without)
-    assert only(found, logs=[kernel(CGROUP, DIED)]).diagnosis.sure is KillConfidence.CERTAIN
+    assert only(found, logs=[kernel(CGROUP, DIED)]).diagnosis.confidence is Confidence.CERTAIN
 
 
 def test_a_static_pod_is_known_by_the_hash_of_its_file() -> None:

@@ -98,7 +98,7 @@ def test_a_burstable_oom_score_adj_lies_between_3_and_999(
 ) -> None:
     pod = data.draw(burstable_pods(release))
     adj = PodAdj(pod, QosClass.BURSTABLE, capacity, release)
-    assert all(3 <= adj.of(container).adj <= 999 for container in all_containers(pod))
+    assert all(3 <= adj.steps_for(container).adj <= 999 for container in all_containers(pod))
 
 
 @given(st.data(), RELEASES, st.integers(0, 1 << 52), st.integers(0, 1 << 52), st.integers(1 << 28, 1 << 45))
@@ -112,7 +112,7 @@ def test_raising_a_memory_request_never_raises_the_score(
     def adjs(request: int) -> list[int]:
         changed = _with(pod, name, "memory", str(request), requests=True, limits=False)
         found = PodAdj(changed, QosClass.BURSTABLE, capacity, release)
-        return [found.of(container).adj for container in all_containers(changed)]
+        return [found.steps_for(container).adj for container in all_containers(changed)]
 
     assert all(
         after <= before for after, before in zip(adjs(max(one, other)), adjs(min(one, other)), strict=True)

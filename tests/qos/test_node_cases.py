@@ -12,16 +12,18 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node
 from kubectl_qos.k8s.limit_range import LimitRange, with_limit_ranges
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.releases import OciRuntime, Release
+from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.present.reasons import formula
 from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
 from kubectl_qos.qos.cgroup.values import kubelet_files
-from kubectl_qos.qos.eviction import EvictionStats, rank_memory
+from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals
+from tests.golden.reference import reservation
 from tests.qos.corner import MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
 
 R136 = Release.of("1.36")
@@ -124,7 +126,7 @@ def test_row_075_three_numbers_called_allocatable() -> None:
     capacity = resource_list({"cpu": "4", "memory": "16Gi"})
     kubepods = node_cgroups.kubepods(capacity, 4, kubelet, R136)
     assert kubepods.settings.memory_limit_bytes == 16106127360
-    taken = node_cgroups.reservation(capacity, kubelet)["memory"]
+    taken = reservation(capacity, kubelet)["memory"]
     assert (capacity["memory"] - taken).value() == 16001269760
     status = {"capacity": {"memory": "16Gi"}, "allocatable": {"memory": "16001269760"}}
     node = node_from_object(convert({"metadata": {"name": "n"}, "status": status}, NodeObject), kubelet)
@@ -170,19 +172,15 @@ def test_row_091_the_gate_alone_changes_nothing_visible() -> None:
 
 def evicted(release: str, *pods: tuple[str, Pod, int]) -> list[str]:
     rules = Release.of(release)
-    found = rank_memory(
-        [default_pod(pod, rules) for _, pod, _ in pods],
-        [EvictionStats(working_set_bytes=used) for _, _, used in pods],
-        rules,
-    )
-    return [pods[row.pod_index][0] for row in found]
+    defaulted = [default_pod(pod, rules) for _, pod, _ in pods]
+    requests = [eviction_request(pod, rules, "memory") for pod in defaulted]
+    ranks = eviction_ranks(defaulted, [used for *_, used in pods], requests)
+    return [name for _, name in sorted(zip(ranks, (name for name, *_ in pods), strict=True))]
 
 
 def exceeds(release: str, pod: Pod, used: int) -> bool:
-    rules = Release.of(release)
-    return rank_memory([default_pod(pod, rules)], [EvictionStats(working_set_bytes=used)], rules)[
-        0
-    ].exceeds_request
+    """Whether it is evicted before a pod that exceeds its request and has a higher priority."""
+    return evicted(release, ("it", pod, used), ("other", one("", "priority: 1"), 1))[0] == "it"
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,8 @@ from kubectl_qos.k8s.objects import EMPTY_RESOURCES, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.node_memory import (
-    NodeMemory,
-    at_limits,
-    memory_threshold,
-    node_memory,
-    schedulable_bytes,
-    to_hard_eviction,
-    to_soft_eviction,
-)
+from kubectl_qos.qos.eviction import memory_threshold, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.node_memory import NodeMemory, at_limits, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Ranking, rank_node
 from tests.cluster.cluster_objects import NODE_1, recorded_node
@@ -80,21 +73,13 @@ POD_LEVEL = "resources: {limits: {memory: 300Mi}}"
             {"a": 10, "b": 7},
             (300, False),
         ),
-        (
-            f"{POD_LEVEL}, containers: [{container('a', 100)}]",
-            {"a": 10},
-            (100, False),
-        ),
+        (f"{POD_LEVEL}, containers: [{container('a', 100)}]", {"a": 10}, (100, False)),
         (
             f"initContainers: [{container('s', 30, ALWAYS)}], containers: [{container('a', 100)}]",
             {"a": 10, "s": 5},
             (130, False),
         ),
-        (
-            f"overhead: {{memory: 50Mi}}, containers: [{container('a', 100)}]",
-            {"a": 10},
-            (150, False),
-        ),
+        (f"overhead: {{memory: 50Mi}}, containers: [{container('a', 100)}]", {"a": 10}, (150, False)),
     ],
 )
 def test_the_worst_case_of_a_pod(spec: str, used: dict[str, int], expected: tuple[int, bool]) -> None:

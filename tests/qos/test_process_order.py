@@ -1,54 +1,58 @@
-"""The order of measured processes: points, ties, who is passed over, and which formula."""
+"""The order of measured processes: points, ties, those passed over, the formula, and what dies together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, proc_oom_score, restrict_adj
 from kubectl_qos.qos.process_order import (
-    OomDomain,
-    Process,
+    HostProcess,
     RankedProcess,
     Spared,
     counted_pages,
     formula_in_use,
-    next_kill,
+    oom_group,
     process_order,
 )
 
 TOTAL, PAGE = 4 << 20, 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    pid: int
-    adj: int = 0
-    rss_kb: int = 1024
-    score: int | None = None
-    ppid: int = 1
-    comm: str = "app"
-    cmdline: str = ""
-    anon_kb: int = 0
-    swap_kb: int = 0
-    pte_kb: int = 0
-    cgroup: str = ""
-    uid: int = 0
-    admin: bool = False
-    borrows: bool = False
+def seen(
+    pid: int,
+    adj: int = 0,
+    rss_kb: int = 1024,
+    *,
+    score: int | None = None,
+    swap_kb: int = 0,
+    pte_kb: int = 0,
+    borrows: bool = False,
+) -> HostProcess:
+    return HostProcess(
+        pid=pid,
+        ppid=1,
+        comm="app",
+        adj=adj,
+        rss_kb=rss_kb,
+        score=score,
+        swap_kb=swap_kb,
+        pte_kb=pte_kb,
+        borrows=borrows,
+    )
 
 
 def order(
-    *processes: Seen, kernel: Kernel = Kernel.SIGNED, is_whole: bool = True
-) -> list[RankedProcess[Seen]]:
+    *processes: HostProcess, kernel: Kernel = Kernel.SIGNED, is_whole: bool = True
+) -> list[RankedProcess]:
     return list(process_order(processes, TOTAL, PAGE, kernel, is_whole=is_whole))
 
 
 def test_points_decide_and_equal_ones_share_a_rank() -> None:
-    found = order(Seen(5, 0), Seen(6, 1000), Seen(7, 0), Seen(8, -997), Seen(9, 0, 4096))
+    found = order(seen(5, 0), seen(6, 1000), seen(7, 0), seen(8, -997), seen(9, 0, 4096))
     assert [(row.process.pid, row.rank, row.is_tied) for row in found] == [
         (6, 1, False),
         (9, 2, False),
@@ -60,11 +64,11 @@ def test_points_decide_and_equal_ones_share_a_rank() -> None:
 
 def test_those_that_are_never_killed_come_last_without_a_rank() -> None:
     found = order(
-        Seen(1, 0, 1 << 20, score=0),
-        Seen(4, -1000, 1 << 22),
-        Seen(5),
-        Seen(6, 500, score=0),
-        Seen(7, borrows=True),
+        seen(1, 0, 1 << 20, score=0),
+        seen(4, -1000, 1 << 22),
+        seen(5),
+        seen(6, 500, score=0),
+        seen(7, borrows=True),
     )
     assert [(row.process.pid, row.rank, row.spared) for row in found] == [
         (5, 1, None),
@@ -73,25 +77,25 @@ def test_those_that_are_never_killed_come_last_without_a_rank() -> None:
         (6, None, Spared.SCORE),
         (7, None, Spared.VFORK),
     ]
-    assert order(Seen(1, score=666), is_whole=False)[0].rank == 1
+    assert order(seen(1, score=666), is_whole=False)[0].rank == 1
 
 
 def test_a_score_of_nothing_is_not_taken_for_a_refusal() -> None:
-    assert order(Seen(5, -999, 4, score=0))[0].rank == 1
-    assert order(Seen(5, 0, 4, score=0), kernel=Kernel.FLOORED)[0].rank == 1
-    assert order(Seen(5, 0, score=None))[0].rank == 1
+    assert order(seen(5, -999, 4, score=0))[0].rank == 1
+    assert order(seen(5, 0, 4, score=0), kernel=Kernel.FLOORED)[0].rank == 1
+    assert order(seen(5, 0, score=None))[0].rank == 1
 
 
 def test_swap_and_page_tables_count() -> None:
-    assert counted_pages(Seen(5, rss_kb=8, swap_kb=8, pte_kb=8), PAGE) == 6
-    assert counted_pages(Seen(5, rss_kb=128, pte_kb=64), 65536) == 3
+    assert counted_pages(seen(5, rss_kb=8, swap_kb=8, pte_kb=8), PAGE) == 6
+    assert counted_pages(seen(5, rss_kb=128, pte_kb=64), 65536) == 3
 
 
 @pytest.mark.parametrize(
     ("score", "differs"), [(664, False), (668, False), (663, True), (669, True), (None, False)]
 )
 def test_two_points_are_no_difference(score: int | None, *, differs: bool) -> None:
-    (row,) = order(Seen(5, score=score))
+    (row,) = order(seen(5, score=score))
     assert row.expected == 666
     assert row.differs is differs
 
@@ -110,9 +114,9 @@ def test_two_points_are_no_difference(score: int | None, *, differs: bool) -> No
     ],
 )
 def test_idle_processes_tell_the_formula(release: str, scores: list[int], kernel: Kernel) -> None:
-    init = Seen(1, score=0)
-    others = [Seen(2, 500, score=1000), Seen(3, 0, 8 << 20, score=999), Seen(4, score=None)]
-    found = [Seen(10 + index, score=score) for index, score in enumerate(scores)]
+    init = seen(1, score=0)
+    others = [seen(2, 500, score=1000), seen(3, 0, 8 << 20, score=999), seen(4, score=None)]
+    found = [seen(10 + index, score=score) for index, score in enumerate(scores)]
     assert formula_in_use([init, *others, *found], release, TOTAL, PAGE) is kernel
 
 
@@ -120,19 +124,42 @@ def test_idle_processes_tell_the_formula(release: str, scores: list[int], kernel
     st.lists(st.tuples(st.integers(-1000, 1000), st.integers(0, 1 << 24)), min_size=1, max_size=20),
     st.sampled_from(Kernel),
 )
-def test_the_first_is_the_next_kill(drawn: list[tuple[int, int]], kernel: Kernel) -> None:
-    seen = [Seen(10 + index, adj, size) for index, (adj, size) in enumerate(drawn)]
-    found = order(*seen, kernel=kernel)
-    kill = next_kill(
-        [Process(str(one.pid), "/", one.adj, one.rss_kb // 4) for one in seen], OomDomain("/", TOTAL), kernel
-    )
-    first = [row for row in found if row.rank == 1]
-    assert {str(row.process.pid) for row in first} == (
-        {one.key for one in (kill.victim, *kill.tied)} if kill is not None else set()
-    )
+def test_the_order_is_that_of_badness(drawn: list[tuple[int, int]], kernel: Kernel) -> None:
+    found = order(*(seen(10 + index, adj, size) for index, (adj, size) in enumerate(drawn)), kernel=kernel)
+    points = partial(badness, total_pages=TOTAL, kernel=kernel)
+    candidates = [points(size // 4, adj) for adj, size in drawn if adj != OOM_SCORE_ADJ_MIN]
+    for row in found:
+        process = row.process
+        assert row.points == points(process.rss_kb // 4, process.adj)
+        if process.adj == OOM_SCORE_ADJ_MIN:
+            assert (row.rank, row.expected) == (None, 0)
+        else:
+            assert row.rank == 1 + sum(other > row.points for other in candidates)
+            assert row.is_tied is (candidates.count(row.points) > 1)
+            assert row.expected == proc_oom_score(row.points, TOTAL, kernel)
     ranks = [row.rank for row in found if row.rank is not None]
     assert ranks == sorted(ranks)
-    for row in found:
-        points = badness(row.process.rss_kb // 4, row.process.adj, TOTAL, kernel)
-        score = proc_oom_score(points, TOTAL, kernel) if row.spared is None else 0
-        assert (row.points, row.expected) == (points, score)
+    assert len(ranks) == len(candidates)
+
+
+def test_the_highest_cgroup_with_oom_group_dies() -> None:
+    groups = {"/kubepods/pod1", "/kubepods/pod1/c1"}
+    assert oom_group("/kubepods/pod1/c1/own", groups) == "/kubepods/pod1"
+    assert oom_group("/kubepods/pod1/c1", groups - {"/kubepods/pod1"}) == "/kubepods/pod1/c1"
+    assert oom_group("/kubepods/pod10/c1", groups) is None, "pod10 is not below pod1"
+    assert oom_group("/kubepods/pod10/c1", {"/"}) == "/"
+
+
+def test_row_108_root_is_spared_by_old_kernels_only() -> None:
+    def points(kernel: Kernel, *, admin: bool) -> int:
+        return badness(100_000, 0, TOTAL, kernel, admin=admin)
+
+    assert points(Kernel.SIGNED, admin=True) == points(Kernel.SIGNED, admin=False)
+    assert points(Kernel.FLOORED, admin=True) == points(Kernel.FLOORED, admin=False)
+    assert points(Kernel.MINUS_3_PERCENT, admin=True) == 97_000
+    assert points(Kernel.MINUS_30, admin=True) == 1, "30 of 1000 of this machine is more than it uses"
+
+
+def test_row_112_a_restricted_runtime_does_not_go_below_itself() -> None:
+    assert [restrict_adj(adj, 0) for adj in (-997, -998, 938, 1000)] == [0, 0, 938, 1000]
+    assert restrict_adj(-997, None) == -997

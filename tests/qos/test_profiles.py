@@ -8,17 +8,13 @@ import pytest
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node
-from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, json_decoder, resource_list
+from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, convert, resource_list
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node
 from tests.cluster.cluster_objects import recorded_pods
 
 CAPACITY = 4 << 30
 NODE = Node(name="node1", memory_capacity_bytes=CAPACITY)
-
-
-def decoded(raw: object) -> Pod:
-    return json_decoder(Pod).decode(msgspec.json.encode(raw))
 
 
 def facts(ranking: Ranking) -> list[tuple[object, ...]]:
@@ -43,8 +39,8 @@ def facts(ranking: Ranking) -> list[tuple[object, ...]]:
 def test_sharing_changes_no_ranking(version: str) -> None:
     release = Release.of(version)
     sharing, profiles = Interner(), Profiles(CAPACITY, release)
-    plain = [default_pod(Interner().pod(decoded(raw)), release) for raw in recorded_pods()]
-    shared = [default_pod(sharing.pod(decoded(raw)), release) for raw in recorded_pods() * 2][60:]
+    plain = [default_pod(Interner().pod(convert(raw, Pod)), release) for raw in recorded_pods()]
+    shared = [default_pod(sharing.pod(convert(raw, Pod)), release) for raw in recorded_pods() * 2][60:]
     rank_node(shared, NODE, release, profiles=profiles)
     again = rank_node(shared, NODE, release, profiles=profiles)
     assert facts(again) == facts(rank_node(plain, NODE, release))
@@ -53,10 +49,12 @@ def test_sharing_changes_no_ranking(version: str) -> None:
 def test_what_changes_a_profile_is_part_of_it() -> None:
     release = Release.of("1.36")
     profiles = Profiles(CAPACITY, release)
-    pod = decoded({"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "priority": 0}})
+    pod = convert(
+        {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "priority": 0}}, Pod
+    )
 
     def adj(found: Pod) -> int | None:
-        return profiles.of(found).containers[0].adj
+        return profiles.profile_for(found).containers[0].adj
 
     assert adj(pod) == 750
     replace = msgspec.structs.replace
@@ -76,5 +74,5 @@ def test_the_same_spec_is_computed_once() -> None:
     sharing, profiles = Interner(), Profiles(CAPACITY, release)
     of_the_pod = {"requests": {"memory": "2Gi"}}
     raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
-    first, second = (profiles.of(sharing.pod(decoded(raw))) for _ in range(2))
+    first, second = (profiles.profile_for(sharing.pod(convert(raw, Pod))) for _ in range(2))
     assert first is second

@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
-from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.process_order import NEVER
-from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, build_node_state
-from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Mechanism, Scenario, Simulation
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    NodeProcess,
+    NodeState,
+    Scenario,
+    build_node_state,
+)
+from tests.qos.recorded import RECORDED, Json
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 MIB = 1 << 20
-Json = Mapping[str, Any]
 POD_UID = re.compile(r"task_memcg=\S*?pod([0-9a-f_-]{36})")
 CONTAINER_ID = re.compile(r"cri-containerd-([0-9a-f]{64})\.scope,task=")
 
@@ -41,24 +43,32 @@ def recorded(name: str) -> Any:
 
 def setup_of(run: Json, threshold: str, *, single_process: bool = False) -> NodeSetup:
     """The node with the threshold of that run: those of OOM kills had eviction turned off."""
-    configz = json.loads((RECORDED / "configz-systemd.json").read_text())
     hard = {"memory.available": threshold} if threshold else {}
     kubelet = replace(
-        kubelet_from_configz(configz, Release.of("1.36")),
+        kubelet_from_configz(recorded("configz-systemd"), Release.of("1.36")),
         eviction_hard=hard,
         single_process_oom_kill=single_process or None,
     )
-    found = json_decoder(NodeObject).decode(msgspec.json.encode(run["node_after"]))
-    return NodeSetup.of(node_from_object(found, kubelet), kubelet)
+    return NodeSetup.of(node_from_object(convert(run["node_after"], NodeObject), kubelet), kubelet)
 
 
 def pod_of(raw: Json, setup: NodeSetup) -> Pod:
-    return default_pod(json_decoder(Pod).decode(msgspec.json.encode(raw)), setup.release)
+    return default_pod(convert(raw, Pod), setup.release)
 
 
 def process_bytes(process: Json) -> int:
     """RSS, swap and page tables: what badness counts."""
     return sum(int(process[name].split()[0]) << 10 for name in ("VmRSS", "VmSwap", "VmPTE"))
+
+
+def daemons(run: Json) -> list[NodeProcess]:
+    """The node's own processes; the kernel never chooses the first one, whatever its oom_score_adj."""
+    return [
+        NodeProcess(
+            one["comm"], OOM_SCORE_ADJ_MIN if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one)
+        )
+        for one in run["before"]["daemons"]
+    ]
 
 
 def meminfo(run: Json) -> dict[str, int]:
@@ -114,21 +124,16 @@ def test_the_node_runs_out_of_memory() -> None:
     run = recorded("oom-global-A")
     setup = setup_of(run, "")
     processes = run["before"]["daemons"]
-    # The kernel never chooses the first process, whatever its oom_score_adj.
-    own = [
-        NodeProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
-        for one in processes
-    ]
     memory = meminfo(run)
     reclaimable = sum(memory[name] for name in ("MemFree", "Buffers", "Active(file)", "Inactive(file)"))
     used = memory["MemTotal"] - reclaimable - node_state(run, setup).used_bytes
-    before = node_state(run, setup, own_bytes=used, own=own)
+    before = node_state(run, setup, own_bytes=used, own_processes=daemons(run))
     (hog,) = (one for one in processes if one["comm"] == "memhog")
     growth = ContainerGrowth(None, used + run["hog_mib"] * MIB - process_bytes(hog))
     found = simulate(before, Scenario(growth=(growth,)))
     assert victims(found) == killed(run)
     assert {step.mechanism for step in found.steps} == {Mechanism.NODE}
-    assert found.is_met
+    assert found.is_reached
     scores = {
         name: process["oom_score"]
         for name, pod in run["before"]["pods"].items()
@@ -142,11 +147,8 @@ def test_the_node_runs_out_of_memory() -> None:
 def test_what_would_have_died_after_that() -> None:
     """With all that can be killed gone, the node's own processes at 0 are before Guaranteed pods."""
     run = recorded("oom-global-A")
-    own = [
-        NodeProcess(one["comm"], NEVER if one["pid"] == 1 else one["oom_score_adj"], process_bytes(one))
-        for one in run["before"]["daemons"]
-    ]
-    found = simulate(node_state(run, setup_of(run, ""), own=own), Scenario(free_bytes=1 << 50))
+    before = node_state(run, setup_of(run, ""), own_processes=daemons(run))
+    found = simulate(before, Scenario(free_bytes=1 << 50))
     names = [step.key[1] for step in found.steps]
     assert names.index("sshd") < names.index("oa-gu-200") < names.index("containerd")
     assert names.count("sshd") == 1, "the one with -1000 stays"
@@ -163,10 +165,10 @@ def test_the_limit_of_kubepods_is_hit() -> None:
     setup = setup_of(run, "")
     before = node_state(run, setup)
     assert before.kubepods_bytes == int(run["before"]["top"]["/kubepods.slice"]["memory.max"])
-    grower = before.find("oc-crit-grower")
+    grower = before.find_container("oc-crit-grower")
     found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2732 * MIB),)))
     assert victims(found) == killed(run)
-    assert {step.mechanism for step in found.steps} == {Mechanism.KUBEPODS}
+    assert {step.mechanism for step in found.steps} == {Mechanism.KUBEPODS_LIMIT}
     fewer = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2700 * MIB),)))
     assert victims(fewer) == killed(run)[:4]
 
@@ -182,14 +184,12 @@ def test_the_kubelet_evicts() -> None:
     evicted.sort(key=lambda event: str(event["lastTimestamp"]))
     expected = [one["involvedObject"]["name"] for one in evicted]
     alone = node_state(run, setup)
-    working_set = sum(one.working_set_bytes for one in alone.members)
+    working_set = sum(one.working_set_bytes for one in alone.containers)
     now = alone.capacity_bytes - meminfo(run)["MemAvailable"] - working_set
     available = re.search(r"available: (\d+)Ki", evicted[-1]["message"])
     assert available is not None
     left = sum(
-        one.working_set_bytes
-        for one in alone.members
-        if alone.tenants[one.tenant].pod.name not in expected[:-1]
+        one.working_set_bytes for one in alone.containers if alone.pod_for(one).pod.name not in expected[:-1]
     )
     then = alone.capacity_bytes - left - (int(available[1]) << 10)
     before = node_state(run, setup, own_bytes=now)
@@ -225,12 +225,12 @@ def test_limits_of_pods_and_containers(name: str) -> None:
             tuple(30 * MIB if one.name == "b" else 16 * MIB for one in pod.containers),
         )
         before = build_node_state([pod], setup, {(pod.namespace, pod.name): usage})
-        grower = before.find(pod_name, container)
+        grower = before.find_container(pod_name, container)
         found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 300 * MIB),)))
         assert [(step.mechanism, *step.key[1:], step.container) for step in found.steps] == [
-            (Mechanism.POD, pod_name, container)
+            (Mechanism.POD_LIMIT, pod_name, container)
         ]
-        assert before.tenants[0].limit_bytes // 4096 * 4096 in memory_limits(run, pod_name)
+        assert before.pods[0].limit_bytes // 4096 * 4096 in memory_limits(run, pod_name)
     domains = {line.partition("oom_memcg=")[2].partition(",")[0] for line in run["kill_lines"]}
     assert all("pod" in domain and "cri-containerd" not in domain for domain in domains - {""})
 
@@ -254,5 +254,5 @@ def test_whether_a_container_dies_whole(name: str) -> None:
     pod = pod_of(run["pods_after"]["m-group"], setup)
     before = build_node_state([pod], setup, {})
     shells = [line for line in run["kill_lines"] if "(sh)" in line]
-    assert before.whole_containers is bool(shells)
+    assert before.has_oom_group is bool(shells)
     assert bool(shells) is not single

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,28 +12,29 @@ from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
-from kubectl_qos.k8s.objects import ObjectMeta, Pod, json_decoder
+from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.eviction import EvictionStats as Measured
-from kubectl_qos.qos.eviction import rank_memory
-from kubectl_qos.qos.process_order import NEVER, OomDomain, Process, next_kill
+from kubectl_qos.qos.eviction import eviction_ranks
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
-from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
     Importance,
     ImportanceRules,
     NodeProcess,
     NodeState,
+    Scenario,
     SimulatedContainer,
     SimulatedPod,
     Thresholds,
     build_node_state,
 )
-from kubectl_qos.qos.simulation.scenario import ContainerGrowth, Mechanism, Scenario, Simulation
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -42,26 +42,20 @@ PAGE = 4096
 NODE = Node(name="n", memory_capacity_bytes=GIB, allocatable_memory_bytes=GIB - 64 * MIB, kernel="6.1")
 
 
+def raw_pod(name: str = "a", priority: int = 0, **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "x", "labels": labels},
+        "spec": {"nodeName": "n", "priority": priority, "containers": [{"name": "c"}]},
+        "status": {"phase": "Running"},
+    }
+
+
 def pod(name: str, priority: int = 0, **labels: str) -> Pod:
-    found = json_decoder(Pod).decode(
-        msgspec.json.encode(
-            {
-                "metadata": {"name": name, "namespace": "x", "labels": labels},
-                "spec": {"nodeName": "n", "priority": priority, "containers": [{"name": "c"}]},
-                "status": {"phase": "Running"},
-            }
-        )
-    )
-    assert isinstance(found, Pod)
-    return found
-
-
-def whole(text: str) -> Quantity:
-    return Quantity.parse(text)
+    return convert(raw_pod(name, priority, **labels), Pod)
 
 
 def node_state(
-    members: list[tuple[str, SimulatedContainer]],
+    containers: list[tuple[str, SimulatedContainer]],
     *,
     limits: dict[str, int] | None = None,
     requests: dict[str, int] | None = None,
@@ -69,14 +63,14 @@ def node_state(
     node: Node = NODE,
     **changes: Any,
 ) -> NodeState:
-    """Members under the names of their pods; memory in bytes."""
-    names = list(dict.fromkeys(name for name, _ in members))
-    tenants = tuple(
+    """Containers under the names of their pods; memory in bytes."""
+    names = list(dict.fromkeys(name for name, _ in containers))
+    pods = tuple(
         SimulatedPod(
             pod=pod(name, (priorities or {}).get(name, 0)),
             qos=QosClass.BURSTABLE,
             limit_bytes=(limits or {}).get(name, 0),
-            request=whole(str((requests or {}).get(name, 0))),
+            request=Quantity.parse(str((requests or {}).get(name, 0))),
             critical=(priorities or {}).get(name, 0) >= 2_000_000_000,
             important=(),
         )
@@ -85,24 +79,28 @@ def node_state(
     capacity = node.memory_capacity_bytes or 0
     found = NodeState(
         setup=NodeSetup.of(node),
-        tenants=tenants,
-        members=tuple(replace(one, tenant=names.index(name)) for name, one in members),
+        pods=pods,
+        containers=tuple(replace(one, pod_index=names.index(name)) for name, one in containers),
         total_bytes=capacity + node.swap_capacity_bytes,
         capacity_bytes=capacity,
         kubepods_bytes=node.allocatable_memory_bytes,
         thresholds=Thresholds(100 * MIB, 100 * MIB, 0),
-        whole_containers=True,
+        has_oom_group=True,
         without_usage=0,
         by_working_set=False,
     )
     return replace(found, **changes)
 
 
-def member(
+def container(
     adj: int, mebibytes: int, limit: int = 0, name: str = "c", *, restarts: bool = True
 ) -> SimulatedContainer:
     used = mebibytes * MIB
     return SimulatedContainer(0, name, adj, used, used, limit * MIB, restarts=restarts)
+
+
+def acts(found: Simulation) -> list[tuple[Mechanism, str]]:
+    return [(step.mechanism, step.key[1]) for step in found.steps]
 
 
 def names(found: Simulation) -> list[str]:
@@ -111,12 +109,12 @@ def names(found: Simulation) -> list[str]:
 
 # Laws
 
-MEMBERS = st.lists(
+CONTAINERS = st.lists(
     st.builds(
         SimulatedContainer,
-        tenant=st.just(0),
-        container=st.sampled_from("abc"),
-        adj=st.one_of(st.integers(-999, 1000), st.just(NEVER)),
+        pod_index=st.just(0),
+        name=st.sampled_from("abc"),
+        adj=st.one_of(st.integers(-999, 1000), st.just(OOM_SCORE_ADJ_MIN)),
         used_bytes=st.integers(0, 300 * MIB),
         working_set_bytes=st.integers(0, 300 * MIB),
         limit_bytes=st.one_of(st.just(0), st.integers(300 * MIB, 500 * MIB)),
@@ -128,20 +126,20 @@ MEMBERS = st.lists(
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> NodeState:
-    members = draw(MEMBERS)
-    pods = [draw(st.sampled_from(["p", "q", "r", "s"])) for _ in members]
+def node_states(draw: st.DrawFn) -> NodeState:
+    containers = draw(CONTAINERS)
+    pods = [draw(st.sampled_from("pqrs")) for _ in containers]
     own = draw(
         st.lists(st.builds(NodeProcess, st.just("d"), st.integers(-1000, 100), st.integers(0, 50 * MIB)))
     )
     # One container of a name in each pod.
-    kept = {(name, one.container): (name, one) for name, one in zip(pods, members, strict=True)}
+    kept = {(name, one.name): (name, one) for name, one in zip(pods, containers, strict=True)}
     return node_state(
         list(kept.values()),
         limits={name: draw(st.sampled_from([0, 600 * MIB])) for name in "pqrs"},
         requests={name: draw(st.integers(0, 200 * MIB)) for name in "pqrs"},
         priorities={name: draw(st.sampled_from([0, 0, 5, 2_000_000_000])) for name in "pqrs"},
-        own=tuple(own),
+        own_processes=tuple(own),
         own_bytes=sum(one.used_bytes for one in own) + draw(st.integers(0, 100 * MIB)),
     )
 
@@ -150,7 +148,7 @@ AMOUNTS = st.integers(1, 3 * GIB)
 
 
 @st.composite
-def questions(draw: st.DrawFn, at: NodeState) -> Scenario:
+def scenarios(draw: st.DrawFn, at: NodeState) -> Scenario:
     plain = Scenario(eviction=draw(st.booleans()), restarts=draw(st.booleans()))
     kind = draw(st.sampled_from(["free", "grow", "limit", "oom", "nothing"]))
     if kind == "free":
@@ -158,7 +156,7 @@ def questions(draw: st.DrawFn, at: NodeState) -> Scenario:
     if kind == "grow":
         grown = [
             ContainerGrowth(index, one.used_bytes + draw(AMOUNTS))
-            for index, one in enumerate(at.members)
+            for index, one in enumerate(at.containers)
             if draw(st.booleans())
         ]
         if draw(st.booleans()):
@@ -170,9 +168,9 @@ def questions(draw: st.DrawFn, at: NodeState) -> Scenario:
 @settings(deadline=None)
 @given(st.data())
 def test_every_step_is_accounted_for(data: st.DataObject) -> None:
-    at = data.draw(situations())
-    found = simulate(at, data.draw(questions(at)))
-    immune = {(at.tenants[one.tenant].key, one.container) for one in at.members if one.adj == NEVER}
+    at = data.draw(node_states())
+    found = simulate(at, data.draw(scenarios(at)))
+    immune = {(at.pod_for(one).key, one.name) for one in at.containers if one.adj == OOM_SCORE_ADJ_MIN}
     killed: set[object] = set()
     for step in found.steps:
         who = step.key, step.container
@@ -181,23 +179,24 @@ def test_every_step_is_accounted_for(data: st.DataObject) -> None:
             assert who not in killed, "nothing dies twice"
             killed.add(who)
         if step.mechanism is Mechanism.EVICTION:
-            assert step.key not in {one.key for one in at.tenants if one.critical}
+            assert step.key not in {one.key for one in at.pods if one.critical}
         else:
             assert who not in immune
     if not (found.scenario.growth or found.scenario.all_at_limit or found.scenario.until_oom):
-        lasting = sum(step.freed.free_bytes for step in found.steps if not step.comes_back)
+        lasting = sum(step.freed.free_bytes for step in found.steps if not step.restarts)
         assert found.after.free_bytes - found.before.free_bytes == lasting
-        assert found.freed_bytes <= at.used_bytes + sum(one.used_bytes for one in at.own)
+        freed = sum(step.freed.free_bytes for step in found.steps)
+        assert freed <= at.used_bytes + sum(one.used_bytes for one in at.own_processes)
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> None:
     """Added up anew from who is left: at its target, or at what it had first if it came back."""
-    at = data.draw(situations())
-    question = data.draw(questions(at).filter(lambda one: not one.until_oom))
+    at = data.draw(node_states())
+    question = data.draw(scenarios(at).filter(lambda one: not one.until_oom))
     found = simulate(at, question)
-    targets = {one.member: one.to_bytes for one in question.growth}
+    targets = {one.container: one.to_bytes for one in question.growth}
     own = at.own_bytes
     if None in targets:
         own = targets[None]
@@ -205,22 +204,22 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
     held = 0
     evicted = {step.key for step in found.steps if step.mechanism is Mechanism.EVICTION}
     killed = {(step.key, step.container): step for step in found.steps if step.container}
-    for place, one in enumerate(at.members):
-        key = at.tenants[one.tenant].key
-        step = killed.get((key, one.container))
-        if key in evicted or (step is not None and not step.comes_back):
+    for index, one in enumerate(at.containers):
+        key = at.pod_for(one).key
+        step = killed.get((key, one.name))
+        if key in evicted or (step is not None and not step.restarts):
             continue
         if step is not None:
             held += one.used_bytes
         elif question.all_at_limit:
             held += max(one.limit_bytes, one.used_bytes)
         else:
-            held += targets.get(place, one.used_bytes)
+            held += targets.get(index, one.used_bytes)
     assert found.after.free_bytes == at.capacity_bytes - own - held
 
 
 @settings(deadline=None)
-@given(situations(), AMOUNTS, AMOUNTS, st.booleans(), st.booleans())
+@given(node_states(), AMOUNTS, AMOUNTS, st.booleans(), st.booleans())
 def test_more_to_free_only_goes_on(
     at: NodeState, one: int, other: int, eviction: bool, restarts: bool
 ) -> None:
@@ -228,66 +227,65 @@ def test_more_to_free_only_goes_on(
     few = simulate(at, Scenario(free_bytes=less, eviction=eviction, restarts=restarts))
     many = simulate(at, Scenario(free_bytes=more, eviction=eviction, restarts=restarts))
     assert many.steps[: len(few.steps)] == few.steps
-    assert few.is_met or not many.is_met
+    assert few.is_reached or not many.is_reached
 
 
 @settings(deadline=None)
-@given(situations(), AMOUNTS)
-def test_each_kill_is_the_one_of_the_kernel(at: NodeState, wanted: int) -> None:
-    """Against the rule for a single kill, asked anew with who is left."""
-    living = [
-        Process(
-            f"{at.tenants[one.tenant].key}/{one.container}", "/kubepods/x", one.adj, one.used_bytes // PAGE
-        )
-        for one in at.members
-    ] + [
-        Process(f"own {place}", "/system", one.adj, one.used_bytes // PAGE)
-        for place, one in enumerate(at.own)
+@given(node_states(), AMOUNTS)
+def test_each_kill_is_the_one_of_the_kernel(at: NodeState, goal: int) -> None:
+    """Against select_bad_process, run again with the processes that are left."""
+    living = [(f"{at.pod_for(one).key}/{one.name}", one.adj, one.used_bytes) for one in at.containers] + [
+        (f"own {index}", one.adj, one.used_bytes) for index, one in enumerate(at.own_processes)
     ]
-    for step in simulate(at, Scenario(free_bytes=wanted)).steps:
-        kill = next_kill(living, OomDomain("/", at.total_bytes // PAGE), at.kernel)
-        assert kill is not None
-        assert step.points == kill.points
-        assert step.tied == len(kill.tied)
-        living.remove(kill.victim)
+    for step in simulate(at, Scenario(free_bytes=goal)).steps:
+        points = {
+            process: badness(process[2] // PAGE, process[1], at.total_bytes // PAGE, at.kernel)
+            for process in living
+            if process[1] != OOM_SCORE_ADJ_MIN
+        }
+        most = max(points.values())
+        first, *tied = [process for process, score in points.items() if score == most]
+        assert step.points == most
+        assert step.tied == len(tied)
+        living.remove(first)
         if step.qos is not None:
-            assert kill.victim.key == f"{step.key}/{step.container}"
+            assert first[0] == f"{step.key}/{step.container}"
 
 
 @settings(deadline=None)
-@given(situations())
+@given(node_states())
 def test_each_eviction_is_the_one_of_the_kubelet(at: NodeState) -> None:
     found = simulate(at, Scenario(free_bytes=1 << 50, eviction=True))
-    usage = [
-        Measured(sum(one.working_set_bytes for one in at.members if one.tenant == place))
-        for place in range(len(at.tenants))
-    ]
-    ranked = rank_memory(
-        [one.pod for one in at.tenants], usage, at.setup.release, [one.request for one in at.tenants]
-    )
-    expected = [at.tenants[one.pod_index].key for one in ranked if not at.tenants[one.pod_index].critical]
+    used = [0] * len(at.pods)
+    for one in at.containers:
+        used[one.pod_index] += one.working_set_bytes
+    ranks = eviction_ranks([one.pod for one in at.pods], used, [one.request for one in at.pods])
+    order = sorted(range(len(at.pods)), key=ranks.__getitem__)
+    expected = [at.pods[index].key for index in order if not at.pods[index].critical]
     assert [step.key for step in found.steps if step.mechanism is Mechanism.EVICTION] == expected
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_a_pod_that_uses_nothing_and_is_no_victim_changes_nothing(data: st.DataObject) -> None:
-    at = data.draw(situations())
-    question = data.draw(questions(at))
+    at = data.draw(node_states())
+    question = data.draw(scenarios(at))
     before = simulate(at, question)
-    idle = SimulatedContainer(len(at.tenants), "idle", NEVER, 0, 0)
-    tenant = SimulatedPod(pod("idle", 2_000_000_000), QosClass.GUARANTEED, 0, whole("1Gi"), True, ())
-    after = simulate(replace(at, tenants=(*at.tenants, tenant), members=(*at.members, idle)), question)
+    idle = SimulatedContainer(len(at.pods), "idle", OOM_SCORE_ADJ_MIN, 0, 0)
+    its_pod = SimulatedPod(
+        pod("idle", 2_000_000_000), QosClass.GUARANTEED, 0, Quantity.parse("1Gi"), True, ()
+    )
+    after = simulate(replace(at, pods=(*at.pods, its_pod), containers=(*at.containers, idle)), question)
     assert after.steps == tuple(
         replace(step, refused=found.refused) for step, found in zip(before.steps, after.steps, strict=True)
     )
 
 
 @settings(deadline=None)
-@given(situations())
+@given(node_states())
 def test_growth_to_the_limits_never_hits_those_limits(at: NodeState) -> None:
     found = simulate(at, Scenario(all_at_limit=True))
-    assert all(step.mechanism is not Mechanism.CONTAINER for step in found.steps)
+    assert all(step.mechanism is not Mechanism.CONTAINER_LIMIT for step in found.steps)
 
 
 @settings(deadline=None)
@@ -296,16 +294,11 @@ def test_growth_to_the_limits_never_hits_those_limits(at: NodeState) -> None:
 )
 def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple[int, str | None]]) -> None:
     pods, usage = [], {}
-    for place, (used, request) in enumerate(amounts):
-        resources = {"requests": {"memory": request}} if request else {}
-        raw = {
-            "metadata": {"name": f"p{place}", "namespace": "x"},
-            "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": resources}]},
-            "status": {"phase": "Running"},
-        }
-        one = json_decoder(Pod).decode(msgspec.json.encode(raw))
-        pods.append(one)
-        usage["x", one.name] = PodUsage(("c",), (used * MIB,))
+    for number, (used, request) in enumerate(amounts):
+        raw = raw_pod(f"p{number}")
+        raw["spec"]["containers"][0]["resources"] = {"requests": {"memory": request}} if request else {}
+        pods.append(convert(raw, Pod))
+        usage["x", f"p{number}"] = PodUsage(("c",), (used * MIB,))
     setup = NodeSetup.of(NODE)
     ranking = rank_node(pods, NODE, setup.release, usage)
     found = simulate(build_node_state(pods, setup, usage), Scenario(free_bytes=1 << 50))
@@ -317,30 +310,32 @@ def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple
 
 
 def test_a_container_meets_its_own_limit_first() -> None:
-    at = node_state([("a", member(900, 50, 100)), ("b", member(1000, 500))])
+    at = node_state([("a", container(900, 50, 100)), ("b", container(1000, 500))])
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 200 * MIB),)))
     assert [(step.mechanism, step.key[1], step.freed.free_bytes) for step in found.steps] == [
-        (Mechanism.CONTAINER, "a", 100 * MIB)
+        (Mechanism.CONTAINER_LIMIT, "a", 100 * MIB)
     ]
-    assert not found.is_met
+    assert not found.is_reached
 
 
 def test_growth_up_to_the_limit_is_no_kill() -> None:
-    at = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
+    at = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB})
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 100 * MIB),)))
-    assert (found.steps, found.is_met) == ((), True)
+    assert (found.steps, found.is_reached) == ((), True)
     assert found.before.free_bytes - found.after.free_bytes == 50 * MIB
 
 
 def test_the_limit_of_a_pod_takes_the_worst_of_its_containers() -> None:
-    members = [("a", member(900, 50, name="grows")), ("a", member(999, 90, name="other"))]
-    at = node_state(members, limits={"a": 200 * MIB})
+    containers = [("a", container(900, 50, name="grows")), ("a", container(999, 90, name="other"))]
+    at = node_state(containers, limits={"a": 200 * MIB})
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 150 * MIB),)))
     step = found.steps[0]
-    assert (step.mechanism, step.container) == (Mechanism.POD, "grows"), "110Mi outweigh 99 points of 200Mi"
-    equal = simulate(replace(at, tenants=(replace(at.tenants[0], limit_bytes=800 * MIB),)), _to(0, 750))
+    assert (step.mechanism, step.container) == (Mechanism.POD_LIMIT, "grows"), (
+        "110Mi outweigh 99 points of 200Mi"
+    )
+    equal = simulate(replace(at, pods=(replace(at.pods[0], limit_bytes=800 * MIB),)), _to(0, 750))
     assert equal.steps[0].container == "grows"
-    near = simulate(node_state(members, limits={"a": 150 * MIB}), _to(0, 150))
+    near = simulate(node_state(containers, limits={"a": 150 * MIB}), _to(0, 150))
     assert near.steps[0].container == "other"
 
 
@@ -349,47 +344,51 @@ def _to(index: int, mebibytes: int, **more: Any) -> Scenario:
 
 
 def test_pods_as_a_whole_are_limited_before_the_node_is_full() -> None:
-    at = node_state([("a", member(-997, 100)), ("b", member(1000, 300))])
+    at = node_state([("a", container(-997, 100)), ("b", container(1000, 300))])
     found = simulate(at, _to(0, 700))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.KUBEPODS, "b")]
-    assert found.is_met
+    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
+    assert found.is_reached
     unlimited = simulate(replace(at, kubepods_bytes=None), _to(0, 700))
     assert unlimited.steps == ()
     assert simulate(replace(at, kubepods_bytes=None), _to(0, 800)).steps[0].mechanism is Mechanism.NODE
 
 
 def test_a_limit_of_pods_is_the_scale_there() -> None:
-    at = node_state([("a", member(0, 100)), ("b", member(500, 10))], kubepods_bytes=200 * MIB)
+    at = node_state([("a", container(0, 100)), ("b", container(500, 10))], kubepods_bytes=200 * MIB)
     step = simulate(at, _to(0, 1000)).steps[0]
-    assert (step.mechanism, step.key[1]) == (Mechanism.KUBEPODS, "a"), "190Mi outweigh half of 200Mi"
+    assert (step.mechanism, step.key[1]) == (Mechanism.KUBEPODS_LIMIT, "a"), "190Mi outweigh half of 200Mi"
     assert step.points == step.freed.free_bytes // PAGE
     assert simulate(at, Scenario(free_bytes=1)).steps[0].key[1] == "b", "but not half of the machine"
 
 
 def test_older_kernels_do_not_tell_protected_containers_apart() -> None:
-    members = [("a", member(-997, 10)), ("b", member(-997, 300))]
-    step = simulate(node_state(members, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[0]
+    containers = [("a", container(-997, 10)), ("b", container(-997, 300))]
+    step = simulate(node_state(containers, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[
+        0
+    ]
     assert (step.key[1], step.points, step.tied) == ("a", 1, 1)
-    new = simulate(node_state(members), Scenario(free_bytes=1)).steps[0]
+    new = simulate(node_state(containers), Scenario(free_bytes=1)).steps[0]
     assert (new.key[1], new.tied) == ("b", 0)
 
 
 @pytest.mark.parametrize("bound", [960, 1024])
 def test_a_node_that_is_full_to_the_last_byte_is_no_kill(bound: int) -> None:
-    at = node_state([("a", member(0, 100))], kubepods_bytes=960 * MIB if bound == 960 else None)
+    at = node_state([("a", container(0, 100))], kubepods_bytes=960 * MIB if bound == 960 else None)
     assert simulate(at, _to(0, bound)).steps == ()
     assert len(simulate(at, _to(0, bound + 1)).steps) == 1
 
 
-def test_a_threshold_that_is_met_to_the_byte_is_no_eviction() -> None:
+def test_a_threshold_that_is_reached_to_the_byte_is_no_eviction() -> None:
     """Source: pkg/kubelet/eviction/helpers.go (thresholdsMet compares with >)."""
-    at = node_state([("a", member(0, 924))], kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
+    at = node_state(
+        [("a", container(0, 924))], kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0)
+    )
     assert simulate(at, Scenario(eviction=True)).steps == ()
     assert len(simulate(replace(at, own_bytes=1), Scenario(eviction=True)).steps) == 1
 
 
 def test_what_is_available_to_pods_counts_too() -> None:
-    at = node_state([("a", member(0, 870))])
+    at = node_state([("a", container(0, 870))])
     assert names(simulate(at, Scenario(eviction=True))) == ["a"], "154Mi of the node, but 90Mi of kubepods"
     assert (
         simulate(replace(at, thresholds=Thresholds(100 * MIB, None, 0)), Scenario(eviction=True)).steps == ()
@@ -397,97 +396,108 @@ def test_what_is_available_to_pods_counts_too() -> None:
 
 
 def test_the_order_of_eviction_follows_what_has_died() -> None:
-    members = [
-        ("a", member(1000, 50, 300)),
-        ("a", member(1000, 100, name="d")),
-        ("b", member(1000, 150)),
-        ("c", member(1000, 400)),
+    containers = [
+        ("a", container(1000, 50, 300)),
+        ("a", container(1000, 100, name="d")),
+        ("b", container(1000, 150)),
+        ("c", container(1000, 400)),
     ]
-    at = node_state(members, kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
+    at = node_state(containers, kubepods_bytes=None, thresholds=Thresholds(100 * MIB, None, 0))
     question = Scenario(
         growth=(ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 800 * MIB)), eviction=True
     )
     found = simulate(at, question)
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [
+    assert acts(found) == [
         (Mechanism.EVICTION, "c"),
-        (Mechanism.CONTAINER, "a"),
+        (Mechanism.CONTAINER_LIMIT, "a"),
         (Mechanism.EVICTION, "b"),
     ]
 
 
 def test_a_pod_that_is_evicted_takes_what_came_back_with_it() -> None:
-    at = node_state([("a", member(1000, 50, 100))], kubepods_bytes=None)
+    at = node_state([("a", container(1000, 50, 100))], kubepods_bytes=None)
     growth = (ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 900 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True, restarts=True))
-    assert [step.mechanism for step in found.steps] == [Mechanism.CONTAINER, Mechanism.EVICTION]
+    assert [step.mechanism for step in found.steps] == [Mechanism.CONTAINER_LIMIT, Mechanism.EVICTION]
     assert found.steps[1].freed.free_bytes == 50 * MIB
     assert found.after.free_bytes == 124 * MIB
 
 
 def test_equal_limits_are_one() -> None:
-    at = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB})
-    reaches = simulate(at, Scenario(until_oom=True)).reaches
-    assert [one.mechanism for one in reaches] == [Mechanism.POD, Mechanism.KUBEPODS, Mechanism.NODE]
+    at = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB})
+    distances = simulate(at, Scenario(until_oom=True)).distances
+    assert [one.mechanism for one in distances] == [
+        Mechanism.POD_LIMIT,
+        Mechanism.KUBEPODS_LIMIT,
+        Mechanism.NODE,
+    ]
 
 
 def test_the_kubelet_evicts_before_that_and_wants_its_reclaim() -> None:
-    members = [("a", member(-997, 100)), ("b", member(1000, 300)), ("c", member(1000, 200))]
-    at = node_state(members, requests={"a": 2 * GIB})
+    containers = [("a", container(-997, 100)), ("b", container(1000, 300)), ("c", container(1000, 200))]
+    at = node_state(containers, requests={"a": 2 * GIB})
     found = simulate(at, _to(0, 500, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.EVICTION, "b")]
+    assert acts(found) == [(Mechanism.EVICTION, "b")]
     greedy = replace(at, thresholds=Thresholds(100 * MIB, 100 * MIB, 400 * MIB))
     assert names(simulate(greedy, _to(0, 500, eviction=True))) == ["b", "c"]
     blind = replace(at, thresholds=Thresholds(None, None, 0))
-    assert simulate(blind, _to(0, 700, eviction=True)).steps[0].mechanism is Mechanism.KUBEPODS
+    assert simulate(blind, _to(0, 700, eviction=True)).steps[0].mechanism is Mechanism.KUBEPODS_LIMIT
 
 
 def test_a_node_below_the_threshold_is_relieved_without_any_growth() -> None:
-    at = node_state([("a", member(-997, 300)), ("b", member(1000, 600))], own_bytes=50 * MIB)
+    at = node_state([("a", container(-997, 300)), ("b", container(1000, 600))], own_bytes=50 * MIB)
     assert names(simulate(at, Scenario(eviction=True))) == ["b"]
     assert simulate(replace(at, own_bytes=0, kubepods_bytes=None), Scenario(eviction=True)).steps == ()
 
 
 def test_critical_pods_are_refused_and_the_kernel_comes() -> None:
     at = node_state(
-        [("a", member(-997, 300)), ("b", member(1000, 400))], priorities={"a": 2 * 10**9, "b": 2 * 10**9}
+        [("a", container(-997, 300)), ("b", container(1000, 400))],
+        priorities={"a": 2 * 10**9, "b": 2 * 10**9},
     )
     found = simulate(at, _to(0, 700, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [(Mechanism.KUBEPODS, "b")]
+    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
     assert found.refused == (("x", "a"), ("x", "b")), "in the kubelet's order: a has grown past b by then"
 
 
 def test_what_restarts_frees_nothing_that_lasts() -> None:
-    members = [("a", member(1000, 300)), ("b", member(900, 200, restarts=False)), ("c", member(0, 100))]
-    at = node_state(members)
+    containers = [
+        ("a", container(1000, 300)),
+        ("b", container(900, 200, restarts=False)),
+        ("c", container(0, 100)),
+    ]
+    at = node_state(containers)
     found = simulate(at, Scenario(free_bytes=150 * MIB, restarts=True))
-    assert [(step.key[1], step.comes_back) for step in found.steps] == [("a", True), ("b", False)]
+    assert [(step.key[1], step.restarts) for step in found.steps] == [("a", True), ("b", False)]
     assert found.after.free_bytes - found.before.free_bytes == 200 * MIB
     assert names(simulate(at, Scenario(free_bytes=150 * MIB))) == ["a"]
 
 
 def test_how_far_each_mechanism_is() -> None:
-    at = node_state([("a", member(900, 100, 150)), ("b", member(1000, 400, 2000))], limits={"a": 190 * MIB})
+    at = node_state(
+        [("a", container(900, 100, 150)), ("b", container(1000, 400, 2000))], limits={"a": 190 * MIB}
+    )
     found = simulate(at, Scenario(until_oom=True, eviction=True))
-    assert [(one.mechanism, one.key[1]) for one in found.reaches] == [
-        (Mechanism.CONTAINER, "a"),
+    assert [(one.mechanism, one.key[1]) for one in found.distances] == [
+        (Mechanism.CONTAINER_LIMIT, "a"),
         (Mechanism.EVICTION, "b"),
-        (Mechanism.POD, "a"),
-        (Mechanism.KUBEPODS, "b"),
+        (Mechanism.POD_LIMIT, "a"),
+        (Mechanism.KUBEPODS_LIMIT, "b"),
         (Mechanism.NODE, "b"),
     ]
-    assert found.reaches[0].more_bytes == 250 * MIB
-    assert found.reaches[0].factor == 1.5
+    assert found.distances[0].more_bytes == 250 * MIB
+    assert found.distances[0].factor == 1.5
     assert names(found) == ["a"]
 
 
 def test_swap_is_room_only_for_those_that_may_swap() -> None:
     node = replace(NODE, swap_capacity_bytes=GIB)
-    dry = node_state([("a", member(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
-    assert simulate(dry, _to(0, 150)).steps[0].mechanism is Mechanism.POD
-    swaps = replace(dry, members=(replace(dry.members[0], swap_bytes=100 * MIB),))
+    dry = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
+    assert simulate(dry, _to(0, 150)).steps[0].mechanism is Mechanism.POD_LIMIT
+    swaps = replace(dry, containers=(replace(dry.containers[0], swap_bytes=100 * MIB),))
     assert simulate(swaps, _to(0, 150)).steps == ()
     assert simulate(swaps, _to(0, 250)).steps[0].freed.free_bytes == 200 * MIB
-    full = node_state([("a", member(900, 50))], node=node, kubepods_bytes=None)
+    full = node_state([("a", container(900, 50))], node=node, kubepods_bytes=None)
     assert simulate(full, _to(0, 1100)).steps[0].freed.free_bytes == GIB
     with_own = replace(full, own_bytes=200 * MIB)
     assert simulate(with_own, _to(0, 1000)).steps == (), "the node's own processes make room"
@@ -495,7 +505,7 @@ def test_swap_is_room_only_for_those_that_may_swap() -> None:
 
 def test_growth_to_less_is_refused() -> None:
     with pytest.raises(InputError, match="uses 50Mi already"):
-        simulate(node_state([("a", member(900, 50))]), _to(0, 10))
+        simulate(node_state([("a", container(900, 50))]), _to(0, 10))
 
 
 # Who matters
@@ -522,8 +532,8 @@ def test_what_makes_a_pod_important() -> None:
         pod("web2", app="web"),
     ]
     usage = {("x", one.name): PodUsage(("c",), (100 * MIB,)) for one in pods}
-    care = ImportanceRules(Selector.parse("app=db"), "app=db", [budget(1, app="web")])
-    found = simulate(build_node_state(pods, NodeSetup.of(NODE), usage, care), Scenario(free_bytes=1 << 50))
+    rules = ImportanceRules(Selector.parse("app=db"), "app=db", [budget(1, app="web")])
+    found = simulate(build_node_state(pods, NodeSetup.of(NODE), usage, rules), Scenario(free_bytes=1 << 50))
     reasons = {step.key[1]: [reason.why for reason in step.important] for step in found.steps}
     assert reasons == {
         "db": [Importance.LABELS],
@@ -551,27 +561,17 @@ def replace_namespace(one: Pod, namespace: str) -> Pod:
 
 def test_who_restarts() -> None:
     def raw(policy: str, container: str | None = None) -> Pod:
-        found = json_decoder(Pod).decode(
-            msgspec.json.encode(
-                {
-                    "metadata": {"name": "p", "namespace": "x"},
-                    "spec": {
-                        "nodeName": "n",
-                        "restartPolicy": policy,
-                        "containers": [{"name": "c", **({"restartPolicy": container} if container else {})}],
-                        "initContainers": [{"name": "s", "restartPolicy": "Always"}],
-                    },
-                    "status": {"phase": "Running"},
-                }
-            )
-        )
-        assert isinstance(found, Pod)
-        return found
+        found = raw_pod()
+        found["spec"] |= {
+            "restartPolicy": policy,
+            "containers": [{"name": "c", **({"restartPolicy": container} if container else {})}],
+            "initContainers": [{"name": "s", "restartPolicy": "Always"}],
+        }
+        return convert(found, Pod)
 
     def restarting(one: Pod) -> dict[str, bool]:
-        return {
-            each.container: each.restarts for each in build_node_state([one], NodeSetup.of(NODE), {}).members
-        }
+        state = build_node_state([one], NodeSetup.of(NODE), {})
+        return {each.name: each.restarts for each in state.containers}
 
     with_debugger = raw("Always")
     debugger = msgspec.structs.replace(with_debugger.containers[0], name="e")
@@ -597,9 +597,9 @@ def test_thresholds_and_what_the_kubelet_is_told() -> None:
 
 
 def test_finding_who_grows() -> None:
-    at = node_state([("a", member(0, 1)), ("b", member(0, 1)), ("b", member(0, 1, name="d"))])
-    assert at.find("a") == 0
-    assert at.find("b", "d", "x") == 2
+    at = node_state([("a", container(0, 1)), ("b", container(0, 1)), ("b", container(0, 1, name="d"))])
+    assert at.find_container("a") == 0
+    assert at.find_container("b", "d", "x") == 2
     for words, message in (
         (("b",), "several containers: c, d"),
         (("z",), "no processes"),
@@ -607,58 +607,58 @@ def test_finding_who_grows() -> None:
         (("a", "", "other"), "no processes"),
     ):
         with pytest.raises(InputError, match=message):
-            at.find(*words)
+            at.find_container(*words)
 
 
 def test_an_unknown_capacity_and_pods_without_processes() -> None:
     with pytest.raises(InputError, match="capacity of n is unknown"):
         build_node_state([pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {})
     ended = msgspec.structs.replace(pod("a"), status=msgspec.structs.replace(pod("a").status, phase="Failed"))
-    assert build_node_state([ended], NodeSetup.of(NODE), {}).members == ()
+    assert build_node_state([ended], NodeSetup.of(NODE), {}).containers == ()
 
 
 def test_what_waits_for_its_restart_has_no_process() -> None:
     waiting = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
-    raw = json.loads(msgspec.json.encode(pod("a")))
+    raw = raw_pod()
     raw["status"] |= {"phase": "Running", "containerStatuses": [waiting]}
-    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
-    assert build_node_state([found], NodeSetup.of(NODE), {}).members == ()
+    found = convert(raw, Pod)
+    assert build_node_state([found], NodeSetup.of(NODE), {}).containers == ()
     usage = {("x", "a"): PodUsage(("c",), (MIB,))}
-    assert len(build_node_state([found], NodeSetup.of(NODE), usage).members) == 1
+    assert len(build_node_state([found], NodeSetup.of(NODE), usage).containers) == 1
 
 
 def test_static_pods_are_important() -> None:
-    raw = json.loads(msgspec.json.encode(pod("a")))
+    raw = raw_pod()
     raw["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "1"}
-    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
-    (tenant,) = build_node_state([found], NodeSetup.of(NODE), {}).tenants
-    assert (tenant.critical, [reason.why for reason in tenant.important]) == (True, [Importance.STATIC])
+    found = convert(raw, Pod)
+    (one,) = build_node_state([found], NodeSetup.of(NODE), {}).pods
+    assert (one.critical, [reason.why for reason in one.important]) == (True, [Importance.STATIC])
 
 
 def test_the_two_counts_of_memory() -> None:
     usage = {("x", "a"): PodUsage.of_containers({"c": ContainerUsage(100 * MIB, 60 * MIB, 5 * MIB)})}
     at = build_node_state([pod("a")], NodeSetup.of(NODE), usage)
-    (one,) = at.members
+    (one,) = at.containers
     assert (one.used_bytes, one.working_set_bytes, at.by_working_set) == (65 * MIB, 100 * MIB, False)
     found = simulate(at, Scenario(free_bytes=1))
     assert found.steps[0].freed == (65 * MIB, 100 * MIB)
 
 
 def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:
-    raw = json.loads(msgspec.json.encode(pod("a")))
+    raw = raw_pod()
     limits = {"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}}
     raw["spec"]["containers"] = [{"name": "c", "resources": limits}, {"name": "d", "resources": limits}]
-    found = json_decoder(Pod).decode(msgspec.json.encode(raw))
+    found = convert(raw, Pod)
     node = replace(NODE, swap_capacity_bytes=GIB)
     at = build_node_state(
         [found], NodeSetup.of(node, replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {}
     )
-    assert at.tenants[0].limit_bytes == 256 * MIB
-    assert [(one.limit_bytes, one.swap_bytes) for one in at.members] == [(128 * MIB, 64 * MIB)] * 2
+    assert at.pods[0].limit_bytes == 256 * MIB
+    assert [(one.limit_bytes, one.swap_bytes) for one in at.containers] == [(128 * MIB, 64 * MIB)] * 2
     without = build_node_state([found], NodeSetup.of(node), {})
-    assert [one.most_bytes for one in without.members] == [128 * MIB] * 2
+    assert [one.most_bytes for one in without.containers] == [128 * MIB] * 2
     flat = build_node_state([found], NodeSetup.of(node, replace(Kubelet(), cgroups_per_qos=False)), {})
-    assert (flat.tenants[0].limit_bytes, flat.kubepods_bytes) == (0, None)
+    assert (flat.pods[0].limit_bytes, flat.kubepods_bytes) == (0, None)
 
 
 def test_the_minimum_reclaim_comes_from_the_kubelet() -> None:
@@ -666,14 +666,16 @@ def test_the_minimum_reclaim_comes_from_the_kubelet() -> None:
     assert found.eviction_minimum_reclaim == {"memory.available": "50Mi"}
 
 
-def test_once_the_minimum_reclaim_is_met_the_threshold_counts_again() -> None:
-    members = [("a", member(0, 100)), ("b", member(0, 300)), ("c", member(0, 200)), ("d", member(0, 10, 50))]
+def test_once_the_minimum_reclaim_is_reached_the_threshold_counts_again() -> None:
+    containers = [
+        ("a", container(0, 100)),
+        ("b", container(0, 300)),
+        ("c", container(0, 200)),
+        ("d", container(0, 10, 50)),
+    ]
     thresholds = Thresholds(100 * MIB, None, 100 * MIB)
-    at = node_state(members, kubepods_bytes=None, thresholds=thresholds)
+    at = node_state(containers, kubepods_bytes=None, thresholds=thresholds)
     growth = (ContainerGrowth(3, 51 * MIB), ContainerGrowth(None, 560 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True))
-    assert [(step.mechanism, step.key[1]) for step in found.steps] == [
-        (Mechanism.EVICTION, "b"),
-        (Mechanism.CONTAINER, "d"),
-    ]
+    assert acts(found) == [(Mechanism.EVICTION, "b"), (Mechanism.CONTAINER_LIMIT, "d")]
     assert 100 * MIB < found.steps[1].level.available_bytes < 200 * MIB

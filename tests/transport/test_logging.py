@@ -189,7 +189,7 @@ def test_a_retry_is_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> 
     api.server_version()
     lines = logged.texts()
     assert lines[0] == "GET https://SERVER/version 429 Too Many Requests in N milliseconds"
-    assert lines[2].startswith("/version is asked for again in 0 s: Error from server (TooManyRequests)")
+    assert lines[2].startswith("/version: retry in 0 s: Error from server (TooManyRequests)")
     assert lines[3] == "GET https://SERVER/version 200 OK in N milliseconds"
 
 
@@ -210,15 +210,18 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, logged: Log)
     ]
 
 
-def test_lists_are_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
+def test_lists_are_logged(
+    serve: Serve, connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_qos.cluster.pager.PAGE_SIZE", 1)
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
-    api = KubeApi(connect_to(serve(objects)), page_size=1)
+    api = KubeApi(connect_to(serve(objects)))
     logged.start(4)
     api.pods()
     assert logged.texts() == [
-        "list /api/v1/pods as the watch cache has it",
-        "list /api/v1/pods again in one piece: it took longer than its revision is kept",
+        "list /api/v1/pods from the watch cache",
+        "list /api/v1/pods again in one piece: its resourceVersion expired meanwhile",
     ]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,11 +13,13 @@ import msgspec
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.informer import Poller, UpdateStream
+from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
@@ -24,6 +27,55 @@ from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.writers import ScriptedWriter, around
 
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
+
+
+class ScriptedStream:
+    """An answer at first, whenever it is refreshed, and every so often; narrowed as an informer does it."""
+
+    def __init__(self, source: ScriptedSource, scope: Scope) -> None:
+        self._source = source
+        self._scope = scope
+        self._requested = threading.Event()
+        self._requested.set()
+        self._closed = False
+        self._last: Update | None = None
+        self._notice = ""
+
+    def next(self) -> Update | None:
+        """The next answer, or the last one with what went wrong since."""
+        self._requested.wait(self._source.every_seconds)
+        self._requested.clear()
+        if self._closed:
+            return None
+        taken = self._source.now()
+        try:
+            self._last = Update(self._snapshot(), self._scope, LIVE, taken, self._notice)
+        except QosError as error:
+            last = self._last or Update(None, self._scope, LIVE, taken)
+            retry_at = time.monotonic() + (self._source.every_seconds or 0)
+            self._last = replace(last, health=Health(error, last.health.since or last.taken, retry_at))
+        return self._last
+
+    def _snapshot(self) -> Snapshot:
+        try:
+            return self._source.snapshot(self._scope)
+        except ApiError as error:
+            own = self._source.default_namespace
+            if error.status != 403 or self._scope.namespace is not None or own is None:
+                raise
+            narrower = replace(self._scope, namespace=own)
+            snapshot = self._source.snapshot(narrower)
+            self._scope, self._notice = narrower, f"only namespace {own} is shown: {error}"
+            return snapshot
+
+    def refresh(self) -> None:
+        """Ask now."""
+        self._requested.set()
+
+    def close(self) -> None:
+        """End."""
+        self._closed = True
+        self._requested.set()
 
 
 class ScriptedSource:
@@ -75,8 +127,23 @@ class ScriptedSource:
 
     def follow(self, scope: Scope) -> UpdateStream:
         """One answer each time it is refreshed."""
-        own, every = self.default_namespace, self.every_seconds
-        return Poller(self.snapshot, scope, self.now, own_namespace=own, every_seconds=every)
+        return ScriptedStream(self, scope)
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """The pod as the demo has it."""
+        return DemoSource().find(kind, namespace, name)
+
+    def disruption_budgets(self) -> tuple[DisruptionBudget, ...]:
+        """None."""
+        return ()
+
+    def locations(self, pods: Collection[Pod]) -> list[str]:
+        """Their names."""
+        return [pod.name for pod in pods]
+
+    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
+        """There is no file."""
+        raise AssertionError((pod, edits))
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""

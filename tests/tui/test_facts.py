@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.store import Health
+from kubectl_qos.cluster.source import Health
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.informer import Poller, Update
-from kubectl_qos.cluster.store import LIVE
+from kubectl_qos.cluster.source import LIVE, StaticStream, Update
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -79,7 +78,7 @@ def test_an_error_keeps_the_snapshot_and_the_moment_of_the_last_answer() -> None
 
 
 def test_a_closed_feed_lets_go_of_who_waits() -> None:
-    feed = Poller(lambda _: demo(), Scope(), lambda: DEMO_TIME)
+    feed = StaticStream(lambda _: demo(), Scope(), lambda: DEMO_TIME)
     assert feed.next() is not None
     feed.close()
     assert feed.next() is None

@@ -15,8 +15,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.present.kills import detail_lines
-from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.evidence import Kill
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.tui import workers as deaths
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -179,7 +178,7 @@ async def test_nothing_says_what_would_show_and_how_to_give_a_kernel_log() -> No
     async with killed("2", "G", "enter", ready=False) as pilot:
         await seen(pilot, "No kills found that memory may explain in team-a namespace.")
         text = words(pilot)
-        assert "What is killed from now on shows here" in text
+        assert "New kills appear here" in text
         assert "kubectl qos kills --kernel-log NODE=FILE" in text
         for key in ("enter", "d", "c", "n", "tab", "down"):
             await press(pilot, key)
@@ -246,7 +245,7 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
         asked.append(arguments)
         return read(*arguments)
 
-    monkeypatch.setattr("kubectl_qos.tui.screens.kills.deaths_read", counted)
+    monkeypatch.setattr("kubectl_qos.tui.screens.kills.load_kills", counted)
     async with killed(source=ScriptedSource(demo())) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)
@@ -273,7 +272,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any, **__: Any) -> list[Kill]:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(deaths, "kills_of", broken)
+    monkeypatch.setattr(deaths, "find_kills", broken)
     async with killed(ready=False) as pilot:
         await seen(pilot, "! unexpected ZeroDivisionError: no")
 

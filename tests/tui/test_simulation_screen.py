@@ -21,13 +21,13 @@ from kubectl_qos.present.simulation import (
     REACH_COLUMNS,
     STEP_COLUMNS,
     VictimRow,
+    mechanism_name,
     reach_rows,
     simulation_summary,
     victim_rows,
 )
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
-from kubectl_qos.qos.simulation.scenario import Scenario
+from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
 from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
@@ -127,7 +127,7 @@ async def test_the_next_victim_is_first_and_all_are_those_of_the_command() -> No
         assert "/".join(row.key) == API
         assert screen(pilot).table._token(row, "victim") == "victim"
         assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in words(pilot)
-        assert "page cache is not counted" in words(pilot)
+        assert "without page cache" in words(pilot)
 
 
 async def test_the_first_important_one_is_marked() -> None:
@@ -151,7 +151,9 @@ async def test_the_modes_ask_what_the_command_asks() -> None:
         assert asked(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
         assert outcome(pilot) == simulation_summary(now)
-        assert cells(screen(pilot).table.rows, "by") == [one.mechanism.value for one in now.reaches]
+        assert cells(screen(pilot).table.rows, "by") == [
+            mechanism_name(one.mechanism) for one in now.distances
+        ]
         await press(pilot, "E")
         assert "eviction" in cells(screen(pilot).table.rows, "by")
         await press(pilot, "tab")
@@ -174,7 +176,7 @@ async def test_each_mode_has_a_slider_of_its_own_that_stays_within_its_ends() ->
         await press(pilot, "shift+tab")
         assert asked(pilot) == "free 0 B"
         await press(pilot, "end")
-        assert len(victims(pilot)) == len(worker_2().members)
+        assert len(victims(pilot)) == len(worker_2().containers)
         assert "cannot be freed" not in outcome(pilot)
         await press(pilot, "left", "left")
         assert asked(pilot) == "free 14.6Gi"
@@ -352,7 +354,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         assert hold.wait(10)
         return made(*arguments)
 
-    monkeypatch.setattr(situations, "situation_of", slowly)
+    monkeypatch.setattr(situations, "build_node_state", slowly)
     async with running(ready=False) as pilot:
         assert "Working it out …" in words(pilot)
         await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
@@ -369,7 +371,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(situations, "situation_of", broken)
+    monkeypatch.setattr(situations, "build_node_state", broken)
     async with running(ready=False) as pilot:
         await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
 

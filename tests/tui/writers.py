@@ -62,7 +62,7 @@ class ScriptedWriter(Writer):
             raise answer
         return answer(request)
 
-    def write(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
+    def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
         request = dry_run_result.request
         self.heard.append(("write", request))
         entry = replace(entry_of(request, f"9{next(self._numbers):03}"), context=self.named, undoes=undoes)

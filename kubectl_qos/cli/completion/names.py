@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-import msgspec
-
-from kubectl_qos.cluster.cluster_info import fetch_table
 from kubectl_qos.cluster.demo import DEMO_FILE
 from kubectl_qos.cluster.files import STANDARD_INPUT, FileSource
-from kubectl_qos.cluster.http import RestClient
-from kubectl_qos.k8s.kinds import WORKLOADS, api_path, path_segment, pod_from_workload
+from kubectl_qos.cluster.kube_api import KubeApi, list_path, read_object
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.transport import kubeconfig
@@ -142,15 +139,16 @@ class ServerNames:
         if kind == "Pod" and node:
             query["fieldSelector"] = f"spec.nodeName={node}"
         namespace = None if _is_everywhere(self._options) else connection.namespace
-        table = fetch_table(connection, _list_path(kind, namespace), query, labels=labels)
+        api = KubeApi(connection, retries=False)
+        table = api.table(_list_path(kind, namespace), query, labels=labels)
         name = table.name_column
-        return [NamedObject(cells[name], ", ".join(_told(cells)), found) for cells, found in table.each()]
+        return [NamedObject(cells[name], ", ".join(_told(cells)), found) for cells, found in table.objects()]
 
     def containers(self, kind: str, name: str) -> list[str]:
         """Of the object itself: tables do not have them."""
         connection = connect(connection_options(self._options, self._seconds))
-        path = api_path(kind, connection.namespace, name)
-        raw = msgspec.json.decode(RestClient(connection, patient=False).whole(path, {}), type=dict[str, Any])
+        client = KubeApi(connection, retries=False).client
+        raw = read_object(client, kind, connection.namespace, name)
         return container_names(convert(raw, Pod) if kind == "Pod" else pod_from_workload(kind, raw))
 
 
@@ -177,8 +175,7 @@ def _is_everywhere(options: argparse.Namespace) -> bool:
 def _list_path(kind: str, namespace: str | None) -> str:
     group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
     is_within = namespace is not None and kind not in {"Node", "Namespace"}
-    place = f"/namespaces/{path_segment(namespace or '')}" if is_within else ""
-    return f"{group}{place}/{kind.lower()}s"
+    return list_path(f"{kind.lower()}s", namespace if is_within else None, group)
 
 
 def _told(cells: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,8 @@
-"""The memory settings of a cgroup beyond its limit: hugepages, swap, MemoryQoS."""
+"""The memory settings of a cgroup beyond its limit: hugepages, swap, MemoryQoS. Amounts are bytes.
+
+Sources: pkg/kubelet/cm/helpers_linux.go (HugePageLimits),
+pkg/kubelet/kuberuntime/kuberuntime_container_linux.go (generateLinuxContainerResources).
+"""
 
 from __future__ import annotations
 
@@ -15,63 +19,60 @@ from kubectl_qos.k8s.resources import Totals, has_pod_level_resources
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
 
-UNBOUNDED = 1 << 62
+MEMORY_MIN: Final = "memory.min"
+MEMORY_LOW: Final = "memory.low"
+MEMORY_HIGH: Final = "memory.high"
+MEMORY_SWAP_MAX: Final = "memory.swap.max"
+
+# -- hugepages ----------------------------------------------------------------------------------------
 
 
-def page_size_bytes(resource_name: str) -> int:
-    """2097152 for `hugepages-2Mi`; 0 for a size that does not parse, as upstream."""
-    try:
-        return Quantity.parse(resource_name.removeprefix(HUGEPAGES_PREFIX)).value()
-    except QuantityError:
-        return 0
-
-
-def limits_by_size(resources: Mapping[str, Quantity]) -> dict[int, int]:
-    """Page size in bytes to limit in bytes, for every hugepages entry (`HugePageLimits`)."""
-    found: dict[int, int] = {}
+def hugepage_limits(resources: Mapping[str, Quantity]) -> dict[int, int]:
+    """Page size to limit, for every hugepages entry (`HugePageLimits`)."""
+    limits: dict[int, int] = {}
     for name, quantity in resources.items():
         if name.startswith(HUGEPAGES_PREFIX):
-            size = page_size_bytes(name)
-            found[size] = found.get(size, 0) + quantity.value()
-    return found
+            size = _page_size(name)
+            limits[size] = limits.get(size, 0) + quantity.value()
+    return limits
 
 
-def pod_limits(pod: Pod, requests: Totals, release: Release) -> dict[int, int]:
+def pod_hugepage_limits(pod: Pod, requests: Totals, release: Release) -> dict[int, int]:
     """The pod cgroup's limits: from its total requests; up to 1.26 summed over the containers."""
     if release.has(Change.HUGEPAGES_FROM_POD_REQUESTS):
-        return limits_by_size(requests)
-    found: dict[int, int] = {}
+        return hugepage_limits(requests)
+    limits: dict[int, int] = {}
     for container in pod.containers:
-        for size, limit in limits_by_size(container.requests).items():
-            found[size] = found.get(size, 0) + limit
+        for size, limit in hugepage_limits(container.requests).items():
+            limits[size] = limits.get(size, 0) + limit
     if release.has(Change.INIT_CONTAINERS_DECLARE_LIMITS):
         for container in pod.init_containers:
-            for size, limit in limits_by_size(container.requests).items():
-                found[size] = max(found.get(size, limit), limit)
-    return found
+            for size, limit in hugepage_limits(container.requests).items():
+                limits[size] = max(limits.get(size, limit), limit)
+    return limits
 
 
-def container_limits(
+def container_hugepage_limits(
     pod: Pod, container: Container, sizes: tuple[str, ...], release: Release
 ) -> dict[str, int]:
     """Every page size of the node to the container's limit, 0 unless one is set.
 
     From 1.34 the pod-level limit applies where the container has none.
     """
-    wanted: dict[str, int] = {}
+    limits: dict[str, int] = {}
     if (
         release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS)
         and release.enabled(Gate.POD_LEVEL_RESOURCES)
         and has_pod_level_resources(pod, release)
         and pod.spec.resources is not None
     ):
-        wanted.update(_named(pod.spec.resources.limits or {}))
-    wanted.update(_named(container.limits))
-    return {size: wanted.get(size, 0) for size in sizes}
+        limits = named_hugepage_limits(hugepage_limits(pod.spec.resources.limits or {}))
+    limits |= named_hugepage_limits(hugepage_limits(container.limits))
+    return {size: limits.get(size, 0) for size in sizes}
 
 
-def by_file_name(limits: Mapping[int, int], sizes: tuple[str, ...]) -> dict[str, int]:
-    """Limits under the names of cgroup files; sizes of the node that are not limited get 0."""
+def named_hugepage_limits(limits: Mapping[int, int], sizes: tuple[str, ...] = ()) -> dict[str, int]:
+    """Limits by the size as file names spell it; these sizes get 0 where they are not limited."""
     named = {}
     for size, limit in limits.items():
         try:
@@ -81,20 +82,25 @@ def by_file_name(limits: Mapping[int, int], sizes: tuple[str, ...]) -> dict[str,
     return {**named, **{size: 0 for size in sizes if size not in named}}
 
 
-def _named(resources: Mapping[str, Quantity]) -> dict[str, int]:
-    return by_file_name(limits_by_size(resources), ())
+def _page_size(resource_name: str) -> int:
+    """2097152 for `hugepages-2Mi`; 0 for a size that does not parse, as upstream."""
+    try:
+        return Quantity.parse(resource_name.removeprefix(HUGEPAGES_PREFIX)).value()
+    except QuantityError:
+        return 0
 
+
+# -- swap ---------------------------------------------------------------------------------------------
 
 NO_SWAP: Final = "NoSwap"
 LIMITED_SWAP: Final = "LimitedSwap"
 UNLIMITED_SWAP: Final = "UnlimitedSwap"
-MEMORY_SWAP_MAX: Final = "memory.swap.max"
 
 
 class Swap(NamedTuple):
     """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total.
 
-    In bytes; None and 0 are not set, "max" and -1 unlimited.
+    None and 0 are not set, "max" and -1 unlimited.
     """
 
     swap_max: str | None = None
@@ -102,13 +108,9 @@ class Swap(NamedTuple):
 
 
 def container_swap(
-    pod: Pod,
-    container: Container,
-    qos: QosClass,
-    memory_limit: int,
-    setup: NodeSetup,
+    pod: Pod, container: Container, qos: QosClass, memory_limit: int, setup: NodeSetup
 ) -> Swap:
-    """The swap settings of one container; `memory_limit` is the container's, in bytes, 0 if it has none."""
+    """The swap settings of one container; `memory_limit` is the container's, 0 if it has none."""
     node, release = setup.node, setup.release
     if not release.has(Change.SWAP_BY_UNIFIED):
         if not release.enabled(Gate.NODE_SWAP):
@@ -117,27 +119,27 @@ def container_swap(
         return Swap(memory_and_swap=-1 if unlimited else memory_limit)
     if not node.swap_controller_available:
         return Swap()
-    behavior = _behavior(pod, container, qos, setup)
+    behavior = _swap_behavior(pod, container, qos, setup)
     if behavior == UNLIMITED_SWAP:
         return Swap("max")
     if node.cgroup_version == 1:
         return Swap(memory_and_swap=memory_limit)
     if behavior == LIMITED_SWAP:
         request = container.requests.get(MEMORY, ZERO).value()
-        return Swap(str(burstable_swap(request, node)))
+        return Swap(str(_burstable_swap(request, node)))
     return Swap("0")
 
 
-def _behavior(pod: Pod, container: Container, qos: QosClass, setup: NodeSetup) -> str:
+def _swap_behavior(pod: Pod, container: Container, qos: QosClass, setup: NodeSetup) -> str:
     """`GetContainerSwapBehavior`; 1.28 and 1.29 took anything but LimitedSwap as unlimited."""
     release = setup.release
-    v1 = setup.node.cgroup_version == 1
+    is_v1 = setup.node.cgroup_version == 1
     behavior = setup.kubelet.memory_swap_behavior
     if not release.enabled(Gate.NODE_SWAP):
         return NO_SWAP
     if not release.has(Change.NO_UNLIMITED_SWAP) and behavior != LIMITED_SWAP:
-        return NO_SWAP if v1 else UNLIMITED_SWAP
-    if behavior != LIMITED_SWAP or v1:
+        return NO_SWAP if is_v1 else UNLIMITED_SWAP
+    if behavior != LIMITED_SWAP or is_v1:
         return NO_SWAP
     if release.has(Change.CRITICAL_PODS_DO_NOT_SWAP) and is_critical(pod):
         return NO_SWAP
@@ -148,10 +150,11 @@ def _behavior(pod: Pod, container: Container, qos: QosClass, setup: NodeSetup) -
     return LIMITED_SWAP
 
 
-def burstable_swap(request: int, node: Node) -> int:
+def _burstable_swap(request: int, node: Node) -> int:
     """The container's share of swap: request / capacity of it, in double precision, cut to a byte.
 
-    Zero where the request exceeds the machine (the kubelet logs an error and disallows swap).
+    Zero where the request exceeds the machine (the kubelet logs an error and disallows swap). Source:
+    calcSwapForBurstablePods.
     """
     capacity = node.memory_capacity_bytes or 0
     if capacity <= 0 or request > capacity:
@@ -159,21 +162,16 @@ def burstable_swap(request: int, node: Node) -> int:
     return from_float(request / capacity * float(node.swap_capacity_bytes))
 
 
-MEMORY_MIN: Final = "memory.min"
-MEMORY_LOW: Final = "memory.low"
-MEMORY_HIGH: Final = "memory.high"
+# -- MemoryQoS ----------------------------------------------------------------------------------------
 
 
-def is_enforced(setup: NodeSetup) -> bool:
+def has_memory_qos(setup: NodeSetup) -> bool:
     """Whether the gate is on and the node can: only cgroup v2 has these files."""
     return setup.node.cgroup_version != 1 and setup.release.enabled(Gate.MEMORY_QOS)
 
 
-def container_files(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
-    """What MemoryQoS asks for a container; empty unless `is_enforced`.
-
-    `request` and `limit` are the container's own, in bytes, 0 where absent.
-    """
+def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
+    """What MemoryQoS asks for a container whose own request and limit these are, 0 where absent."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
         if request != 0 and _is_tiered(setup):
@@ -183,13 +181,37 @@ def container_files(qos: QosClass, request: int, limit: int, setup: NodeSetup) -
             files[MEMORY_LOW] = "0"
     elif request != 0:
         files[MEMORY_MIN] = str(request)
-    high = memory_high(request, limit, setup)
+    high = _memory_high(request, limit, setup)
     if high is not None:
         files[MEMORY_HIGH] = str(high)
     return files
 
 
-def memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
+def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
+    """The pod cgroup's protection, from its total memory request including overhead."""
+    if request <= 0:
+        return {}
+    if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):
+        return {MEMORY_MIN: str(request)}
+    return {_protection(qos): str(request)} if _is_tiered(setup) else {}
+
+
+def class_memory_qos(
+    guaranteed: int, burstable: int, setup: NodeSetup
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Protection of kubepods and of the burstable cgroup, from the sums of requests of each class."""
+    total = wrap(guaranteed + burstable)
+    if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
+        if not _is_tiered(setup):
+            return {MEMORY_MIN: "0"}, {MEMORY_LOW: "0"}
+        return {MEMORY_MIN: str(total)}, {MEMORY_LOW: str(burstable)}
+    return (
+        {MEMORY_MIN: str(total)} if total > 0 else {},
+        {MEMORY_MIN: str(burstable)} if burstable > 0 else {},
+    )
+
+
+def _memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
     """The throttling threshold, or None where it is not set.
 
     1.22 to 1.26: limit x factor. From 1.27: request + factor x (limit - request), floored to a page. A
@@ -213,28 +235,6 @@ def memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
     page = node.page_size_bytes
     high = wrap(from_float(math.floor(middle) / float(page)) * page)
     return high if high > max(request, 0) else None
-
-
-def pod_files(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """The pod cgroup's protection, from its total memory request in bytes, including overhead."""
-    if request <= 0:
-        return {}
-    if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):
-        return {MEMORY_MIN: str(request)}
-    return {_protection(qos): str(request)} if _is_tiered(setup) else {}
-
-
-def class_files(guaranteed: int, burstable: int, setup: NodeSetup) -> tuple[dict[str, str], dict[str, str]]:
-    """Protection of kubepods and of the burstable cgroup, from the sums of requests of each class."""
-    total = wrap(guaranteed + burstable)
-    if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
-        if not _is_tiered(setup):
-            return {MEMORY_MIN: "0"}, {MEMORY_LOW: "0"}
-        return {MEMORY_MIN: str(total)}, {MEMORY_LOW: str(burstable)}
-    return (
-        {MEMORY_MIN: str(total)} if total > 0 else {},
-        {MEMORY_MIN: str(burstable)} if burstable > 0 else {},
-    )
 
 
 def _is_tiered(setup: NodeSetup) -> bool:

@@ -14,7 +14,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.qos_class import QosClass
 
 CgroupName = tuple[str, ...]
-"""The kubelet's internal name: the components from the root, before any driver has spelled them."""
+"""The kubelet's internal name: the components from the root, the same for both drivers."""
 
 KUBEPODS: Final = "kubepods"
 _SLICE: Final = ".slice"
@@ -29,7 +29,7 @@ def compose(base: CgroupName, *components: str) -> CgroupName:
 
 
 def to_systemd(name: CgroupName) -> str:
-    """The nested slices of a name. Raises InputError for what systemd cannot spell."""
+    """The nested slices of a name. Raises InputError for what no slice can be called."""
     if not name or name == ("",):
         return "/"
     joined = "-".join(part.replace("-", "_") for part in name)
@@ -55,13 +55,13 @@ def to_cgroupfs(name: CgroupName) -> str:
 
 
 def parse_systemd(path: str) -> CgroupName:
-    """The name that a slice path spells; `_` was `-` once, or always: it is not told apart."""
+    """The name of a slice's path; `_` becomes `-`, whichever of the two it was."""
     base = posixpath.basename(path.rstrip("/")) or "/"
     return tuple(part.replace("_", "-") for part in base.removesuffix(_SLICE).split("-"))
 
 
 def parse_cgroupfs(path: str) -> CgroupName:
-    """The name that a plain path spells."""
+    """The name of a plain path."""
     components = tuple(path.removeprefix("/").split("/"))
     return () if components == ("",) else components
 
@@ -69,12 +69,6 @@ def parse_cgroupfs(path: str) -> CgroupName:
 def literal(name: CgroupName, driver: CgroupDriver) -> str:
     """The path of a name under a driver."""
     return to_systemd(name) if driver is CgroupDriver.SYSTEMD else to_cgroupfs(name)
-
-
-def systemd_unit(name: CgroupName) -> tuple[str, str]:
-    """The parent slice and the slice itself, as systemctl knows them."""
-    directory, unit = posixpath.split(to_systemd(name))
-    return posixpath.basename(directory) if directory != "/" else "-.slice", unit
 
 
 def kubepods_name(kubelet: Kubelet) -> CgroupName:
@@ -111,14 +105,12 @@ def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: 
     Args:
         pod_path: the pod's literal path.
         container_id: `containerd://<hex>` as in status, or the hex alone.
-        kubelet: its driver decides between scopes and plain folders.
+        kubelet: its driver decides between scopes and plain directories.
         runtime: `containerd://2.3.4` or `cri-o://1.36.0` as in nodeInfo; the scheme decides.
     """
     hex_id = container_id.rpartition("://")[2]
     scheme = (container_id if "://" in container_id else runtime).partition(":")[0]
-    prefix = {"containerd": "cri-containerd", "cri-o": "crio", "docker": "docker"}.get(
-        scheme, "cri-containerd"
-    )
+    prefix = {"cri-o": "crio", "docker": "docker"}.get(scheme, "cri-containerd")
     if kubelet.cgroup_driver is CgroupDriver.SYSTEMD:
         return f"{pod_path}/{prefix}-{hex_id}.scope"
     return f"{pod_path}/crio-{hex_id}" if prefix == "crio" else f"{pod_path}/{hex_id}"
@@ -149,9 +141,9 @@ class PathLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PodCgroup:
-    """What a path says; ids are empty above their level.
+    """The pod and container of a path; `container_id` is empty for the pod's own cgroup.
 
-    A pod directly below kubepods is Guaranteed. A path names the class by which the kubelet placed the pod.
+    `qos` is the class by which the kubelet placed the pod: directly below kubepods is Guaranteed.
     """
 
     pod_uid: str
@@ -166,14 +158,10 @@ class PodCgroup:
         return PathLevel.CONTAINER if self.container_id else PathLevel.POD
 
 
-_QOS: Final = {
-    "burstable": QosClass.BURSTABLE,
-    "besteffort": QosClass.BEST_EFFORT,
-    None: QosClass.GUARANTEED,
-}
+_QOS: Final = {"burstable": QosClass.BURSTABLE, "besteffort": QosClass.BEST_EFFORT, None: QosClass.GUARANTEED}
 _RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "docker", "libpod": "cri-o"}
 
-# A UID is a UUID or, of a static pod, a hash of 32 digits; anything else that a server stored is taken too.
+# A UID is a UUID or, of a static pod, a hash of 32 digits; any other that a server stored is accepted too.
 _SYSTEMD: Final = re.compile(
     r"/(?:[^/]*-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[^/]+?)\.slice"
     r"(?:/(?P<rest>.*))?$"
@@ -184,46 +172,60 @@ _CGROUPFS: Final = re.compile(
 _SCOPE: Final = re.compile(
     r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{12,128})(?:\.scope)?"
 )
-_CLASS_ENDS: Final = re.compile(r"/(?:[^/]*-)?kubepods-(?:burstable|besteffort)\.slice$")
-_CLASS_FOLDERS: Final = re.compile(r"/kubepods/(?:burstable|besteffort)$")
+_CLASS: Final = re.compile(
+    r"/(?:[^/]*-)?kubepods-(?:burstable|besteffort)\.slice$|/kubepods/(?:burstable|besteffort)$"
+)
 _ALL_PODS: Final = re.compile(r"/(?:[^/]*-)?kubepods(?:\.slice)?$")
 
 
 def pod_cgroup(path: str) -> PodCgroup | None:
-    """The pod, and the container if it is one, of a path; None for a cgroup that is no pod's.
+    """The pod, and the container if it is one, of a path; None for a cgroup of no pod.
 
-    The last folder that a kubelet could have made counts: a kubelet in a container (kind, minikube) has its
-    own below that of its container. A cgroup that a container made for itself is the container's.
+    The last directory that a kubelet could have made counts: a kubelet in a container (kind, minikube) has
+    its own below that of its container. A cgroup that a container made for itself counts as the container's.
     """
-    driver, found = CgroupDriver.SYSTEMD, _SYSTEMD.search(path)
-    if found is None:
-        driver, found = CgroupDriver.CGROUPFS, _CGROUPFS.search(path)
-    if found is None:
+    driver, match = CgroupDriver.SYSTEMD, _SYSTEMD.search(path)
+    if match is None:
+        driver, match = CgroupDriver.CGROUPFS, _CGROUPFS.search(path)
+    if match is None:
         return None
-    uid = found["uid"]
+    uid, qos = match["uid"], _QOS[match["qos"]]
     if driver is CgroupDriver.SYSTEMD:
-        # The driver spells `-` as `_`; a UID that a server made has none of its own.
-        uid = uid.replace("_", "-")
-    container = _SCOPE.fullmatch((found["rest"] or "").partition("/")[0])
+        uid = uid.replace("_", "-")  # a UID that a server made has no `_` of its own
+    container = _SCOPE.fullmatch((match["rest"] or "").partition("/")[0])
     if container is None:
-        return PodCgroup(uid, "", _QOS[found["qos"]], driver)
-    runtime = _RUNTIMES.get(container["runtime"] or "", "")
-    return PodCgroup(uid, container["id"], _QOS[found["qos"]], driver, runtime)
+        return PodCgroup(uid, "", qos, driver)
+    return PodCgroup(uid, container["id"], qos, driver, _RUNTIMES.get(container["runtime"] or "", ""))
 
 
 def path_level(path: str, below: str = "") -> PathLevel:
-    """What a cgroup holds; `below` is the path of a process, which tells what is above all pods.
+    """What a cgroup holds; `below` is the path of a process, which shows what is above all pods.
 
     `/` is the machine, which is above all.
     """
-    found = pod_cgroup(path)
-    if found is not None:
-        return found.level
-    if _CLASS_ENDS.search(path) or _CLASS_FOLDERS.search(path):
+    pod = pod_cgroup(path)
+    if pod is not None:
+        return pod.level
+    if _CLASS.search(path):
         return PathLevel.QOS_CLASS
     if _ALL_PODS.search(path):
         return PathLevel.PODS
-    holds = path in {"", "/"} or below.startswith(path.rstrip("/") + "/")
-    return (
-        PathLevel.ABOVE if holds and (pod_cgroup(below) is not None or path in {"", "/"}) else PathLevel.OTHER
-    )
+    is_machine = path in {"", "/"}
+    holds_pods = below.startswith(path.rstrip("/") + "/") and pod_cgroup(below) is not None
+    return PathLevel.ABOVE if is_machine or holds_pods else PathLevel.OTHER
+
+
+def memory_path(text: str) -> str:
+    """The path in the hierarchy that counts memory, of the lines of /proc/PID/cgroup (cgroups(7)).
+
+    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may hold colons.
+    """
+    unified = ""
+    for line in text.split("\n"):
+        hierarchy, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and "memory" in controllers.split(","):
+            return path
+        if colon and hierarchy == "0" and not controllers:
+            unified = path
+    return unified

@@ -1,7 +1,8 @@
-"""The pod's own cgroup: what the kubelet writes there when it creates it, and why.
+"""The cgroups of a pod and of its containers: what the kubelet sets or asks of the runtime, and why.
 
-Sources: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod), pod_container_manager_linux.go
-(EnsureExists). The values are written once; only an in-place resize touches them again.
+Sources: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod) and pod_container_manager_linux.go
+(EnsureExists), pkg/kubelet/kuberuntime/kuberuntime_container_linux.go. The values are written once; only an
+in-place resize changes those of a living pod.
 """
 
 from __future__ import annotations
@@ -9,23 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.releases import Change
+from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
+from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Container, Pod
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import (
     Declared,
     Totals,
     declared_limits,
+    has_pod_level_resources,
     kubelet_count,
     pod_limits,
     pod_requests,
 )
-from kubectl_qos.qos.cgroup import cpu
-from kubectl_qos.qos.cgroup import memory as hugepages
-from kubectl_qos.qos.cgroup import memory as memory_qos
-from kubectl_qos.qos.cgroup.container import cfs_period_us, pod_has_exclusive_cpus
-from kubectl_qos.qos.cgroup.values import CgroupSettings, in_reading_order, kubelet_files, read_back
+from kubectl_qos.qos.cgroup.memory import (
+    MEMORY_HIGH,
+    MEMORY_SWAP_MAX,
+    container_hugepage_limits,
+    container_memory_qos,
+    container_swap,
+    has_memory_qos,
+    pod_hugepage_limits,
+    pod_memory_qos,
+)
+from kubectl_qos.qos.cgroup.values import (
+    MIN_SHARES,
+    CgroupSettings,
+    CriResources,
+    milli_to_quota,
+    milli_to_shares,
+)
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Reason, Rule
 
@@ -34,6 +48,8 @@ UPDATED_IN_PLACE: Final = frozenset(
     | {"cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes"}
 )
 """The files that a resize rewrites in a living pod's cgroup; the others keep what they were created with."""
+
+_OOM_GROUP: Final = "memory.oom.group"
 
 
 class PodTotals(NamedTuple):
@@ -76,26 +92,18 @@ def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup) -> PodTotals:
     )
 
 
-def pod_settings(
-    pod: Pod,
-    qos: QosClass,
-    totals: PodTotals,
-    setup: NodeSetup,
-) -> CgroupSettings:
-    """What the kubelet wants of the pod's cgroup (`ResourceConfigForPod` and the pids limit)."""
+def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> CgroupSettings:
+    """The settings of the pod's cgroup (`ResourceConfigForPod` and the pids limit)."""
     kubelet = setup.kubelet
-    unified = {}
-    if memory_qos.is_enforced(setup):
-        unified = memory_qos.pod_files(qos, totals.memory_request, setup)
-    shares = cpu.MIN_SHARES
+    shares = MIN_SHARES
     quota = period = memory = None
     if qos is not QosClass.BEST_EFFORT:
-        shares = cpu.milli_to_shares(totals.cpu_request_milli)
+        shares = milli_to_shares(totals.cpu_request_milli)
         if qos is QosClass.GUARANTEED or totals.declared.cpu:
             period = kubelet.cpu_cfs_quota_period_us
             quota = -1
             if kubelet.cpu_cfs_quota and not totals.exclusive_cpus:
-                quota = cpu.milli_to_quota(totals.cpu_limit_milli, cfs_period_us(setup))
+                quota = milli_to_quota(totals.cpu_limit_milli, _cfs_period_us(setup))
         if qos is QosClass.GUARANTEED or totals.declared.memory:
             memory = totals.memory_limit
     return CgroupSettings(
@@ -104,77 +112,215 @@ def pod_settings(
         cpu_period_us=period,
         memory_limit_bytes=memory,
         pids_limit=kubelet.pod_pids_limit if kubelet.pod_pids_limit > 0 else None,
-        hugepage_limits=hugepages.pod_limits(pod, totals.requests, setup.release),
+        hugepage_limits=pod_hugepage_limits(pod, totals.requests, setup.release),
+        unified=pod_memory_qos(qos, totals.memory_request, setup) if has_memory_qos(setup) else {},
+    )
+
+
+def container_resources(
+    pod: Pod, container: Container, qos: QosClass, adj: int, setup: NodeSetup
+) -> CriResources:
+    """What is asked of the runtime for one container of a defaulted pod."""
+    memory_limit = _effective_limit(pod, container, MEMORY, setup.release).value()
+    base = linux_resources(
+        container.requests.get(CPU),
+        _effective_limit(pod, container, CPU, setup.release),
+        memory_limit,
+        setup,
+        exclusive=_has_exclusive_cpus(container, qos, setup),
+    )
+    unified = dict(base.unified)
+    swap = container_swap(pod, container, qos, memory_limit, setup)
+    if swap.swap_max is not None:
+        unified[MEMORY_SWAP_MAX] = swap.swap_max
+    if has_memory_qos(setup):
+        request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
+        unified |= container_memory_qos(qos, request.value(), limit.value(), setup)
+    return CriResources(
+        cpu_shares=base.cpu_shares,
+        cpu_quota_us=base.cpu_quota_us,
+        cpu_period_us=base.cpu_period_us,
+        memory_limit_bytes=memory_limit,
+        memory_swap_limit_bytes=swap.memory_and_swap,
+        oom_score_adj=adj,
+        hugepage_limits=container_hugepage_limits(pod, container, setup.node.hugepage_sizes, setup.release),
         unified=unified,
     )
 
 
-def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
-    """File to content of a kubelet cgroup as it reads back on the node.
+def linux_resources(
+    cpu_request: Quantity | None, cpu_limit: Quantity, memory_limit: int, setup: NodeSetup, *, exclusive: bool
+) -> CriResources:
+    """`calculateLinuxResources`: shares, quota, memory limit and memory.oom.group."""
+    takes_limit = cpu_request is None
+    if not setup.release.has(Change.MISSING_CPU_REQUEST_TAKES_LIMIT):
+        takes_limit = (cpu_request is None or cpu_request.is_zero) and not cpu_limit.is_zero
+    counted = cpu_limit if takes_limit or cpu_request is None else cpu_request
+    quota = period = 0
+    if setup.kubelet.cpu_cfs_quota:
+        period = _cfs_period_us(setup)
+        quota = -1 if exclusive else milli_to_quota(cpu_limit.milli_value(), period)
+    return CriResources(
+        cpu_shares=milli_to_shares(counted.milli_value()),
+        cpu_quota_us=quota,
+        cpu_period_us=period,
+        memory_limit_bytes=memory_limit,
+        unified={_OOM_GROUP: "1"} if sets_oom_group(setup) else {},
+    )
 
-    On top of what the kubelet writes: systemd's whole percents of CPU, the kernel's whole pages, and the
-    kernel's defaults of the files that a reader looks for.
+
+def sets_oom_group(setup: NodeSetup) -> bool:
+    """Whether memory.oom.group is set, so that the kernel kills all processes of a container together."""
+    release = setup.release
+    if setup.node.cgroup_version == 1 or not release.has(Change.MEMORY_OOM_GROUP):
+        return False
+    return not (release.has(Change.SINGLE_PROCESS_OOM_KILL) and setup.kubelet.single_process_oom_kill)
+
+
+def pod_has_exclusive_cpus(pod: Pod, qos: QosClass, setup: NodeSetup) -> bool:
+    """Whether any container of the pod does; with pod-level resource managers, whether all do."""
+    release = setup.release
+    containers = (*pod.init_containers, *pod.containers)
+    exclusive = [_has_exclusive_cpus(container, qos, setup) for container in containers]
+    if release.enabled(Gate.POD_LEVEL_RESOURCE_MANAGERS) and has_pod_level_resources(pod, release):
+        return bool(exclusive) and all(exclusive)
+    return any(exclusive)
+
+
+def _has_exclusive_cpus(container: Container, qos: QosClass, setup: NodeSetup) -> bool:
+    """Whether the container owns whole CPUs and so runs without a quota (1.33 and later).
+
+    Under the static CPU manager that is a Guaranteed pod's container with a whole number of CPUs.
     """
-    node, release = setup.node, setup.release
-    systemd = setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
-    if systemd and settings.cpu_quota_us and release.has(Change.SYSTEMD_QUOTA_IS_WRITTEN):
-        period = settings.cpu_period_us or 100_000
-        quota = cpu.systemd_quota(settings.cpu_quota_us, period)
-        settings = settings.with_quota(quota)
-    written = kubelet_files(settings, node, release)
-    files = {name: read_back(name, value, node.page_size_bytes) for name, value in written.items()}
-    defaults = V1_DEFAULTS if node.cgroup_version == 1 else V2_DEFAULTS
-    return in_reading_order({**defaults, **files})
+    kubelet = setup.kubelet
+    if not setup.release.enabled(Gate.NO_QUOTA_WITH_EXCLUSIVE_CPUS):
+        return False
+    if kubelet.exclusive_cpu_containers is not None:
+        return container.name in kubelet.exclusive_cpu_containers
+    if kubelet.cpu_manager_policy != "static" or qos is not QosClass.GUARANTEED:
+        return False
+    request = container.requests.get(CPU, ZERO)
+    return request.sign > 0 and request.value() * 1000 == request.milli_value()
 
 
-V2_DEFAULTS: Mapping[str, str] = {"cpu.max": "max 100000", "memory.max": "max"}
-V1_DEFAULTS: Mapping[str, str] = {"cpu/cpu.cfs_quota_us": "-1"}
+def _effective_limit(pod: Pod, container: Container, name: str, release: Release) -> Quantity:
+    """The container's limit; where it has none, from 1.32 on, the pod-level limit."""
+    own = container.limits.get(name, ZERO)
+    if not own.is_zero or not (
+        release.has(Change.POD_LEVEL_LIMIT_FALLBACK)
+        and release.enabled(Gate.POD_LEVEL_RESOURCES)
+        and has_pod_level_resources(pod, release)
+        and pod.spec.resources is not None
+    ):
+        return own
+    return (pod.spec.resources.limits or EMPTY_RESOURCES).get(name, ZERO)
 
 
-def reasons(
+def _cfs_period_us(setup: NodeSetup) -> int:
+    """The period that quotas are computed with: 100 ms unless the gate allows another."""
+    if setup.release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD):
+        return setup.kubelet.cpu_cfs_quota_period_us
+    return DEFAULT_CFS_PERIOD_US
+
+
+class _Inputs(NamedTuple):
+    """What the reasons of one cgroup's files name."""
+
+    weight: Mapping[str, object]
+    quota: Mapping[str, object]
+    memory: Mapping[str, object]
+    has_exclusive_cpus: bool
+    request: int
+    limit: int
+    pids_limit: int
+
+
+def pod_reasons(
     files: Mapping[str, str], totals: PodTotals, qos: QosClass, setup: NodeSetup
 ) -> dict[str, Reason]:
     """Why each of the pod's files has its content."""
-    found: dict[str, Reason] = {}
-    for name, value in files.items():
-        short = name.rpartition("/")[2]
-        if short in {"cpu.weight", "cpu.shares"}:
-            inputs: dict[str, object] = {
-                "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
-                "shares": cpu.milli_to_shares(totals.cpu_request_milli),
-                "curve": "linear",
-            }
-            found[name] = Reason(Rule.CPU_WEIGHT, value, inputs)
-        elif short in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
-            found[name] = _cpu_reason(value, totals, qos, setup)
-        elif short in {"memory.max", "memory.limit_in_bytes"}:
-            limited = value != "max"
-            rule = Rule.MEMORY_LIMIT if limited else Rule.MEMORY_UNLIMITED
-            inputs = {
-                "limit": totals.memory_limit,
-                "declared": totals.declared.memory,
-                "page": setup.node.page_size_bytes,
-            }
-            found[name] = Reason(rule, value, inputs)
-        elif short.startswith("hugetlb."):
-            found[name] = Reason(Rule.HUGEPAGES, value)
-        elif short == "pids.max":
-            found[name] = Reason(Rule.PIDS, value, {"limit": setup.kubelet.pod_pids_limit})
-        elif short in {"memory.min", "memory.low"}:
-            inputs = {"request": totals.memory_request}
-            found[name] = Reason(Rule.MEMORY_PROTECTION, value, inputs)
-    return found
+    kubelet = setup.kubelet
+    inputs = _Inputs(
+        weight={
+            "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
+            "shares": milli_to_shares(totals.cpu_request_milli),
+            "curve": "linear",
+        },
+        quota={
+            "cpu_milli": totals.cpu_limit_milli,
+            "declared": totals.declared.cpu,
+            "period_us": kubelet.cpu_cfs_quota_period_us,
+            "enforced": kubelet.cpu_cfs_quota,
+        },
+        memory={
+            "limit": totals.memory_limit,
+            "declared": totals.declared.memory,
+            "page": setup.node.page_size_bytes,
+        },
+        has_exclusive_cpus=totals.exclusive_cpus and qos is QosClass.GUARANTEED,
+        request=totals.memory_request,
+        limit=totals.memory_limit,
+        pids_limit=kubelet.pod_pids_limit,
+    )
+    return {name: _reason(name, value, inputs) for name, value in files.items()}
 
 
-def _cpu_reason(value: str, totals: PodTotals, qos: QosClass, setup: NodeSetup) -> Reason:
-    inputs: dict[str, object] = {
-        "cpu_milli": totals.cpu_limit_milli,
-        "declared": totals.declared.cpu,
-        "period_us": setup.kubelet.cpu_cfs_quota_period_us,
-        "enforced": setup.kubelet.cpu_cfs_quota,
-    }
-    if totals.exclusive_cpus and qos is QosClass.GUARANTEED:
-        return Reason(Rule.CPU_EXCLUSIVE, value, inputs)
-    if value.startswith("max") or value == "-1":
-        return Reason(Rule.CPU_UNLIMITED, value, inputs)
-    return Reason(Rule.CPU_QUOTA, value, inputs)
+def container_reasons(
+    files: Mapping[str, str], pod: Pod, container: Container, resources: CriResources, setup: NodeSetup
+) -> dict[str, Reason]:
+    """Why each of the container's files has its content."""
+    node, requests, limits = setup.node, container.requests, container.limits
+    cpu_request = requests.get(CPU)
+    inputs = _Inputs(
+        weight={
+            "cpu_milli": None if cpu_request is None else cpu_request.milli_value(),
+            "shares": resources.cpu_shares,
+            "curve": "quadratic" if node.oci_runtime.has_quadratic_weight else "linear",
+        },
+        quota={
+            "cpu_milli": _effective_limit(pod, container, CPU, setup.release).milli_value(),
+            "own": not limits.get(CPU, ZERO).is_zero,
+            "period_us": resources.cpu_period_us,
+            "enforced": setup.kubelet.cpu_cfs_quota,
+        },
+        memory={
+            "limit": resources.memory_limit_bytes,
+            "own": not limits.get(MEMORY, ZERO).is_zero,
+            "page": node.page_size_bytes,
+        },
+        has_exclusive_cpus=resources.cpu_quota_us == -1,
+        request=requests.get(MEMORY, ZERO).value(),
+        limit=limits.get(MEMORY, ZERO).value(),
+        pids_limit=setup.kubelet.pod_pids_limit,
+    )
+    return {name: _reason(name, value, inputs) for name, value in files.items()}
+
+
+def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
+    name = file.rpartition("/")[2]
+    if name in {"cpu.weight", "cpu.shares"}:
+        return Reason(Rule.CPU_WEIGHT, value, inputs.weight)
+    if name in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
+        rule = Rule.CPU_UNLIMITED if value.startswith("max") or value == "-1" else Rule.CPU_QUOTA
+        return Reason(Rule.CPU_EXCLUSIVE if inputs.has_exclusive_cpus else rule, value, inputs.quota)
+    if name in {"memory.max", "memory.limit_in_bytes"}:
+        return Reason(Rule.MEMORY_UNLIMITED if value == "max" else Rule.MEMORY_LIMIT, value, inputs.memory)
+    if name == _OOM_GROUP:
+        return Reason(Rule.MEMORY_OOM_GROUP, value)
+    if name.startswith("hugetlb."):
+        return Reason(Rule.HUGEPAGES, value)
+    if name == "pids.max":
+        return Reason(Rule.PIDS, value, {"limit": inputs.pids_limit})
+    if name in {MEMORY_SWAP_MAX, "memory.memsw.limit_in_bytes"}:
+        return Reason(_swap_rule(name, value), value, {"request": inputs.request})
+    if name == MEMORY_HIGH:
+        return Reason(Rule.MEMORY_HIGH, value, {"request": inputs.request, "limit": inputs.limit})
+    return Reason(Rule.MEMORY_PROTECTION, value, {"request": inputs.request})
+
+
+def _swap_rule(name: str, value: str) -> Rule:
+    """In cgroup v1 memory and swap have one limit, which is that of memory where there is no swap."""
+    if value in {"max", "-1"}:
+        return Rule.SWAP_UNLIMITED
+    is_limited = name == MEMORY_SWAP_MAX and value != "0"
+    return Rule.SWAP_SHARE if is_limited else Rule.SWAP_NONE

@@ -1,7 +1,7 @@
 """The cgroup tree of a node as values: kubepods, its classes, pods and containers, and the reserved cgroups.
 
 Each directory has the files that the kubelet or the runtime writes, as they read back on the node. Not here:
-the cgroups of pause containers, whose ids no API tells, and the words (present/tree.py).
+the cgroups of pause containers, whose ids are in no API, and the words (present/tree.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, Format, Quantity
 from kubectl_qos.k8s.resources import Totals
-from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import node as node_cgroups
-from kubectl_qos.qos.cgroup.pod import files_on_node
-from kubectl_qos.qos.cgroup.values import CgroupSettings, in_reading_order
+from kubectl_qos.qos.cgroup.names import CgroupName, literal
+from kubectl_qos.qos.cgroup.values import CgroupSettings, files_on_node, in_reading_order
 from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction, assumptions, predict
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -40,10 +39,10 @@ class CgroupLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One cgroup: its path below the mount, its files, and whose it is.
+    """One cgroup: its path below the mount, its files in reading order, and which pod's or class's it is.
 
-    `files` are in reading order; on cgroup v1 their names begin with the controller. `qos` is that of a class
-    or pod, `pod` that of a pod or container.
+    On cgroup v1 the names of files begin with the controller. `qos` is that of a class or pod, `pod` that of
+    a pod or container.
     """
 
     path: str
@@ -65,8 +64,8 @@ class Directory:
 class CgroupTree:
     """The cgroups of one node.
 
-    `unknown` names the files of kubepods whose content nothing here tells. `left_out` is how many pods count
-    in the values of kubepods and the classes without being shown.
+    `unknown` names the files of kubepods whose content is not known. `left_out` is how many pods count in the
+    values of kubepods and the classes without being shown.
     """
 
     setup: NodeSetup
@@ -87,7 +86,7 @@ def cgroup_tree(
     """The tree of a node.
 
     Args:
-        pods: all that are known of this node; those that have ended have no cgroup any more.
+        pods: all known pods of this node; those that have ended have no cgroup any more.
         setup: the node's facts and its kubelet's configuration.
         is_shown: which pods get directories. The values above them count every pod.
 
@@ -96,7 +95,7 @@ def cgroup_tree(
     """
     living = [pod for pod in pods if not pod.is_terminal]
     shown = [pod for pod in living if is_shown(pod)]
-    roots = [*_reserved(setup)]
+    roots = list(_reserved(setup))
     unknown: tuple[str, ...] = ()
     if setup.kubelet.cgroups_per_qos:
         kubepods, unknown = _kubepods(living, setup)
@@ -106,13 +105,13 @@ def cgroup_tree(
         roots=tuple(roots),
         unknown=unknown,
         left_out=len(living) - len(shown),
-        assumptions=(*assumptions(setup), *_assumed_of_kubepods(setup)),
+        assumptions=(*assumptions(setup), *_kubepods_assumptions(setup)),
     )
 
 
 def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
-    """The way from the top to one of a node's pods, and its containers. Raises InputError as above."""
-    tree = cgroup_tree(pods, setup, lambda one: one is pod)
+    """The tree with nothing but one pod and the directories above it. Raises InputError as above."""
+    tree = cgroup_tree(pods, setup, lambda other: other is pod)
     roots = [
         replace(root, children=tuple(child for child in root.children if child.children))
         for root in tree.roots
@@ -122,56 +121,57 @@ def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
 
 
 def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
-    """The same node as if it had this cgroup version."""
+    """The same node with this cgroup version."""
     origins = {**setup.node.origins, "cgroup_version": Origin.GIVEN}
     return replace(setup, node=replace(setup.node, cgroup_version=version, origins=origins))
 
 
+def _directory(
+    name: CgroupName,
+    level: CgroupLevel,
+    settings: CgroupSettings,
+    setup: NodeSetup,
+    qos: QosClass | None = None,
+) -> Directory:
+    path = literal(name, setup.kubelet.cgroup_driver)
+    return Directory(path, level, files_on_node(settings, setup), qos=qos)
+
+
 def _reserved(setup: NodeSetup) -> Iterator[Directory]:
     """The reserved cgroups that are enforced; a kubelet refuses to enforce one that has no name."""
-    for write in node_cgroups.reserved(_cores(setup.node), setup.kubelet, setup.release):
-        if any(part.strip("/") for part in write.name):
-            settings = _settled(write.settings, setup)
-            path = cgroup_names.literal(write.name, setup.kubelet.cgroup_driver)
-            yield Directory(path, CgroupLevel.RESERVED, files_on_node(settings, setup))
+    for name, settings in node_cgroups.reserved(_cores(setup.node), setup.kubelet, setup.release):
+        if any(part.strip("/") for part in name):
+            yield _directory(name, CgroupLevel.RESERVED, _without_cpuset(settings, setup), setup)
 
 
 def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[str, ...]]:
     """Kubepods with both class cgroups, and which of its files are not known.
 
-    The kubelet creates kubepods with the node's amounts and then writes to it whenever it writes to the
-    classes; what stands there is both.
+    The kubelet creates kubepods with the node's amounts and updates it whenever it updates the classes; its
+    files have the values of both.
     """
-    node, kubelet = setup.node, setup.kubelet
+    node = setup.node
     defaulted = [default_pod(pod, setup.release) for pod in pods]
-    created = node_cgroups.kubepods(_amounts(setup), _cores(node), kubelet, setup.release).settings
-    kept, *classes = node_cgroups.classes(defaulted, setup)
+    created = node_cgroups.kubepods(_amounts(setup), _cores(node), setup.kubelet, setup.release).settings
+    updated, best_effort, burstable = node_cgroups.classes(defaulted, setup)
     settings = replace(
-        _settled(created, setup),
-        hugepage_limits=kept.settings.hugepage_limits,
-        unified={**created.unified, **kept.settings.unified},
+        _without_cpuset(created, setup),
+        hugepage_limits=updated.settings.hugepage_limits,
+        unified={**created.unified, **updated.settings.unified},
     )
-    unknown = _unknown(settings, node.cgroup_version)
-    files = files_on_node(settings, setup)
-    directories = {
-        qos: Directory(
-            cgroup_names.literal(write.name, kubelet.cgroup_driver),
-            CgroupLevel.CLASS,
-            files_on_node(write.settings, setup),
-            qos=qos,
-        )
-        for qos, write in zip((QosClass.BEST_EFFORT, QosClass.BURSTABLE), classes, strict=True)
-    }
-    kubepods = Directory(
-        cgroup_names.literal(kept.name, kubelet.cgroup_driver),
-        CgroupLevel.KUBEPODS,
-        {name: value for name, value in files.items() if name not in unknown},
-        children=(directories[QosClass.BURSTABLE], directories[QosClass.BEST_EFFORT]),
-    )
-    return kubepods, unknown
+    unknown = _unknown_files(settings, node.cgroup_version)
+    kubepods = _directory(updated.name, CgroupLevel.KUBEPODS, settings, setup)
+    return replace(
+        kubepods,
+        files={name: value for name, value in kubepods.files.items() if name not in unknown},
+        children=tuple(
+            _directory(write.name, CgroupLevel.CLASS, write.settings, setup, qos)
+            for qos, write in ((QosClass.BURSTABLE, burstable), (QosClass.BEST_EFFORT, best_effort))
+        ),
+    ), unknown
 
 
-def _unknown(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
+def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
     """The files of kubepods that the kubelet writes with amounts that are not known here."""
     names = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
@@ -182,56 +182,51 @@ def _unknown(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
 
 
 def _with_pods(kubepods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
-    """Pods below their class by namespace and name; those that are Guaranteed directly below kubepods."""
-    below: dict[QosClass, list[Directory]] = {qos: [] for qos in QosClass}
-    for pod in sorted(pods, key=lambda one: (one.namespace, one.name, one.metadata.uid)):
+    """Pods below their class by namespace and name; Guaranteed ones directly below kubepods."""
+    below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
+    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
         prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
         below[prediction.qos_class].append(_pod(prediction))
-    classes = tuple(
-        replace(found, children=tuple(below[found.qos]) if found.qos is not None else ())
-        for found in kubepods.children
-    )
+    classes = tuple(replace(child, children=tuple(below[child.qos])) for child in kubepods.children)
     return replace(kubepods, children=(*classes, *below[QosClass.GUARANTEED]))
 
 
 def _pod(prediction: Prediction) -> Directory:
-    ended = _ended(prediction.pod)
-    containers = (_container(one, prediction.pod) for one in prediction.containers if one.name not in ended)
+    """A pod with those of its containers that have not ended, as init containers that are done have."""
+    pod = prediction.pod
+    ended = {
+        status.name
+        for status in pod.status.every_container
+        if status.state is not None and status.state.terminated is not None
+    }
     return Directory(
         prediction.cgroup.path,
         CgroupLevel.POD,
         prediction.cgroup.files,
-        children=tuple(containers),
+        children=tuple(
+            _container(container, pod) for container in prediction.containers if container.name not in ended
+        ),
         qos=prediction.qos_class,
-        pod=prediction.pod,
+        pod=pod,
     )
 
 
-def _container(found: ContainerPrediction, pod: Pod) -> Directory:
+def _container(container: ContainerPrediction, pod: Pod) -> Directory:
     below: tuple[Directory, ...] = ()
-    if found.process_path != found.cgroup.path:
-        below = (Directory(found.process_path, CgroupLevel.PROCESSES, {}),)
+    if container.process_path != container.cgroup.path:
+        below = (Directory(container.process_path, CgroupLevel.PROCESSES, {}),)
     return Directory(
-        found.cgroup.path,
+        container.cgroup.path,
         CgroupLevel.CONTAINER,
-        in_reading_order(found.cgroup.files),
+        in_reading_order(container.cgroup.files),
         children=below,
         pod=pod,
-        container=found,
+        container=container,
     )
 
 
-def _ended(pod: Pod) -> frozenset[str]:
-    """The containers whose cgroup is gone, such as init containers that are done."""
-    return frozenset(
-        one.name
-        for one in pod.status.every_container
-        if one.state is not None and one.state.terminated is not None
-    )
-
-
-def _settled(settings: CgroupSettings, setup: NodeSetup) -> CgroupSettings:
-    """Without the CPU set where another CPU manager policy leaves it alone, or the CPUs are not known.
+def _without_cpuset(settings: CgroupSettings, setup: NodeSetup) -> CgroupSettings:
+    """Without the CPU set where a CPU manager policy does not touch it, or the CPUs are not known.
 
     Source: pkg/kubelet/cm/node_container_manager_linux.go (getCgroupConfigInternal, "Only do so on None
     policy").
@@ -241,8 +236,8 @@ def _settled(settings: CgroupSettings, setup: NodeSetup) -> CgroupSettings:
     return replace(settings, cpus="")
 
 
-def _assumed_of_kubepods(setup: NodeSetup) -> Iterator[Assumption]:
-    """What only kubepods depends on, as far as nobody configured it."""
+def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
+    """What only kubepods depends on, as far as it is not configured."""
     kubelet = setup.kubelet
     if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
         yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable, Origin.ASSUMED)
@@ -256,24 +251,24 @@ def _cores(node: Node) -> int:
 
 
 def _amounts(setup: NodeSetup) -> Totals:
-    """The node's amounts, from which the kubelet takes what is reserved.
+    """The node's amounts, from which the kubelet subtracts what is reserved.
 
-    Where the reservations are not known, status.allocatable tells what is left of CPU and memory.
+    Where the reservations are not known, status.allocatable has what is left of CPU and memory.
     """
     node, kubelet = setup.node, setup.kubelet
-    found: Totals = {
+    amounts: Totals = {
         name: amount
         for name, amount in node.capacity.items()
         if name in {CPU, MEMORY} or name.startswith(HUGEPAGES_PREFIX)
     }
     if node.memory_capacity_bytes is not None:
-        found[MEMORY] = Quantity(node.memory_capacity_bytes, 0, Format.BINARY_SI)
+        amounts[MEMORY] = Quantity(node.memory_capacity_bytes, 0, Format.BINARY_SI)
     if not _knows_reservations(kubelet) and node_cgroups.PODS in kubelet.enforce_node_allocatable:
         if node.allocatable_memory_bytes is not None:
-            found[MEMORY] = Quantity(node.allocatable_memory_bytes, 0, Format.BINARY_SI)
+            amounts[MEMORY] = Quantity(node.allocatable_memory_bytes, 0, Format.BINARY_SI)
         if node.allocatable_cpu_milli is not None:
-            found[CPU] = Quantity(node.allocatable_cpu_milli, MILLI)
-    return found
+            amounts[CPU] = Quantity(node.allocatable_cpu_milli, MILLI)
+    return amounts
 
 
 def _knows_reservations(kubelet: Kubelet) -> bool:

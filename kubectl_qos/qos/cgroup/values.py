@@ -1,28 +1,39 @@
-"""What is written into cgroup files, from settings to `file = value`, for v1 and v2.
+"""From settings to the content of cgroup files, for v1 and v2.
 
-`CgroupSettings` is what the kubelet wants of a cgroup, whatever the version (its ResourceConfig);
-`kubelet_files` what libcontainer then writes for pod, QoS and node level, and `container_files` what the
-OCI runtime writes for a container.
+`CgroupSettings` is what the kubelet sets on a cgroup of its own, `CriResources` what it asks of the container
+runtime. Names of v1 files begin with their controller. CPU quotas and periods are microseconds.
 
-Sources: pkg/kubelet/cm/cgroup_manager_linux.go (toResources), opencontainers/cgroups fs2 and fs.
+Sources: pkg/kubelet/cm/cgroup_manager_linux.go (toResources) and helpers_linux.go, opencontainers/cgroups
+(fs2, fs, utils.go, systemd/common.go).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Final
 
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node, NodeSetup
+from kubectl_qos.k8s.quantity import truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Release
-from kubectl_qos.qos.cgroup import cpu
-from kubectl_qos.qos.cgroup import memory as hugepages
-from kubectl_qos.qos.cgroup.container import CriResources
+from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
+
+MIN_SHARES: Final = 2
+MAX_SHARES: Final = 262144
+SHARES_PER_CPU: Final = 1024
+MIN_QUOTA_US: Final = 1000
+MAX_WEIGHT: Final = 10000
+_DEFAULT_PERIOD_US: Final = 100_000
+
+V2_DEFAULTS: Final[Mapping[str, str]] = {"cpu.max": "max 100000", "memory.max": "max"}
+V1_DEFAULTS: Final[Mapping[str, str]] = {"cpu/cpu.cfs_quota_us": "-1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupSettings:
-    """What the kubelet wants of one cgroup; None is not touched. Bytes and microseconds.
+    """What the kubelet sets on one cgroup (ResourceConfig); None is not touched. Bytes and microseconds.
 
     Hugepages are the exception: every size that is not named is limited to 0, as upstream.
     """
@@ -36,30 +47,167 @@ class CgroupSettings:
     unified: dict[str, str] = field(default_factory=dict)
     cpus: str = ""
 
-    def with_quota(self, quota_us: int) -> CgroupSettings:
-        """The same with another CPU quota."""
-        return replace(self, cpu_quota_us=quota_us)
+
+@dataclass(frozen=True, slots=True)
+class CriResources:
+    """One LinuxContainerResources message of the CRI; `unified` are cgroup v2 files by name."""
+
+    cpu_shares: int = 0
+    cpu_quota_us: int = 0
+    cpu_period_us: int = 0
+    memory_limit_bytes: int = 0
+    memory_swap_limit_bytes: int = 0
+    oom_score_adj: int = 0
+    hugepage_limits: dict[str, int] = field(default_factory=dict)
+    unified: dict[str, str] = field(default_factory=dict)
+
+
+def milli_to_shares(cpu_milli: int) -> int:
+    """cpu.shares of a request (`MilliCPUToShares`): 1024 a CPU, within 2 and 262144."""
+    shares = truncating_div(wrap(cpu_milli * SHARES_PER_CPU), 1000)
+    return min(max(shares, MIN_SHARES), MAX_SHARES)
+
+
+def milli_to_quota(cpu_milli: int, period_us: int) -> int:
+    """CFS quota of a limit (`MilliCPUToQuota`): at least 1 ms; 0, which is unset, for no limit."""
+    if cpu_milli == 0:
+        return 0
+    return max(truncating_div(wrap(cpu_milli * period_us), 1000), MIN_QUOTA_US)
+
+
+def shares_to_weight_linear(shares: int) -> int:
+    """cpu.weight as the kubelet writes it at pod, QoS and kubepods level (`getCPUWeight`), KEP-2254."""
+    if shares >= MAX_SHARES:
+        return MAX_WEIGHT
+    return 1 + (shares - MIN_SHARES) * (MAX_WEIGHT - 1) // (MAX_SHARES - MIN_SHARES)
+
+
+def shares_to_weight_quadratic(shares: int) -> int:
+    """cpu.weight as runc >= 1.3.2 and crun >= 1.23 write it (`ConvertCPUSharesToCgroupV2Value`).
+
+    Maps 2 to 1, 1024 to 100 and 262144 to 10000; 0 stays 0, which is unset.
+    """
+    if shares == 0:
+        return 0
+    if shares <= MIN_SHARES:
+        return 1
+    if shares >= MAX_SHARES:
+        return MAX_WEIGHT
+    if shares == SHARES_PER_CPU:
+        return 100
+    log = math.log2(shares)
+    return math.ceil(math.pow(10, (log * log + 125 * log) / 612.0 - 7.0 / 34.0))
+
+
+def systemd_quota(quota_us: int, period_us: int) -> int:
+    """The quota after systemd's CPUQuota, which knows whole percents (`addCPUQuota`, v0.0.2 and later).
+
+    133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
+    """
+    if quota_us <= 0:
+        return quota_us
+    per_second = quota_us * 1_000_000 // period_us
+    if per_second % 10_000:
+        per_second = (per_second // 10_000 + 1) * 10_000
+    return per_second * period_us // 1_000_000
 
 
 def kubelet_files(settings: CgroupSettings, node: Node, release: Release) -> dict[str, str]:
-    """File to content as the kubelet's cgroup library writes them; v1 files carry their controller."""
-    limits = hugepages.by_file_name(settings.hugepage_limits or {}, node.hugepage_sizes)
+    """File to content as the kubelet's cgroup library writes them at pod, QoS and node level."""
+    hugepages = named_hugepage_limits(settings.hugepage_limits or {}, node.hugepage_sizes)
     if node.cgroup_version == 1:
-        return _v1_files(settings, limits, release)
+        return _v1_kubelet_files(settings, hugepages, release)
     files = {}
     if settings.cpu_shares is not None:
-        files["cpu.weight"] = str(cpu.shares_to_weight_linear(settings.cpu_shares))
+        files["cpu.weight"] = str(shares_to_weight_linear(settings.cpu_shares))
     files |= _cpu_max(settings.cpu_quota_us or 0, settings.cpu_period_us or 0)
-    if settings.memory_limit_bytes:
-        files["memory.max"] = _number(settings.memory_limit_bytes)
+    limit = settings.memory_limit_bytes
+    if limit:
+        files["memory.max"] = "max" if limit == -1 else str(limit)
     files |= _pids(settings.pids_limit, "", release)
     if settings.cpus:
         files["cpuset.cpus"] = settings.cpus
-    files |= _hugetlb(limits, "max", "", release)
+    files |= _hugetlb(hugepages, "max", "", release)
     return {**files, **settings.unified}
 
 
-def _v1_files(settings: CgroupSettings, limits: dict[str, int], release: Release) -> dict[str, str]:
+def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
+    """File to content of a kubelet cgroup as it reads back on the node.
+
+    On top of what the kubelet writes: systemd's whole percents of CPU, the kernel's whole pages, and the
+    kernel's defaults of the files that a reader looks for.
+    """
+    node, release = setup.node, setup.release
+    is_systemd = setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
+    if is_systemd and settings.cpu_quota_us and release.has(Change.SYSTEMD_QUOTA_IS_WRITTEN):
+        quota = systemd_quota(settings.cpu_quota_us, settings.cpu_period_us or _DEFAULT_PERIOD_US)
+        settings = replace(settings, cpu_quota_us=quota)
+    written = kubelet_files(settings, node, release)
+    files = {name: read_back(name, value, node.page_size_bytes) for name, value in written.items()}
+    defaults = V1_DEFAULTS if node.cgroup_version == 1 else V2_DEFAULTS
+    return in_reading_order({**defaults, **files})
+
+
+def container_files(resources: CriResources, setup: NodeSetup) -> dict[str, str]:
+    """File to content in the container's cgroup, as read back after the OCI runtime has written them.
+
+    The systemd driver's whole percents and the kernel's whole pages are applied.
+    """
+    node = setup.node
+    runtime, page = node.oci_runtime, node.page_size_bytes
+    if node.cgroup_version == 1:
+        return _v1_container_files(resources, node)
+    weight = shares_to_weight_quadratic if runtime.has_quadratic_weight else shares_to_weight_linear
+    files = {"cpu.weight": str(weight(resources.cpu_shares))}
+    quota, period = resources.cpu_quota_us, resources.cpu_period_us
+    if setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and runtime.rounds_quota:
+        quota = systemd_quota(quota, period)
+    files |= _cpu_max(quota, period) or {"cpu.max": V2_DEFAULTS["cpu.max"]}
+    limit = resources.memory_limit_bytes
+    files["memory.max"] = str(limit // page * page) if limit else "max"
+    for size, pages in resources.hugepage_limits.items():
+        files[f"hugetlb.{size}.max"] = str(pages) if _limits_hugepages(node) else "max"
+    for name, value in resources.unified.items():
+        files[name] = read_back(name, value, page)
+    return in_reading_order(files)
+
+
+def in_reading_order(files: Mapping[str, str]) -> dict[str, str]:
+    """CPU first, then memory, then the rest by name: the order that a reader looks for."""
+    return {name: files[name] for name in sorted(files, key=_reading_place)}
+
+
+def read_back(name: str, value: str, page_size_bytes: int) -> str:
+    """The content of a file after the kernel took it: byte limits are cut to whole pages."""
+    if name.rpartition("/")[2] in _PAGED and value.isdigit():
+        return str(int(value) // page_size_bytes * page_size_bytes)
+    return value
+
+
+_PAGED: Final = frozenset(
+    {"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max", "memory.limit_in_bytes"}
+)
+_FIRST: Final = (
+    "cpu.weight",
+    "cpu.shares",
+    "cpu.max",
+    "cpu.cfs_quota_us",
+    "cpu.cfs_period_us",
+    "memory.max",
+    "memory.limit_in_bytes",
+)
+
+
+@cache
+def _reading_place(name: str) -> tuple[int, bool, str]:
+    short = name.rpartition("/")[2]
+    place = _FIRST.index(short) if short in _FIRST else len(_FIRST)
+    return place, not short.startswith("memory."), short
+
+
+def _v1_kubelet_files(
+    settings: CgroupSettings, hugepages: dict[str, int], release: Release
+) -> dict[str, str]:
     files = {}
     if settings.cpu_shares:
         files["cpu/cpu.shares"] = str(settings.cpu_shares)
@@ -72,18 +220,31 @@ def _v1_files(settings: CgroupSettings, limits: dict[str, int], release: Release
     files |= _pids(settings.pids_limit, "pids/", release)
     if settings.cpus:
         files["cpuset/cpuset.cpus"] = settings.cpus
-    return files | _hugetlb(limits, "limit_in_bytes", "hugetlb/", release)
+    return files | _hugetlb(hugepages, "limit_in_bytes", "hugetlb/", release)
+
+
+def _v1_container_files(resources: CriResources, node: Node) -> dict[str, str]:
+    page = node.page_size_bytes
+    files = {"cpu/cpu.shares": str(resources.cpu_shares)}
+    if resources.cpu_period_us:
+        files["cpu/cpu.cfs_period_us"] = str(resources.cpu_period_us)
+    files["cpu/cpu.cfs_quota_us"] = str(resources.cpu_quota_us or -1)
+    if resources.memory_limit_bytes:
+        files["memory/memory.limit_in_bytes"] = str(resources.memory_limit_bytes // page * page)
+    total = resources.memory_swap_limit_bytes
+    if total:
+        files["memory/memory.memsw.limit_in_bytes"] = str(total if total < 0 else total // page * page)
+    if _limits_hugepages(node):
+        for size, limit in resources.hugepage_limits.items():
+            files[f"hugetlb/hugetlb.{size}.limit_in_bytes"] = str(limit)
+    return files
 
 
 def _cpu_max(quota_us: int, period_us: int) -> dict[str, str]:
     if not quota_us and not period_us:
         return {}
     quota = str(quota_us) if quota_us > 0 else "max"
-    return {"cpu.max": f"{quota} {period_us or 100_000}"}
-
-
-def _number(value: int) -> str:
-    return "max" if value == -1 else str(value)
+    return {"cpu.max": f"{quota} {period_us or _DEFAULT_PERIOD_US}"}
 
 
 def _pids(limit: int | None, folder: str, release: Release) -> dict[str, str]:
@@ -102,84 +263,6 @@ def _hugetlb(limits: dict[str, int], suffix: str, folder: str, release: Release)
     return files
 
 
-def container_files(asked: CriResources, setup: NodeSetup) -> dict[str, str]:
-    """File to content in the container's cgroup, as read back after the runtime has written them.
-
-    The systemd driver's whole percents and the kernel's whole pages are applied.
-    """
-    node = setup.node
-    runtime = node.oci_runtime
-    page = node.page_size_bytes
-    if node.cgroup_version == 1:
-        return _v1_container_files(asked, node)
-    weight = cpu.shares_to_weight_quadratic if runtime.has_quadratic_weight else cpu.shares_to_weight_linear
-    files = {"cpu.weight": str(weight(asked.cpu_shares))}
-    quota = asked.cpu_quota_us
-    if setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and runtime.rounds_quota:
-        quota = cpu.systemd_quota(quota, asked.cpu_period_us)
-    files |= _cpu_max(quota, asked.cpu_period_us) or {"cpu.max": "max 100000"}
-    limit = asked.memory_limit_bytes
-    files["memory.max"] = str(limit // page * page) if limit else "max"
-    for size, pages in asked.hugepage_limits.items():
-        files[f"hugetlb.{size}.max"] = str(pages) if _limits_hugepages(node) else "max"
-    for name, value in asked.unified.items():
-        files[name] = read_back(name, value, page)
-    return in_reading_order(files)
-
-
-def _v1_container_files(asked: CriResources, node: Node) -> dict[str, str]:
-    page = node.page_size_bytes
-    files = {"cpu/cpu.shares": str(asked.cpu_shares)}
-    if asked.cpu_period_us:
-        files["cpu/cpu.cfs_period_us"] = str(asked.cpu_period_us)
-    files["cpu/cpu.cfs_quota_us"] = str(asked.cpu_quota_us or -1)
-    if asked.memory_limit_bytes:
-        files["memory/memory.limit_in_bytes"] = str(asked.memory_limit_bytes // page * page)
-    if asked.memory_swap_limit_bytes:
-        swap = asked.memory_swap_limit_bytes
-        total = swap if swap < 0 else swap // page * page
-        files["memory/memory.memsw.limit_in_bytes"] = str(total)
-    if _limits_hugepages(node):
-        for size, limit in asked.hugepage_limits.items():
-            files[f"hugetlb/hugetlb.{size}.limit_in_bytes"] = str(limit)
-    return files
-
-
 def _limits_hugepages(node: Node) -> bool:
-    """Containerd leaves hugetlb alone by default (`disable_hugetlb_controller`): the pod's limit rules."""
+    """Containerd does not touch hugetlb by default (`disable_hugetlb_controller`): the pod's limit holds."""
     return not node.runtime.startswith("containerd")
-
-
-_PAGED = frozenset(
-    {"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max", "memory.limit_in_bytes"}
-)
-
-
-_FIRST = (
-    "cpu.weight",
-    "cpu.shares",
-    "cpu.max",
-    "cpu.cfs_quota_us",
-    "cpu.cfs_period_us",
-    "memory.max",
-    "memory.limit_in_bytes",
-)
-
-
-def in_reading_order(files: Mapping[str, str]) -> dict[str, str]:
-    """CPU first, then memory, then the rest by name: the order that a reader looks for."""
-    return {name: files[name] for name in sorted(files, key=_place)}
-
-
-@cache
-def _place(name: str) -> tuple[int, bool, str]:
-    short = name.rpartition("/")[2]
-    known = _FIRST.index(short) if short in _FIRST else len(_FIRST)
-    return known, not short.startswith("memory."), short
-
-
-def read_back(name: str, value: str, page_size_bytes: int) -> str:
-    """The content of a file after the kernel took it: byte limits are cut to whole pages."""
-    if name.rpartition("/")[2] in _PAGED and value.isdigit():
-        return str(int(value) // page_size_bytes * page_size_bytes)
-    return value

@@ -1,56 +1,47 @@
-"""What speaks for one explanation of a death or another: facts as values, and the verdict that they lead to.
+"""What speaks for one explanation of a death or another, and the diagnosis that it leads to.
 
-Not here: how a verdict is reached (kill_verdict.py, kills.py), and the words for it (present/kills.py).
+Sources: pkg/kubelet/eviction/helpers.go (evictionMessage) and eviction_manager.go (evictPod),
+pkg/kubelet/preemption/preemption.go, pkg/kubelet/events/event.go. Not here: finding the deaths and what is
+known of each (analyze.py), and the words (present/kills.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from kubectl_qos.qos.kills.report import OomReport, Unranked, VictimChoice
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.qos.cgroup.names import PathLevel, path_level
+from kubectl_qos.qos.kills.report import Constraint, OomReport
+from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.reason import Confidence, Mechanism
 
+SIGKILLED: Final = 137
+OOM_KILLED: Final = "OOMKilled"
+STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
+EVICTED: Final = "Evicted"
+PREEMPTING: Final = "Preempting"
+BY_KUBELET: Final = "TerminationByKubelet"
 
-class KillMechanism(Enum):
-    """The mechanism of a death."""
-
-    CONTAINER_LIMIT = "container limit"
-    """The container's own memory limit: an OOM of its cgroup."""
-    POD_LIMIT = "pod limit"
-    """The limit of its pod: given, or the sum of its containers'."""
-    PODS_LIMIT = "kubepods limit"
-    """The limit of all pods of the node, or of those of a class."""
-    NODE = "node"
-    """The machine ran out of memory."""
-    EVICTION = "kubelet eviction"
-    """The kubelet ended the pod under memory pressure."""
-    PREEMPTION = "kubelet preemption"
-    """The kubelet ended the pod to admit a critical one."""
-    SIGKILL = "other SIGKILL"
-    """Somebody else: a kubelet that stops a container, a probe, a person."""
-    CGROUP_LIMIT = "other limit"
-    """The limit of a cgroup that is no pod's."""
-    UNKNOWN = "unknown"
-
-
-class KillConfidence(Enum):
-    """How sure a verdict is, the surest first."""
-
-    CERTAIN = "certain"
-    """The kernel or the kubelet says so of this very container or pod."""
-    LIKELY = "likely"
-    """What is known fits, and nothing that could have been seen speaks for anything else."""
-    POSSIBLE = "possible"
-    """It fits, and so does something else."""
+SLACK_SECONDS: Final = 2.0
+"""Events and statuses have whole seconds."""
+NEAR_SECONDS: Final = 15.0
+"""A kubelet of a node without memory reports late, and times of statuses are whole seconds."""
+STOPPING_SECONDS: Final = 120.0
+"""The longest time, mostly less, from a stop to SIGKILL."""
 
 
 class Fact(Enum):
-    """One piece of evidence, with what is in `Evidence.said`."""
+    """One piece of evidence; the names after the colon are those of `Evidence.details`."""
 
-    ENDED = "the status says how it ended: state, exit_code, reason"
+    ENDED = "the status has how it ended: state, exit_code, reason"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
@@ -73,15 +64,15 @@ class Fact(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A fact, and what it says in particular; `time` is RFC 3339 text or empty."""
+    """A fact with its details; `time` is RFC 3339 text or empty."""
 
     fact: Fact
-    said: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     time: str = ""
 
 
 class Need(Enum):
-    """What would make a verdict certain."""
+    """What would make a diagnosis certain."""
 
     KERNEL_LOG = "the kernel log of its node"
     LOG_OF_THAT_TIME = "a kernel log of its node that goes back to its death"
@@ -90,48 +81,12 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A mechanism with what speaks for it."""
+    """A mechanism with how sure it is, and the evidence."""
 
-    by: KillMechanism
-    sure: KillConfidence
+    mechanism: Mechanism
+    confidence: Confidence
     evidence: tuple[Evidence, ...]
     needs: Need | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """One death: of a container, of a process in one that went on, or of a process of the node.
-
-    `pod` is empty for processes outside pods, and for pods that are gone, whose `pod_uid` the kernel's path
-    still tells. `container` is empty where only its id is known, or where the whole pod is meant. `time` is
-    RFC 3339 text; estimated ones come from seconds since boot and other deaths in the same log.
-    """
-
-    diagnosis: Diagnosis
-    time: str = ""
-    time_is_estimated: bool = False
-    namespace: str = ""
-    pod: str = ""
-    container: str = ""
-    node: str = ""
-    pod_uid: str = ""
-    container_id: str = ""
-    exit_code: int | None = None
-    reason: str = ""
-    cgroup: str = ""
-    report: OomReport | None = None
-    choice: VictimChoice | Unranked | None = None
-
-    @property
-    def score(self) -> int | None:
-        """What /proc/PID/oom_score showed of the victim, as far as the kernel's numbers are known."""
-        return self.choice.chosen.score if isinstance(self.choice, VictimChoice) else None
-
-    @property
-    def freed_bytes(self) -> int | None:
-        """What its processes held in memory, by the kernel."""
-        freed = self.report.freed_kb if self.report is not None else None
-        return None if freed is None else freed * 1024
 
 
 def parse_moment(text: str | None) -> datetime | None:
@@ -139,13 +94,301 @@ def parse_moment(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def seconds_between(earlier: str | None, later: str | None) -> float | None:
     """How long after the first time the second is, None if one is not known."""
     first, second = parse_moment(earlier), parse_moment(later)
     return (second - first).total_seconds() if first is not None and second is not None else None
+
+
+def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:
+    """What a container's status says; `state` is the field of its status that has the end."""
+    details = {"state": state, "exit_code": end.exit_code, "reason": end.reason}
+    yield Evidence(Fact.ENDED, details, end.finished_at or "")
+    if end.reason == OOM_KILLED:
+        yield Evidence(Fact.OOM_KILLED)
+    if end.reason == STATUS_UNKNOWN:
+        yield Evidence(Fact.EXIT_IS_MADE_UP)
+
+
+def _event_evidence(event: Event) -> Evidence:
+    involved = event.involved_object
+    details = {"reason": event.reason, "message": event.message, "object": f"{involved.kind}/{involved.name}"}
+    return Evidence(Fact.EVENT, details, event.last)
+
+
+# -- by the kernel's own words ------------------------------------------------------------------------------
+
+_LEVELS: Final = {
+    PathLevel.ABOVE: Mechanism.NODE,
+    PathLevel.PODS: Mechanism.KUBEPODS_LIMIT,
+    PathLevel.QOS_CLASS: Mechanism.KUBEPODS_LIMIT,
+    PathLevel.POD: Mechanism.POD_LIMIT,
+    PathLevel.CONTAINER: Mechanism.CONTAINER_LIMIT,
+    PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
+}
+
+
+def reported_mechanism(report: OomReport) -> Mechanism:
+    """Whose memory ran out by a report of the kernel."""
+    if report.constraint is None:
+        return Mechanism.UNKNOWN
+    if report.constraint is not Constraint.MEMCG:
+        return Mechanism.NODE
+    if not report.oom_memcg:
+        return Mechanism.UNKNOWN
+    return _LEVELS[path_level(report.oom_memcg, report.task_memcg)]
+
+
+def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
+    """What a report of the kernel says; `title` is the name of its log."""
+    victim = report.victim
+    details = {
+        "constraint": report.constraint.value if report.constraint is not None else None,
+        "memcg": report.oom_memcg or None,
+        "limit_kb": report.memory.limit_kb,
+        "pid": victim.pid if victim is not None else None,
+        "comm": victim.comm if victim is not None else None,
+        "processes": len(report.processes),
+        "line": report.line,
+        "title": title or None,
+    }
+    yield Evidence(Fact.KERNEL, details, report.time)
+    if report.group_kill:
+        is_own = report.group_kill == report.task_memcg
+        yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
+
+
+# -- by the kubelet -----------------------------------------------------------------------------
+
+_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
+_CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
+_EMPTY_DIR: Final = re.compile(r'Usage of EmptyDir volume "(?P<name>[^"]*)" exceeds')
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletKill:
+    """A pod that its kubelet evicted or preempted; `time` is that of the event, empty without one.
+
+    `names_resource` is whether a message does: the status of old kubelets may have none.
+    """
+
+    mechanism: Mechanism
+    time: str
+    evidence: tuple[Evidence, ...]
+    names_resource: bool = True
+
+    def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
+        """Whether a container ended by it: not before, and not an init container that was done."""
+        after = seconds_between(self.time, end.finished_at)
+        if after is not None:
+            return after >= -SLACK_SECONDS
+        return not (runs_once and end.exit_code == 0)
+
+    def diagnosis(self) -> Diagnosis:
+        """The diagnosis for the pod as a whole."""
+        confidence = Confidence.CERTAIN if self.names_resource else Confidence.POSSIBLE
+        return Diagnosis(self.mechanism, confidence, self.evidence)
+
+    def container_diagnosis(self, end: ContainerStateTerminated, state: str, *, is_only: bool) -> Diagnosis:
+        """The diagnosis for one of its containers. A SIGKILL may still be an earlier one of the kernel."""
+        evidence = (*ended_evidence(end, state), *self.evidence)
+        if not self.names_resource:
+            return Diagnosis(self.mechanism, Confidence.POSSIBLE, evidence)
+        if end.exit_code == SIGKILLED or end.reason == OOM_KILLED:
+            return Diagnosis(self.mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
+        confidence = Confidence.CERTAIN if self.time or is_only else Confidence.LIKELY
+        return Diagnosis(self.mechanism, confidence, evidence)
+
+
+def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
+    """How its kubelet ended a pod for memory; None if it did not, or for disks or process IDs.
+
+    A pod whose processes end well on SIGTERM gets phase Succeeded and no status.reason: then only the
+    condition (1.26 and later) and the event show it.
+    """
+    status = pod.status
+    kubelet_events = [event for event in events if event.reason in {EVICTED, PREEMPTING}]
+    evidence, messages = [], []
+    if status.reason in {EVICTED, PREEMPTING}:
+        evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
+        messages.append(status.message)
+    for condition in status.conditions or ():
+        is_kubelet = condition.reason == BY_KUBELET and condition.status == "True"
+        if condition.type == "DisruptionTarget" and is_kubelet:
+            details = {"reason": condition.reason, "message": condition.message}
+            evidence.append(Evidence(Fact.DISRUPTED, details))
+            messages.append(condition.message)
+    evidence += map(_event_evidence, kubelet_events)
+    messages += [event.message for event in kubelet_events]
+    if not evidence:
+        return None
+    time = max((event.last for event in kubelet_events), default="")
+    if status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
+        return KubeletKill(Mechanism.PREEMPTION, time, tuple(evidence))
+    if any(_MEMORY.search(message) for message in messages) or _fills_memory_volume(pod, messages):
+        return KubeletKill(Mechanism.EVICTION, time, tuple(evidence))
+    if not any(messages) and status.reason == EVICTED:
+        return KubeletKill(Mechanism.EVICTION, time, tuple(evidence), names_resource=False)
+    return None
+
+
+def _fills_memory_volume(pod: Pod, messages: Iterable[str]) -> bool:
+    """Whether a volume that was too full is one of medium Memory."""
+    full = {match["name"] for message in messages if (match := _EMPTY_DIR.search(message)) is not None}
+    return any(
+        volume.name in full and volume.empty_dir is not None and volume.empty_dir.medium == "Memory"
+        for volume in pod.spec.volumes or ()
+    )
+
+
+# -- without a report of the kernel ---------------------------------------------------------------------
+
+_NO_LIMIT: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """Memory limits of a container and of its pod's cgroup in bytes, None without."""
+
+    own: int | None
+    pod: int | None
+
+    @property
+    def nearest(self) -> Mechanism | None:
+        """Which of them is reached first, None without any.
+
+        A container's memory is its pod's too, and so is that of the pause container. Of a pod with one
+        container, whose limit is the pod's as well, it is the pod's cgroup that runs out.
+        """
+        if self.pod is not None and (self.own is None or self.pod <= self.own):
+            return Mechanism.POD_LIMIT
+        return Mechanism.CONTAINER_LIMIT if self.own is not None else None
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Each limit, and how they compare."""
+        if self.own is not None:
+            yield Evidence(Fact.OWN_LIMIT, {"bytes": self.own})
+        if self.pod is not None:
+            yield Evidence(Fact.POD_LIMIT, {"bytes": self.pod})
+        if self.own is not None and self.nearest is Mechanism.POD_LIMIT:
+            yield Evidence(Fact.SAME_LIMIT)
+        if self.nearest is None:
+            yield Evidence(Fact.NO_LIMIT)
+
+
+def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
+    """The limits as the kubelet writes them; where that cannot be predicted, as the spec has them."""
+    try:
+        prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        own = _memory_limit(prediction.container(container).cgroup.files)
+        return MemoryLimits(own, _memory_limit(prediction.cgroup.files))
+    except QosError:
+        limits = {spec.name: spec.limits.get(MEMORY) for spec in all_containers(pod)}
+        limit = limits.get(container)
+        return MemoryLimits(limit.value() if limit is not None else None, None)
+
+
+def _memory_limit(files: Mapping[str, str]) -> int | None:
+    text = files.get("memory.max") or files.get("memory.limit_in_bytes") or ""
+    return int(text) if text.isdecimal() and int(text) < _NO_LIMIT else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvents:
+    """The events about a node's memory, and since when events are known; None if they could not be read."""
+
+    events: Sequence[Event]
+    since: str | None
+
+    def covers(self, time: str) -> bool:
+        """Whether an event of that time would be known."""
+        after = seconds_between(self.since, time)
+        return after is not None and after >= 0
+
+    def near(self, time: str, *reasons: str) -> Iterator[Event]:
+        """Those for these reasons at about that time."""
+        for event in self.events:
+            if event.reason in reasons and _is_near(event, time):
+                yield event
+
+
+def _is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
+    """Whether an event happened at about that time; one that repeats happened all the while."""
+    first, last = seconds_between(event.first, time), seconds_between(event.last, time)
+    return first is not None and last is not None and last <= before and first >= -after
+
+
+@dataclass(frozen=True, slots=True)
+class DeathContext:
+    """What is known around a death: its limits, events of its pod and node, neighbours, kernel logs.
+
+    `neighbours` counts containers of the node without a limit that were OOMKilled at that time;
+    `silent_log` is the title of a kernel log of the node that covers that time and has no report of it.
+    """
+
+    limits: MemoryLimits
+    node_events: NodeEvents
+    pod_events: Iterable[Event]
+    being_deleted: bool = False
+    neighbours: int = 0
+    has_log: bool = False
+    silent_log: str | None = None
+
+
+def diagnosis_without_kernel(
+    end: ContainerStateTerminated, state: str, container: str, context: DeathContext
+) -> Diagnosis:
+    """The best explanation of a SIGKILL without a report of the kernel; never certain."""
+    time = end.finished_at or ""
+    evidence = list(ended_evidence(end, state))
+    needs = Need.LOG_OF_THAT_TIME if context.has_log else Need.KERNEL_LOG
+    if end.reason == STATUS_UNKNOWN:
+        return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
+    is_oom_killed = end.reason == OOM_KILLED
+    stops = [
+        event
+        for event in context.pod_events
+        if event.reason == "Killing"
+        and event.container in {"", container}
+        and _is_near(event, time, before=STOPPING_SECONDS, after=1)
+    ]
+    evidence += map(_event_evidence, stops)
+    is_deleted = context.being_deleted and state == "state"
+    if is_deleted:
+        evidence.append(Evidence(Fact.BEING_DELETED))
+    is_silent = context.silent_log is not None
+    if is_silent:
+        evidence.append(Evidence(Fact.KERNEL_SILENT, {"title": context.silent_log}))
+    if not is_oom_killed and (stops or is_deleted or is_silent):
+        return Diagnosis(Mechanism.SIGKILL, Confidence.LIKELY, tuple(evidence), None if is_silent else needs)
+    evidence += context.limits.evidence()
+    mechanism, confidence, more = _mechanism_by_events(time, context, is_oom_killed=is_oom_killed)
+    return Diagnosis(mechanism, confidence, (*evidence, *more), needs)
+
+
+def _mechanism_by_events(
+    time: str, context: DeathContext, *, is_oom_killed: bool
+) -> tuple[Mechanism, Confidence, list[Evidence]]:
+    """What the limits, the node's events and its other containers say of an OOM kill at that time."""
+    limit, neighbours = context.limits.nearest, context.neighbours
+    node_events = list(context.node_events.near(time, "SystemOOM", "OOMKilling"))
+    evidence = list(map(_event_evidence, node_events))
+    if any(not event.message.startswith("Memory cgroup") for event in node_events):
+        return Mechanism.NODE, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
+    is_covered = context.node_events.covers(time) and parse_moment(time) is not None
+    evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))
+    if limit is not None:
+        is_likely = is_oom_killed or bool(node_events)
+        return limit, Confidence.LIKELY if is_likely else Confidence.POSSIBLE, evidence
+    if neighbours:
+        evidence.append(Evidence(Fact.NEIGHBOURS, {"count": neighbours}))
+    if is_covered and (is_oom_killed or neighbours):
+        confidence = Confidence.LIKELY if is_oom_killed else Confidence.POSSIBLE
+        return Mechanism.KUBEPODS_LIMIT, confidence, evidence
+    return Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence

@@ -1,14 +1,17 @@
-"""What the kernel said of one OOM, and why it chose its victim, by its own numbers."""
+"""The kernel's report of an OOM, and why it chose its victim, by its own numbers.
+
+Source: Linux mm/oom_kill.c (dump_header, dump_tasks, __oom_kill_process). Not here: reading logs (host/).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
-from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula, proc_oom_score
-from kubectl_qos.qos.process_order import NEVER
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
@@ -21,16 +24,16 @@ class Constraint(StrEnum):
     NONE = "CONSTRAINT_NONE"
     """The machine."""
     CPUSET = "CONSTRAINT_CPUSET"
-    """The NUMA nodes that a cpuset allows."""
+    """The memory nodes that a cpuset allows."""
     MEMORY_POLICY = "CONSTRAINT_MEMORY_POLICY"
-    """The NUMA nodes that a memory policy allows."""
+    """The memory nodes that a memory policy allows."""
     MEMCG = "CONSTRAINT_MEMCG"
     """A cgroup, by its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invoker:
-    """Whose request for memory could not be met; often not the process that is killed.
+    """The process that triggered the OOM; often not the one that is killed.
 
     `pid` is None where the line with the processor is not in the log.
     """
@@ -44,8 +47,8 @@ class Invoker:
 class OomTask:
     """A row of the task table: a process that could have been killed, sizes in pages.
 
-    `page_tables` is what the kernel counts of them: pages before 4.15 (nr_ptes, nr_pmds), since then
-    `pgtables_bytes` divided by the page size. `anon`, `file` and `shmem` are printed since 6.8.
+    Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then. `anon`, `file` and
+    `shmem` are printed since 6.8.
     """
 
     pid: int
@@ -72,9 +75,9 @@ class OomTask:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A `Killed process` line; what a kernel does not print is None. With group kill there are several.
+    """A `Killed process` line, several with group kill; what a kernel does not print is None.
 
-    `score` is the one that kernels up to 5.0 print: points in thousandths of the memory that was short.
+    `score` is the one that kernels up to 5.0 print: points in thousandths of the memory that ran out.
     """
 
     pid: int
@@ -97,10 +100,10 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """Counters of what was short: of a cgroup in KiB, of the machine in pages, swap of both in KiB.
+    """Counters of the memory that ran out: of a cgroup in KiB, of the machine in pages, swap in KiB.
 
     `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1. `total_swap_kb` is the
-    machine's, `ram_pages` all of its memory, from which `reserved_pages` are not the kernel's to give.
+    machine's, `ram_pages` all of its memory, of which `reserved_pages` cannot be allocated.
     """
 
     usage_kb: int | None = None
@@ -118,7 +121,7 @@ class MemoryState:
 
     @property
     def total_ram_pages(self) -> int | None:
-        """`totalram_pages()`: what the kernel can give."""
+        """`totalram_pages()`: what can be allocated."""
         return None if self.ram_pages is None else max(self.ram_pages - (self.reserved_pages or 0), 1)
 
 
@@ -127,14 +130,14 @@ NOTHING_PRINTED: Final = MemoryState()
 
 @dataclass(frozen=True, slots=True)
 class OomReport:
-    """One report, as far as the log has it.
+    """One report, as far as the log has it; texts that are not in the log are empty.
 
-    `time` is RFC 3339 text where the log has wall-clock times, `uptime` seconds since boot where it has
-    those. A time without a zone is taken for UTC. `node` is the host name before the line, if there is one.
-    `kernel` is the release of the line with the processor. `chosen` is the pid of the oom-kill line. Empty
-    texts are not in the log. `has_table` says whether the task table is (vm.oom_dump_tasks).
+    `time` is RFC 3339 text where the log has wall-clock times (UTC where it names no zone), `uptime` seconds
+    since boot where it has those. `node` is the host name before the line. `kernel` is the release of the
+    line with the processor. `chosen` is the pid of the oom-kill line. `has_table` is whether the task table
+    is there (vm.oom_dump_tasks).
 
-    `incomplete` says that the log lacks a part of it: its beginning, as where the kernel's own rate limit or
+    `incomplete` means that the log lacks a part of it: its beginning, where the kernel's own rate limit or
     the size of its buffer cut it, or its end.
     """
 
@@ -159,41 +162,41 @@ class OomReport:
 
     @property
     def victim(self) -> Killed | None:
-        """The process that was chosen; what else died went with it."""
+        """The process that was chosen; any others died with it."""
         return self.victims[0] if self.victims else None
 
     @property
     def processes(self) -> tuple[Killed, ...]:
         """Every killed process once: the first of a group is printed twice."""
-        found: dict[int, Killed] = {}
-        for one in self.victims:
-            found.setdefault(one.pid, one)
-        return tuple(found.values())
+        by_pid: dict[int, Killed] = {}
+        for killed in self.victims:
+            by_pid.setdefault(killed.pid, killed)
+        return tuple(by_pid.values())
 
     @property
     def freed_kb(self) -> int | None:
-        """What the killed processes held in memory, None if no line says so."""
-        sizes = [size for one in self.processes if (size := one.rss_kb) is not None]
+        """What the killed processes held in memory, None if no line has it."""
+        sizes = [size for killed in self.processes if (size := killed.rss_kb) is not None]
         return sum(sizes) if sizes else None
 
     @property
     def page_bytes(self) -> int:
         """The page size by which the task table and the line of the same process agree, 4096 if unknown."""
         by_pid = {task.pid: task for task in self.tasks}
-        for one in self.victims:
-            task, size = by_pid.get(one.pid), one.rss_kb
+        for killed in self.victims:
+            task, size = by_pid.get(killed.pid), killed.rss_kb
             if task is not None and task.rss and size:
-                found = size * 1024 / task.rss
-                return min(_PAGE_SIZES, key=lambda page: abs(page - found))
+                measured = size * 1024 / task.rss
+                return min(_PAGE_SIZES, key=lambda page: abs(page - measured))
         return DEFAULT_PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """What a log says: its reports, the oldest first, and the span of wall-clock times that it covers.
+    """A log's reports, the oldest first, and the span of wall-clock times that it covers.
 
     `first` and `last` are RFC 3339, empty where lines have no such times, without a zone where they name
-    none. `left_out` reports were too many to keep. `node` is whose log a person says it is.
+    none. `left_out` reports were too many to keep. `node` is the node that the user named for it.
     """
 
     reports: tuple[OomReport, ...]
@@ -204,26 +207,26 @@ class KernelLog:
     node: str = ""
     title: str = ""
 
-    def booted(self, seconds: float) -> KernelLog:
+    def with_boot_time(self, seconds: float) -> KernelLog:
         """The same log with wall-clock times where it has none, of a machine that booted at that time."""
 
-        def timed(report: OomReport) -> OomReport:
+        def with_time(report: OomReport) -> OomReport:
             if report.time or report.uptime is None:
                 return report
             moment = datetime.fromtimestamp(seconds + report.uptime, UTC)
             return replace(report, time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
-        return replace(self, reports=tuple(map(timed, self.reports)))
+        return replace(self, reports=tuple(map(with_time, self.reports)))
 
 
 class Unranked(Enum):
     """Why there is no ranking."""
 
-    NO_VICTIM = "the log does not say who was killed"
+    NO_VICTIM = "the log does not say which process was killed"
     NO_TABLE = "the task table is not in the log (vm.oom_dump_tasks is 0, or the log was cut)"
     NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
     NOT_LISTED = "the victim is not in the task table"
-    ALLOCATING = "vm.oom_kill_allocating_task is set: whoever asked for memory is killed, without a choice"
+    ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +246,10 @@ class ScoredTask:
 
 @dataclass(frozen=True, slots=True)
 class VictimChoice:
-    """Everybody who could have been killed, those with the most points first; `immune` had -1000.
+    """The candidates, those with the most points first; `immune` is how many had -1000.
 
-    `chosen` is whom the kernel chose; up to 5.0 it may have killed a child in its place, `child` then.
-    `swap_is_assumed` says that swap was counted as none because the log does not say how much there is.
+    `chosen` is the one that the kernel chose; up to 5.0 it may have killed a `child` in its place.
+    `swap_is_assumed` means that swap counts as none because the log does not say how much there is.
     """
 
     total_pages: int
@@ -260,19 +263,23 @@ class VictimChoice:
 
     @property
     def tied(self) -> tuple[ScoredTask, ...]:
-        """Others with as many points: which of them is taken depends on the order in which it walks them."""
-        return tuple(one for one in self.ranked if one.place == self.chosen.place and one is not self.chosen)
+        """Others with equal points: the order in which the kernel walks them decides between them."""
+        return tuple(
+            scored
+            for scored in self.ranked
+            if scored.place == self.chosen.place and scored is not self.chosen
+        )
 
     @property
     def runners_up(self) -> tuple[ScoredTask, ...]:
-        """Everybody else."""
-        return tuple(one for one in self.ranked if one is not self.chosen)
+        """The other candidates."""
+        return tuple(scored for scored in self.ranked if scored is not self.chosen)
 
 
 def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
-    """How the kernel came to its victim.
+    """How the kernel chose its victim.
 
-    `machine_bytes` is RAM and swap of the machine, for scores: the report of a cgroup does not say it.
+    `machine_bytes` is RAM and swap of the machine, for scores: the report of a cgroup does not have it.
     """
     victim = report.victim
     if victim is None:
@@ -281,63 +288,70 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
         return Unranked.ALLOCATING
     if not report.tasks:
         return Unranked.NO_TABLE
-    found = total_pages(report)
-    if found is None:
+    scale = _total_pages(report)
+    if scale is None:
         return Unranked.NO_TOTAL
-    total, is_assumed = found
+    total, swap_is_assumed = scale
     page, kernel = report.page_bytes, kernel_formula(report.kernel)
-    machine = machine_pages(report) or (machine_bytes // page if machine_bytes else None)
-    scored = sorted(
-        (
-            (-badness(task.counted_pages(page), task.adj, total, kernel), number, task)
-            for number, task in enumerate(report.tasks)
-            if task.adj != NEVER
-        ),
-    )
-    places: dict[int, int] = {}
-    ranked = []
-    for number, (points, _, task) in enumerate(scored, start=1):
-        used = task.counted_pages(page)
-        score = None
-        if machine is not None:
-            score = proc_oom_score(badness(used, task.adj, machine, kernel), machine, kernel)
-        ranked.append(ScoredTask(task, used, -points, places.setdefault(points, number), score))
-    wanted = victim.pid if report.chosen is None else report.chosen
+    machine = _machine_pages(report) or (machine_bytes // page if machine_bytes else None)
+    ranked = _ranked_tasks(report.tasks, total, machine, page, kernel)
+    pid = victim.pid if report.chosen is None else report.chosen
     # A thread stands for its process where the first of its threads has ended.
-    chosen = next((one for one in ranked if wanted in {one.task.pid, one.task.tgid}), None)
+    chosen = next((scored for scored in ranked if pid in {scored.task.pid, scored.task.tgid}), None)
     if chosen is None:
         return Unranked.NOT_LISTED
     return VictimChoice(
         total_pages=total,
         page_bytes=page,
         kernel=kernel,
-        ranked=tuple(ranked),
+        ranked=ranked,
         chosen=chosen,
         immune=len(report.tasks) - len(ranked),
         child=victim.pid not in {chosen.task.pid, chosen.task.tgid},
-        swap_is_assumed=is_assumed,
+        swap_is_assumed=swap_is_assumed,
     )
 
 
-def machine_pages(report: OomReport) -> int | None:
-    """RAM and swap of the machine, None where the report does not say it."""
+def _ranked_tasks(
+    tasks: Sequence[OomTask], total: int, machine: int | None, page: int, kernel: Kernel
+) -> tuple[ScoredTask, ...]:
+    """The tasks that may be killed, by points and then in the order of the table."""
+    scored = [
+        (badness(task.counted_pages(page), task.adj, total, kernel), task)
+        for task in tasks
+        if task.adj != OOM_SCORE_ADJ_MIN
+    ]
+    scored.sort(key=lambda pair: -pair[0])
+    places: dict[int, int] = {}
+    ranked = []
+    for place, (points, task) in enumerate(scored, start=1):
+        used = task.counted_pages(page)
+        score = None
+        if machine is not None:
+            score = proc_oom_score(badness(used, task.adj, machine, kernel), machine, kernel)
+        ranked.append(ScoredTask(task, used, points, places.setdefault(points, place), score))
+    return tuple(ranked)
+
+
+def _machine_pages(report: OomReport) -> int | None:
+    """RAM and swap of the machine, None where the report does not have it."""
     ram = report.memory.total_ram_pages
     if ram is None:
         return None
     return ram + (report.memory.total_swap_kb or 0) * 1024 // report.page_bytes
 
 
-def total_pages(report: OomReport) -> tuple[int, bool] | None:
-    """What oom_score_adj is scaled by (`constrained_alloc`), and whether swap was taken for none.
+def _total_pages(report: OomReport) -> tuple[int, bool] | None:
+    """What oom_score_adj is scaled by (`constrained_alloc`), and whether swap is assumed to be none.
 
-    A cgroup counts its limit, and the swap that it may have, of what the machine has. On cgroup v1 the
-    second counter holds memory and swap together. None where it is not in the log: of a few NUMA nodes, which
-    a cpuset or a policy allows, the kernel does not print the sum.
+    A cgroup counts its limit, and the swap that it may have, of what the machine has. On cgroup v1 the second
+    counter holds memory and swap together. None where it is not in the log: for a few memory nodes, which a
+    cpuset or a policy allows, the kernel does not print the sum.
     """
     page, memory = report.page_bytes, report.memory
     if report.constraint is Constraint.NONE:
-        found = machine_pages(report)
-        return None if found is None else (found, False)
+        machine = _machine_pages(report)
+        return None if machine is None else (machine, False)
     if report.constraint is not Constraint.MEMCG or memory.limit_kb is None:
         return None
     may_swap_kb = memory.swap_limit_kb

@@ -1,290 +1,362 @@
-"""What happens on a node as its memory fills: kill after kill by the kernel, eviction after eviction.
+"""A simulation of a node whose memory fills: kill after kill by the kernel, eviction after eviction.
 
-Sources: Linux mm/oom_kill.c and mm/memcontrol.c (who is killed where, see oom_kill.py),
-pkg/kubelet/eviction/eviction_manager.go (synchronize: one pod a round until the threshold and the minimum
-reclaim are met; evictPod refuses critical pods). Bytes throughout.
-
-Not here: the facts of the node (situation.py), growth (filling.py) and the words (present/simulation.py).
+Sources: Linux mm/oom_kill.c and mm/memcontrol.c, pkg/kubelet/eviction/eviction_manager.go (synchronize: one
+pod a round until the threshold and the minimum reclaim are met; evictPod refuses critical pods). Bytes
+throughout. Not here: growth (timeline.py) and the words (present/simulation.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.eviction import measured_key
-from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
-from kubectl_qos.qos.process_order import NEVER
-from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
-from kubectl_qos.qos.simulation.scenario import (
-    Mechanism,
-    MechanismDistance,
-    MemoryLevel,
-    Scenario,
-    Simulation,
-    SimulationStep,
-)
-from kubectl_qos.qos.simulation.timeline import LimitHit, MemoryTimeline
+from kubectl_qos.qos.eviction import EvictionKey, eviction_key
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, proc_oom_score
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState, Scenario
+from kubectl_qos.qos.simulation.timeline import LimitHit, MemoryLevel, MemoryTimeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationStep:
+    """One container that is killed, or one pod that is evicted, which has no `container`.
+
+    `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
+    like `adj`, of an eviction. `tied` is how many others had equal points. `freed` is what was used, by both
+    counts, `level` what is free after the step. `refused` are pods whose eviction was tried before, and
+    refused. A process of the node has no class, and its name as key.
+    """
+
+    mechanism: Mechanism
+    key: PodKey
+    container: str = ""
+    qos: QosClass | None = None
+    adj: int | None = None
+    points: int | None = None
+    score: int | None = None
+    tied: int = 0
+    freed: MemoryLevel
+    level: MemoryLevel
+    restarts: bool = False
+    important: tuple[ImportanceReason, ...] = ()
+    refused: tuple[PodKey, ...] = ()
+
+
+class MechanismDistance(NamedTuple):
+    """How much more memory until this mechanism acts, if no other does before, and on which pod.
+
+    `factor` is what every container then uses relative to its present usage.
+    """
+
+    mechanism: Mechanism
+    more_bytes: int
+    factor: float
+    key: PodKey
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What happens, in order.
+
+    `is_reached` is whether the goal was: so much was freed, everything grew to its end. `refused` are the
+    pods that the kubelet would not evict.
+    """
+
+    scenario: Scenario
+    steps: tuple[SimulationStep, ...]
+    before: MemoryLevel
+    after: MemoryLevel
+    is_reached: bool
+    distances: tuple[MechanismDistance, ...] = ()
+    refused: tuple[PodKey, ...] = ()
+
+    @property
+    def first_important(self) -> int | None:
+        """The number of the first step that hits an important pod, counted from 1."""
+        return next((number for number, step in enumerate(self.steps, start=1) if step.important), None)
 
 
 def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     """What happens on that node. Raises InputError for growth to less than is used."""
     run = _Run(node_state, scenario)
     if scenario.free_bytes is not None:
-        return run.result(is_met=run.free(scenario.free_bytes))
+        return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
-        reaches = tuple(sorted(run.reaches(), key=lambda one: (one.factor, _EARLIER[one.mechanism])))
-        run.go(most_steps=1)
-        return run.result(is_met=bool(run.steps), reaches=reaches)
-    return run.result(is_met=run.go())
+        distances = tuple(
+            sorted(
+                run.distances(), key=lambda distance: (distance.factor, _PRECEDENCE.index(distance.mechanism))
+            )
+        )
+        run.grow(most_steps=1)
+        return run.result(is_reached=bool(run.steps), distances=distances)
+    return run.result(is_reached=run.grow())
 
 
 _NANO: Final = 10**9
-_EARLIER: Final = {
-    # A pod's cgroup holds its pause container too, so of equal limits its own is met before a container's.
-    mechanism: order
-    for order, mechanism in enumerate(
-        (Mechanism.EVICTION, Mechanism.POD, Mechanism.CONTAINER, Mechanism.KUBEPODS, Mechanism.NODE)
-    )
-}
+_PRECEDENCE: Final = (
+    Mechanism.EVICTION,
+    Mechanism.POD_LIMIT,
+    Mechanism.CONTAINER_LIMIT,
+    Mechanism.KUBEPODS_LIMIT,
+    Mechanism.NODE,
+)
+"""Which mechanism acts of those whose limits are hit at the same time.
+
+A pod's cgroup holds its pause container too, so of equal limits the pod's is hit before a container's.
+"""
 
 
 class _Run:
-    """One simulation as it goes."""
+    """One running simulation."""
 
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         self.steps: list[SimulationStep] = []
-        self._at = node_state
+        self._state = node_state
         self._scenario = scenario
         self._page = node_state.setup.node.page_size_bytes
         self._kernel = node_state.kernel
-        self._filling = MemoryTimeline(node_state, scenario)
-        self._before = self._filling.level()
-        self._own = list(node_state.own)
-        self._evicted: set[int] = set()
+        self._timeline = MemoryTimeline(node_state, scenario)
+        self._before = self._timeline.level()
+        self._own_processes = list(node_state.own_processes)
+        self._not_evicted = list(range(len(node_state.pods)))
         self._refused: dict[PodKey, None] = {}
         self._exhausted: set[tuple[Mechanism, int]] = set()
         self._disrupted: dict[str, set[PodKey]] = {}
-        self._keys: list[tuple[int, int, int, int]] | None = None
-        self._ranked_by = [(one.pod.spec.priority or 0, one.request.nano) for one in node_state.tenants]
-        self._is_still = not self._filling.grows
-        self._immune = {index for index, one in enumerate(node_state.members) if one.adj == NEVER}
+        self._eviction_keys: list[EvictionKey] | None = None
+        self._priorities = [(pod.pod.spec.priority or 0, pod.request.nano) for pod in node_state.pods]
+        self._is_still = not self._timeline.grows
+        self._immune = {
+            index
+            for index, container in enumerate(node_state.containers)
+            if container.adj == OOM_SCORE_ADJ_MIN
+        }
         self._points: dict[int, list[int]] = {}
         self._adj_points: dict[int, list[int]] = {}
 
-    def free(self, wanted: int) -> bool:
-        """Kills or evictions until so much is free that was not, for good; whether that comes about."""
-        evicts, lasting = self._scenario.eviction, 0
-        while lasting < wanted:
+    def free(self, goal_bytes: int) -> bool:
+        """Kills or evictions until so much has been freed for good; whether that succeeds."""
+        evicts, freed = self._scenario.eviction, 0
+        while freed < goal_bytes:
             step = self._evict() if evicts else None
             step = step or self._kill(LimitHit(0.0, Mechanism.NODE))
             if step is None:
                 return False
-            if not step.comes_back:
-                lasting += step.freed.available_bytes if evicts else step.freed.free_bytes
+            if not step.restarts:
+                freed += step.freed.available_bytes if evicts else step.freed.free_bytes
         return True
 
-    def go(self, most_steps: int | None = None) -> bool:
-        """Everything grows to its end, or to so many steps; whether all of it lives to see that."""
-        filling = self._filling
-        growing = filling.growing
+    def grow(self, most_steps: int | None = None) -> bool:
+        """Everything grows to its end, or to so many steps; whether all that grows survives."""
+        timeline = self._timeline
+        growing = timeline.growing
         while most_steps is None or len(self.steps) < most_steps:
-            met = min(filling.next_met(self._exhausted), key=_order_of, default=None)
-            if met is None:
+            hit = min(timeline.next_hits(self._exhausted), key=_precedence, default=None)
+            if hit is None:
                 break
-            filling.now = max(filling.now, met.when)
-            done = self._evict() if met.mechanism is Mechanism.EVICTION else self._kill(met)
-            if done is None:
-                self._exhausted.add(met[1:])
+            timeline.now = max(timeline.now, hit.time)
+            if self._act(hit) is None:
+                self._exhausted.add(hit[1:])
         if most_steps is None:
-            filling.finish()
-        return set(growing) <= set(filling.living)
+            timeline.finish()
+        return set(growing) <= set(timeline.living)
 
-    def reaches(self) -> Iterator[MechanismDistance]:
-        """How far each mechanism is if all grow alike, and whom it would hit if nothing came before."""
+    def distances(self) -> Iterator[MechanismDistance]:
+        """How far each mechanism is if all grow alike, and whom it hits if no other acts before."""
         nearest: dict[Mechanism, LimitHit] = {}
-        for met in self._filling.next_met(self._exhausted):
-            known = nearest.get(met.mechanism)
-            if known is None or met.when < known.when:
-                nearest[met.mechanism] = met
-        pod, container = nearest.get(Mechanism.POD), nearest.get(Mechanism.CONTAINER)
-        if pod and container and pod.when == container.when:
-            # Of equal limits one is met: see _EARLIER.
-            del nearest[Mechanism.CONTAINER]
-        for met in nearest.values():
-            alone = _Run(self._at, self._scenario)
-            when = alone._filling.now = max(met.when, 0.0)
-            step = alone._evict() if met.mechanism is Mechanism.EVICTION else alone._kill(met)
+        for hit in self._timeline.next_hits(self._exhausted):
+            held = nearest.get(hit.mechanism)
+            if held is None or hit.time < held.time:
+                nearest[hit.mechanism] = hit
+        pod, container = nearest.get(Mechanism.POD_LIMIT), nearest.get(Mechanism.CONTAINER_LIMIT)
+        if pod and container and pod.time == container.time:
+            # Of equal limits one is hit: see _PRECEDENCE.
+            del nearest[Mechanism.CONTAINER_LIMIT]
+        for hit in nearest.values():
+            alone = _Run(self._state, self._scenario)
+            time = alone._timeline.now = max(hit.time, 0.0)
+            step = alone._act(hit)
             if step is not None:
-                more = self._filling.grown_bytes(when)
-                yield MechanismDistance(met.mechanism, more, 1 + when, step.key, step.container)
+                more = self._timeline.grown_bytes(time)
+                yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
 
-    def result(self, *, is_met: bool, reaches: tuple[MechanismDistance, ...] = ()) -> Simulation:
+    def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
         """What has happened."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
             before=self._before,
-            after=self._filling.level(),
-            is_met=is_met,
-            reaches=reaches,
+            after=self._timeline.level(),
+            is_reached=is_reached,
+            distances=distances,
             refused=tuple(self._refused),
         )
 
-    def _kill(self, met: LimitHit) -> SimulationStep | None:
-        """The kernel's choice where memory ran out, None if nobody there may be killed."""
-        at, filling = self._at, self._filling
-        pool, total = self._pool(met), max(self._scale(met) // self._page, 1)
-        points = self._badness(pool, total)
-        own = [
-            badness(one.used_bytes // self._page, one.adj, total, self._kernel) if one.adj != NEVER else None
-            for one in (self._own if met.mechanism is Mechanism.NODE else ())
-        ]
-        most = max([*points, *(one for one in own if one is not None)], default=None)
+    def _act(self, hit: LimitHit) -> SimulationStep | None:
+        return self._evict() if hit.mechanism is Mechanism.EVICTION else self._kill(hit)
+
+    def _kill(self, hit: LimitHit) -> SimulationStep | None:
+        """The kernel's choice where memory ran out, None if every process there is immune."""
+        state, timeline = self._state, self._timeline
+        candidates, total = self._candidates(hit), max(self._scale(hit) // self._page, 1)
+        points = self._badness(candidates, total)
+        own = self._own_badness(total) if hit.mechanism is Mechanism.NODE else []
+        most = max([*points, *(score for score in own if score is not None)], default=None)
         if most is None:
             return None
         tied = points.count(most) + own.count(most) - 1
         if most not in points:
-            return self._lose_own(own.index(most), most, tied)
-        member = pool[points.index(most)]
-        one = at.members[member]
-        tenant = at.tenants[one.tenant]
-        freed = MemoryLevel(filling.used(member), filling.working_set(member))
-        comes_back = self._scenario.restarts and one.restarts
-        filling.kill(member, comes_back=comes_back)
-        self._keys = None
+            return self._kill_own_process(own.index(most), most, tied)
+        index = candidates[points.index(most)]
+        container = state.containers[index]
+        pod = state.pod_for(container)
+        freed = MemoryLevel(timeline.used(index), timeline.working_set(index))
+        restarts = self._scenario.restarts and container.restarts
+        timeline.kill(index, restarts=restarts)
+        self._eviction_keys = None
         return self._add(
             SimulationStep(
-                mechanism=met.mechanism,
-                key=tenant.key,
-                container=one.container,
-                qos=tenant.qos,
-                adj=one.adj,
+                mechanism=hit.mechanism,
+                key=pod.key,
+                container=container.name,
+                qos=pod.qos,
+                adj=container.adj,
                 points=most,
-                score=self._score(freed.free_bytes, one.adj),
+                score=self._proc_score(freed.free_bytes, container.adj),
                 tied=tied,
                 freed=freed,
-                level=filling.level(),
-                comes_back=comes_back,
-                important=(*tenant.important, *self._disrupts(tenant.key)),
+                level=timeline.level(),
+                restarts=restarts,
+                important=(*pod.important, *self._violated_budgets(pod.key)),
             )
         )
 
-    def _lose_own(self, place: int, points: int, tied: int) -> SimulationStep:
-        """A process of the node is the victim."""
-        lost = self._own.pop(place)
-        self._filling.lose_own(lost.used_bytes)
+    def _kill_own_process(self, index: int, points: int, tied: int) -> SimulationStep:
+        victim = self._own_processes.pop(index)
+        self._timeline.end_process(victim.used_bytes)
         return self._add(
             SimulationStep(
                 mechanism=Mechanism.NODE,
-                key=("", lost.name),
-                adj=lost.adj,
+                key=("", victim.name),
+                adj=victim.adj,
                 points=points,
-                score=self._score(lost.used_bytes, lost.adj),
+                score=self._proc_score(victim.used_bytes, victim.adj),
                 tied=tied,
-                freed=MemoryLevel(lost.used_bytes, lost.used_bytes),
-                level=self._filling.level(),
+                freed=MemoryLevel(victim.used_bytes, victim.used_bytes),
+                level=self._timeline.level(),
             )
         )
 
-    def _score(self, used_bytes: int, adj: int) -> int:
-        """What /proc shows, by the memory of the machine whatever limit is met."""
-        total = self._at.total_bytes // self._page
-        return proc_oom_score(
-            badness(used_bytes // self._page, adj, total, self._kernel), total, self._kernel
-        )
+    def _proc_score(self, used_bytes: int, adj: int) -> int:
+        """What /proc shows, by the memory of the machine whatever limit is hit."""
+        total = self._state.total_bytes // self._page
+        points = badness(used_bytes // self._page, adj, total, self._kernel)
+        return proc_oom_score(points, total, self._kernel)
 
-    def _pool(self, met: LimitHit) -> Sequence[int]:
-        """Who is in the running: what lives where memory ran out."""
-        found: Sequence[int] = self._filling.living
-        if met.mechanism is Mechanism.CONTAINER:
-            found = [met.place]
-        elif met.mechanism is Mechanism.POD:
-            living = set(found)
-            found = [index for index in self._filling.of_pod[met.place] if index in living]
-        return [index for index in found if index not in self._immune] if self._immune else found
+    def _candidates(self, hit: LimitHit) -> Sequence[int]:
+        """The containers that may be killed there."""
+        living: Sequence[int] = self._timeline.living
+        if hit.mechanism is Mechanism.CONTAINER_LIMIT:
+            living = [hit.owner]
+        elif hit.mechanism is Mechanism.POD_LIMIT:
+            of_node = set(living)
+            living = [index for index in self._timeline.pod_containers[hit.owner] if index in of_node]
+        return [index for index in living if index not in self._immune] if self._immune else living
 
-    def _scale(self, met: LimitHit) -> int:
+    def _scale(self, hit: LimitHit) -> int:
         """What oom_score_adj is scaled by there (`constrained_alloc`)."""
-        at = self._at
-        if met.mechanism is Mechanism.CONTAINER:
-            return at.members[met.place].most_bytes
-        if met.mechanism is Mechanism.POD:
-            return at.tenants[met.place].limit_bytes + at.swap_bytes
-        if met.mechanism is Mechanism.KUBEPODS and at.kubepods_bytes is not None:
-            return at.kubepods_bytes + at.swap_bytes
-        return at.total_bytes
+        state = self._state
+        if hit.mechanism is Mechanism.CONTAINER_LIMIT:
+            return state.containers[hit.owner].most_bytes
+        if hit.mechanism is Mechanism.POD_LIMIT:
+            return state.pods[hit.owner].limit_bytes + state.swap_bytes
+        if hit.mechanism is Mechanism.KUBEPODS_LIMIT and state.kubepods_bytes is not None:
+            return state.kubepods_bytes + state.swap_bytes
+        return state.total_bytes
 
-    def _badness(self, pool: Sequence[int], total: int) -> Sequence[int]:
-        """The points of each. Where nothing grows they stay, and are worked out for all at once."""
-        members = self._at.members
-        if self._is_still:
-            held = self._points.get(total)
-            if held is None:
-                held = self._points[total] = self._points_of(range(len(members)), total)
-            return held if len(pool) == len(members) else [held[one] for one in pool]
-        return self._points_of(pool, total)
+    def _own_badness(self, total: int) -> list[int | None]:
+        """The points of the node's own processes, None for immune ones."""
+        return [
+            badness(process.used_bytes // self._page, process.adj, total, self._kernel)
+            if process.adj != OOM_SCORE_ADJ_MIN
+            else None
+            for process in self._own_processes
+        ]
 
-    def _points_of(self, pool: Sequence[int], total: int) -> list[int]:
+    def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
+        """The points of each. Where nothing grows they stay, and are computed for all containers at once."""
+        if not self._is_still:
+            return self._compute_badness(containers, total)
+        everyone = range(len(self._state.containers))
+        held = self._points.get(total)
+        if held is None:
+            held = self._points[total] = self._compute_badness(everyone, total)
+        return held if len(containers) == len(everyone) else [held[index] for index in containers]
+
+    def _compute_badness(self, containers: Sequence[int], total: int) -> list[int]:
         """Pages are added to the points of oom_score_adj, which stay the same."""
-        adj = self._adj_points.get(total)
-        if adj is None:
-            adj = self._adj_points[total] = [badness(0, one.adj, total) for one in self._at.members]
+        adj_points = self._adj_points.get(total)
+        if adj_points is None:
+            adj_points = [badness(0, container.adj, total) for container in self._state.containers]
+            self._adj_points[total] = adj_points
         page = self._page
-        usages = self._filling.usages(pool)
-        points = [used // page + adj[one] for used, one in zip(usages, pool, strict=True)]
-        return points if self._kernel is Kernel.SIGNED else [max(one, 1) for one in points]
+        usages = self._timeline.usages(containers)
+        points = [used // page + adj_points[index] for used, index in zip(usages, containers, strict=True)]
+        return points if self._kernel is Kernel.SIGNED else [max(score, 1) for score in points]
 
     def _evict(self) -> SimulationStep | None:
         """The next pod of the kubelet's order that it may evict; critical ones before it are refused."""
-        filling, tenants = self._filling, self._at.tenants
-        keys = self._eviction_keys()
-        left = [one for one in range(len(tenants)) if one not in self._evicted and filling.is_present(one)]
-        chosen = min((one for one in left if not tenants[one].critical), key=keys.__getitem__, default=None)
-        before = [
-            one for one in left if tenants[one].critical and (chosen is None or keys[one] < keys[chosen])
+        timeline, pods = self._timeline, self._state.pods
+        keys = self._current_eviction_keys()
+        left = [index for index in self._not_evicted if timeline.is_present(index)]
+        evictable = (index for index in left if not pods[index].critical)
+        chosen = min(evictable, key=keys.__getitem__, default=None)
+        critical = [
+            index for index in left if pods[index].critical and (chosen is None or keys[index] < keys[chosen])
         ]
-        refused = [tenants[one].key for one in sorted(before, key=keys.__getitem__)]
+        refused = [pods[index].key for index in sorted(critical, key=keys.__getitem__)]
         new = tuple(key for key in refused if key not in self._refused)
         self._refused |= dict.fromkeys(refused)
         if chosen is None:
             return None
-        tenant = self._at.tenants[chosen]
-        present = [index for index in filling.of_pod[chosen] if index in filling.present]
-        freed = MemoryLevel(sum(map(filling.used, present)), sum(map(filling.working_set, present)))
-        filling.evict(chosen)
-        filling.reclaiming = True
-        self._evicted.add(chosen)
+        pod = pods[chosen]
+        present = [index for index in timeline.pod_containers[chosen] if index in timeline.present]
+        freed = MemoryLevel(sum(map(timeline.used, present)), sum(map(timeline.working_set, present)))
+        timeline.evict(chosen)
+        timeline.reclaiming = True
+        self._not_evicted.remove(chosen)
         return self._add(
             SimulationStep(
                 mechanism=Mechanism.EVICTION,
-                key=tenant.key,
-                qos=tenant.qos,
+                key=pod.key,
+                qos=pod.qos,
                 freed=freed,
-                level=filling.level(),
-                important=(*tenant.important, *self._disrupts(tenant.key)),
+                level=timeline.level(),
+                important=(*pod.important, *self._violated_budgets(pod.key)),
                 refused=new,
             )
         )
 
-    def _eviction_keys(self) -> list[tuple[int, int, int, int]]:
-        """What the kubelet sorts each pod by (`rank_memory`); where nothing grows that stays."""
-        if self._keys is None or self._filling.grows:
-            working_set = self._filling.pod_working_set
-            self._keys = []
-            for place, (priority, request) in enumerate(self._ranked_by):
-                over = working_set(place) * _NANO - request
-                self._keys.append(measured_key(over, priority, over))
-        return self._keys
+    def _current_eviction_keys(self) -> list[EvictionKey]:
+        """What the kubelet sorts each pod by; where nothing grows that stays until the next kill."""
+        if self._eviction_keys is None or self._timeline.grows:
+            working_set = self._timeline.pod_working_set
+            self._eviction_keys = [
+                eviction_key(priority, working_set(index) * _NANO - request)
+                for index, (priority, request) in enumerate(self._priorities)
+            ]
+        return self._eviction_keys
 
-    def _disrupts(self, key: PodKey) -> Iterator[ImportanceReason]:
-        """The budgets that this pod's end oversteps; neither kernel nor kubelet asks them."""
-        for budget in self._at.budgets:
+    def _violated_budgets(self, key: PodKey) -> Iterator[ImportanceReason]:
+        """The budgets that this pod's end violates; neither kernel nor kubelet checks them."""
+        for budget in self._state.budgets:
             if key in budget.pods:
-                away = self._disrupted.setdefault(budget.name, set())
-                away.add(key)
-                if len(away) > budget.allowed:
+                disrupted = self._disrupted.setdefault(budget.name, set())
+                disrupted.add(key)
+                if len(disrupted) > budget.allowed:
                     yield ImportanceReason(Importance.BUDGET, budget.name)
 
     def _add(self, step: SimulationStep) -> SimulationStep:
@@ -292,5 +364,5 @@ class _Run:
         return step
 
 
-def _order_of(met: LimitHit) -> tuple[float, int]:
-    return max(met.when, 0.0), _EARLIER[met.mechanism]
+def _precedence(hit: LimitHit) -> tuple[float, int]:
+    return max(hit.time, 0.0), _PRECEDENCE.index(hit.mechanism)

@@ -1,7 +1,7 @@
-"""A node as a simulation starts from it: who uses how much memory, below which limits, and who matters.
+"""The input of a simulation: a node's pods and containers with their memory and limits, and the scenario.
 
-Making one asks every rule about every pod; simulating on it (simulation.py) is then fast enough to follow a
-slider. Bytes throughout. Not here: what happens next.
+Building a NodeState evaluates every rule for every pod; simulating on it (engine.py) is then fast enough to
+follow a slider. Bytes throughout.
 """
 
 from __future__ import annotations
@@ -17,17 +17,39 @@ from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.qos.cgroup.container import sends_oom_group
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.node import PODS
-from kubectl_qos.qos.node_memory import SIGNAL, memory_threshold
+from kubectl_qos.qos.cgroup.pod import sets_oom_group
+from kubectl_qos.qos.eviction import MEMORY_AVAILABLE, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, container_kinds, rank_node
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
-_NEVER: Final = "Never"
+
+
+class ContainerGrowth(NamedTuple):
+    """What a container grows to, by its index in `NodeState.containers`; None is the node itself."""
+
+    container: int | None
+    to_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What to simulate: one of the first four; without any, only evictions that are due already.
+
+    With `eviction` the kubelet evicts before the kernel kills; with `restarts` a container that is restarted
+    has its memory again at once, so that its death frees nothing lasting.
+    """
+
+    free_bytes: int | None = None
+    growth: tuple[ContainerGrowth, ...] = ()
+    until_oom: bool = False
+    all_at_limit: bool = False
+    eviction: bool = False
+    restarts: bool = False
 
 
 class Importance(StrEnum):
@@ -44,6 +66,18 @@ class ImportanceReason(NamedTuple):
 
     why: Importance
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceRules:
+    """Which pods are important beside those of high priority: by labels and disruption budgets."""
+
+    selector: Selector | None = None
+    selector_text: str = ""
+    budgets: Sequence[DisruptionBudget] = ()
+
+
+NO_RULES: Final = ImportanceRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +99,14 @@ class SimulatedPod:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedContainer:
-    """A container as the kernel meets it: one process that holds all of its memory.
+    """A container as the kernel scores it: one process that holds all of its memory.
 
-    `used_bytes` is what badness counts, `working_set_bytes` what the kubelet does. `limit_bytes` is its
-    memory.max, 0 without one, `swap_bytes` what it may swap on top. `tenant` is the place of its pod.
+    `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts. `limit_bytes` is its
+    memory.max, 0 without one, `swap_bytes` what it may swap on top. `pod_index` is into `NodeState.pods`.
     """
 
-    tenant: int
-    container: str
+    pod_index: int
+    name: str
     adj: int
     used_bytes: int
     working_set_bytes: int
@@ -95,7 +129,7 @@ class NodeProcess(NamedTuple):
 
 
 class AllowedDisruptions(NamedTuple):
-    """How many of these pods may be disrupted now."""
+    """How many of these pods a disruption budget allows to be disrupted now."""
 
     name: str
     allowed: int
@@ -103,7 +137,7 @@ class AllowedDisruptions(NamedTuple):
 
 
 class Thresholds(NamedTuple):
-    """Below how much available memory the kubelet evicts, and how much more it then wants; None is never."""
+    """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top."""
 
     node_bytes: int | None
     kubepods_bytes: int | None
@@ -112,24 +146,25 @@ class Thresholds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node, the next victim first. `total_bytes` is RAM and swap, by which oom_score_adj is scaled.
+    """One node, its pods in kill order. `total_bytes` is RAM and swap, by which oom_score_adj is scaled.
 
-    `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `own_bytes` is what
-    the node itself uses, `own` those of its processes that are known, which are part of that.
+    `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
+    whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
+    `own_bytes` is what the node itself uses, its known `own_processes` included.
     """
 
     setup: NodeSetup
-    tenants: tuple[SimulatedPod, ...]
-    members: tuple[SimulatedContainer, ...]
+    pods: tuple[SimulatedPod, ...]
+    containers: tuple[SimulatedContainer, ...]
     total_bytes: int
     capacity_bytes: int
     kubepods_bytes: int | None
     thresholds: Thresholds
-    whole_containers: bool
+    has_oom_group: bool
     without_usage: int
     by_working_set: bool
     own_bytes: int = 0
-    own: tuple[NodeProcess, ...] = ()
+    own_processes: tuple[NodeProcess, ...] = ()
     budgets: tuple[AllowedDisruptions, ...] = ()
 
     @property
@@ -142,68 +177,58 @@ class NodeState:
         """All swap of the machine."""
         return self.total_bytes - self.capacity_bytes
 
-    def may_swap(self, members: Iterable[SimulatedContainer]) -> int:
-        """How much of the swap these can use."""
-        return min(sum([one.swap_bytes for one in members]), self.swap_bytes)
-
     @property
     def used_bytes(self) -> int:
         """What containers use, by the kernel's count."""
-        return sum(one.used_bytes for one in self.members)
+        return sum(container.used_bytes for container in self.containers)
 
-    def find(self, name: str, container: str = "", namespace: str | None = None) -> int:
-        """The place of a container among the members. Raises InputError where that is nobody or several."""
-        places = [
+    def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
+        """How much of the swap these can use."""
+        return min(sum([container.swap_bytes for container in containers]), self.swap_bytes)
+
+    def pod_for(self, container: SimulatedContainer) -> SimulatedPod:
+        """The pod that a container belongs to."""
+        return self.pods[container.pod_index]
+
+    def find_container(self, pod: str, container: str = "", namespace: str | None = None) -> int:
+        """The index of a container. Raises InputError where none or several match."""
+        matches = [
             index
-            for index, one in enumerate(self.members)
-            if self.tenants[one.tenant].pod.name == name
-            and namespace in {None, self.tenants[one.tenant].pod.namespace}
-            and container in {"", one.container}
+            for index, candidate in enumerate(self.containers)
+            if self.pod_for(candidate).pod.name == pod
+            and namespace in {None, self.pod_for(candidate).pod.namespace}
+            and container in {"", candidate.name}
         ]
-        if len(places) == 1:
-            return places[0]
-        node = self.setup.node.name
-        if not places:
-            what = f"container {container} of pod {name}" if container else f"pod {name}"
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
+            what = f"container {container} of pod {pod}" if container else f"pod {pod}"
             raise InputError(
-                f"{what} has no processes on {node or 'the node'}",
+                f"{what} has no processes on {self.setup.node.name or 'the node'}",
                 hint="kubectl qos top --containers --node lists what runs there",
             )
-        keys = {self.tenants[self.members[index].tenant].key for index in places}
-        if len(keys) > 1:
+        candidates = [self.containers[index] for index in matches]
+        namespaces = sorted({self.pod_for(candidate).key[0] for candidate in candidates})
+        if len(namespaces) > 1:
             raise InputError(
-                f"pod {name} is in several namespaces: {', '.join(sorted(key[0] for key in keys))}",
-                hint="-n has its namespace",
+                f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="-n has its namespace"
             )
-        names = ", ".join(self.members[index].container for index in places)
         raise InputError(
-            f"pod {name} has several containers: {names}",
-            hint=f"say which one grows: pod/{name}:{self.members[places[0]].container}=SIZE",
+            f"pod {pod} has several containers: {', '.join(candidate.name for candidate in candidates)}",
+            hint=f"say which one grows: pod/{pod}:{candidates[0].name}=SIZE",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ImportanceRules:
-    """Whose loss matters, beside pods of high priority: labels, and budgets of disruptions."""
-
-    selector: Selector | None = None
-    selector_text: str = ""
-    budgets: Sequence[DisruptionBudget] = ()
-
-
-NO_RULES: Final = ImportanceRules()
 
 
 def build_node_state(
     pods: Iterable[Pod],
     setup: NodeSetup,
     usage: Mapping[PodKey, PodUsage],
-    care: ImportanceRules = NO_RULES,
+    rules: ImportanceRules = NO_RULES,
     *,
     own_bytes: int = 0,
-    own: Sequence[NodeProcess] = (),
+    own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
-    """The node's pods (defaulted) as they are now.
+    """The node's pods (defaulted) with their present usage.
 
     A pod without usage counts as using nothing. Raises InputError without the node's memory capacity.
     """
@@ -215,69 +240,65 @@ def build_node_state(
             hint="--node-memory 16Gi assumes one",
         )
     ranking = rank_node(pods, node, setup.release, usage)
-    tenants: list[SimulatedPod] = []
-    members: list[SimulatedContainer] = []
+    simulated: list[SimulatedPod] = []
+    containers: list[SimulatedContainer] = []
     for row in ranking.pods:
-        alive = row.alive()
-        if alive:
-            members += _members(row, len(tenants), setup)
-            tenants.append(_tenant(row, setup, care))
-    enforced = PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
-    swap = node.swap_capacity_bytes
-    kubepods = node.allocatable_memory_bytes if enforced else None
-    every_pod = [one.pod for one in tenants]
+        if row.alive():
+            containers += _build_containers(row, len(simulated), setup)
+            simulated.append(_build_pod(row, setup, rules))
+    is_enforced = PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
+    kubepods = node.allocatable_memory_bytes if is_enforced else None
     return NodeState(
         setup=setup,
-        tenants=tuple(tenants),
-        members=tuple(members),
-        total_bytes=capacity + swap,
+        pods=tuple(simulated),
+        containers=tuple(containers),
+        total_bytes=capacity + node.swap_capacity_bytes,
         capacity_bytes=capacity,
         kubepods_bytes=kubepods,
         thresholds=_thresholds(setup, capacity, kubepods),
-        whole_containers=sends_oom_group(setup),
+        has_oom_group=sets_oom_group(setup),
         without_usage=ranking.without_usage,
         by_working_set=any(
-            one.usage is not None and one.usage.rss_bytes is None
+            score.usage is not None and score.usage.rss_bytes is None
             for row in ranking.pods
-            for one in row.alive()
+            for score in row.alive()
         ),
         own_bytes=own_bytes,
-        own=tuple(own),
-        budgets=tuple(_budget(one, every_pod) for one in care.budgets),
+        own_processes=tuple(own_processes),
+        budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
     )
 
 
-def _members(row: RankedPod, tenant: int, setup: NodeSetup) -> list[SimulatedContainer]:
-    limits = {one.name: one.limit_bytes for one in row.profile.containers}
-    kinds = {one.name: (one, kind) for one, kind in container_kinds(row.pod, setup.release)}
+def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
+    limits = {profile.name: profile.limit_bytes for profile in row.profile.containers}
+    kinds = {container.name: (container, kind) for container, kind in container_kinds(row.pod, setup.release)}
     waiting = {
-        one.name
-        for one in row.pod.status.every_container
-        if one.state is not None and one.state.waiting is not None
+        status.name
+        for status in row.pod.status.every_container
+        if status.state is not None and status.state.waiting is not None
     }
-    found = []
-    for one in row.alive():
-        if one.name in waiting and one.usage is None:
+    containers = []
+    for score in row.alive():
+        name, usage = score.name, score.usage
+        if name in waiting and usage is None:
             continue  # between two restarts it has no process
-        container, kind = kinds[one.name]
-        limit = limits[one.name]
-        used = one.usage.kernel_bytes if one.usage is not None else 0
-        found.append(
+        container, kind = kinds[name]
+        containers.append(
             SimulatedContainer(
-                tenant=tenant,
-                container=one.name,
-                adj=one.adj or 0,
-                used_bytes=used,
-                working_set_bytes=one.usage.working_set_bytes if one.usage is not None else 0,
-                limit_bytes=limit,
-                swap_bytes=_swap_room(row, container, limit, setup),
+                pod_index=pod_index,
+                name=name,
+                adj=score.adj or 0,
+                used_bytes=usage.kernel_bytes if usage is not None else 0,
+                working_set_bytes=usage.working_set_bytes if usage is not None else 0,
+                limit_bytes=limits[name],
+                swap_bytes=_swap_bytes(row, container, limits[name], setup),
                 restarts=_restarts(row.pod, container, kind),
             )
         )
-    return found
+    return containers
 
 
-def _swap_room(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:
+def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:
     """How much a container may swap, however full its limit is."""
     total = setup.node.swap_capacity_bytes
     if not total:
@@ -297,10 +318,10 @@ def _restarts(pod: Pod, container: Container, kind: ContainerKind) -> bool:
     """
     if kind is ContainerKind.EPHEMERAL:
         return False
-    return (container.restart_policy or pod.spec.restart_policy) != _NEVER
+    return (container.restart_policy or pod.spec.restart_policy) != "Never"
 
 
-def _tenant(row: RankedPod, setup: NodeSetup, care: ImportanceRules) -> SimulatedPod:
+def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> SimulatedPod:
     pod = row.pod
     important = []
     priority = pod.spec.priority or 0
@@ -309,16 +330,16 @@ def _tenant(row: RankedPod, setup: NodeSetup, care: ImportanceRules) -> Simulate
         important.append(ImportanceReason(Importance.PRIORITY, pod.spec.priority_class_name or str(priority)))
     elif critical:
         important.append(ImportanceReason(Importance.STATIC, ""))
-    if care.selector is not None and care.selector.matches(pod.metadata.labels):
-        important.append(ImportanceReason(Importance.LABELS, care.selector_text))
+    if rules.selector is not None and rules.selector.matches(pod.metadata.labels):
+        important.append(ImportanceReason(Importance.LABELS, rules.selector_text))
     limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos else 0
     return SimulatedPod(pod, row.qos, limit, row.profile.eviction_request, critical, tuple(important))
 
 
-def _budget(found: DisruptionBudget, pods: Iterable[Pod]) -> AllowedDisruptions:
-    """A manifest without a status allows none: nobody has counted."""
-    covered = frozenset((one.namespace, one.name) for one in pods if found.covers(one))
-    return AllowedDisruptions(found.metadata.name, found.status.disruptions_allowed or 0, covered)
+def _allowed_disruptions(budget: DisruptionBudget, pods: Iterable[SimulatedPod]) -> AllowedDisruptions:
+    """A manifest without a status allows none, as no controller has counted its pods."""
+    covered = frozenset(pod.key for pod in pods if budget.covers(pod.pod))
+    return AllowedDisruptions(budget.metadata.name, budget.status.disruptions_allowed or 0, covered)
 
 
 def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
@@ -328,8 +349,8 @@ def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresh
     Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, addAllocatableThresholds).
     """
     kubelet = setup.kubelet
-    text = kubelet.eviction_hard.get(SIGNAL)
-    reclaim = kubelet.eviction_minimum_reclaim.get(SIGNAL)
+    text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
+    reclaim = kubelet.eviction_minimum_reclaim.get(MEMORY_AVAILABLE)
     return Thresholds(
         memory_threshold(text, capacity),
         memory_threshold(text, kubepods) if kubepods is not None else None,

@@ -1,8 +1,8 @@
-"""Why a measured value is not the computed one: causes that would explain it, as far as one is plausible.
+"""Why a measured value is not the computed one: the first plausible cause that explains it.
 
-Most are tried out: the same pod is predicted with another setting, an older release or the resources that are
-in force, and where that gives just what was measured, it is a likely cause. Nothing here is proof but where a
-confidence says certain. Not here: what differs (verification.py), the words (present/verification.py).
+Most are found by trial: the same pod is predicted with another setting, an older release or the resources in
+force, and where that gives the measured value, it is a likely cause. Not here: what differs (compare.py), and
+the words (present/verification.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,7 @@ from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, Directory
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.verify.observed import Observed, ObservedContainer
 
 OOM_SCORE_ADJ: Final = "oom_score_adj"
@@ -32,7 +33,7 @@ DIRECTORY: Final = "directory"
 
 
 class DriftReason(StrEnum):
-    """What may have led to a difference."""
+    """What may have caused a difference."""
 
     OWN_ADJ = "the application set its own"
     SETTING = "another setting"
@@ -50,19 +51,11 @@ class DriftReason(StrEnum):
     LAGS = "the classes lag behind"
 
 
-class Confidence(StrEnum):
-    """How sure that is."""
-
-    CERTAIN = "certain"
-    LIKELY = "likely"
-    POSSIBLE = "possible"
-
-
 @dataclass(frozen=True, slots=True)
 class DriftCause:
     """One cause, how sure it is, and the facts that its sentence needs."""
 
-    why: DriftReason
+    reason: DriftReason
     confidence: Confidence
     inputs: Mapping[str, object] = field(default_factory=dict)
 
@@ -88,7 +81,7 @@ _SETTINGS: Final = (
     ("pageSize=16Ki",),
     ("pageSize=64Ki",),
 )
-"""What is tried out, the most telling first."""
+"""The settings to try, the most specific first."""
 
 _RELEASES_BACK: Final = 4
 _PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
@@ -106,41 +99,36 @@ SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW,
 """The files of kubepods and the classes whose values count every pod of the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Other:
-    """Another prediction of the same pod, and what would be said if it is right."""
+class _Alternative(NamedTuple):
+    """Another prediction of the same pod, and the cause if it is right."""
 
     prediction: Prediction
     cause: DriftCause
 
 
-class DriftCauses:
-    """Looks for causes of what differs for one pod; nothing is tried out before something does."""
+class CauseFinder:
+    """Finds causes of drift for one pod; alternatives are predicted when the first value differs."""
 
     def __init__(self, prediction: Prediction, measured: Observed) -> None:
         self._prediction = prediction
         self._measured = measured
 
-    def of_file(
+    def for_file(
         self, level: CgroupLevel, container: str, name: str, measured: str, *, inner: bool = False
     ) -> DriftCause | None:
-        """Of a cgroup file's content; `inner` is whether the container itself was asked about its root."""
+        """Of a cgroup file's content; `inner` is whether it was read from the container's own root."""
         setup = self._prediction.setup
-        known = setup.kubelet.origin("feature_gates") is not Origin.ASSUMED
-        if name in _PROTECTION and known and measured not in {"0", "max"}:
+        if name in _PROTECTION and _knows_gates(setup) and measured not in {"0", "max"}:
             return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
         if name.endswith("pids.max") and (measured.isdigit() or measured == "max"):
             limit = measured if measured.isdigit() else "-1"
-            return _of_setting(setup, (f"podPidsLimit={limit}",))
-        for other in self._others:
+            return _setting_cause(setup, (f"podPidsLimit={limit}",))
+        for other in self._alternatives:
             files = other.prediction.cgroup.files
             if level is CgroupLevel.CONTAINER:
                 files = other.prediction.container(container).cgroup.files
-            if (
-                other.cause.why is DriftReason.OLDER_RELEASE
-                and self._was_changed
-                and name in UPDATED_IN_PLACE
-            ):
+            is_older = other.cause.reason is DriftReason.OLDER_RELEASE
+            if is_older and self._was_changed and name in UPDATED_IN_PLACE:
                 return DriftCause(DriftReason.RESIZED, Confidence.POSSIBLE)
             if files.get(name, KERNEL_DEFAULTS.get(name)) == measured:
                 return other.cause
@@ -148,54 +136,56 @@ class DriftCauses:
             return DriftCause(DriftReason.INNER_CGROUP, Confidence.POSSIBLE)
         return None
 
-    def of_adj(
+    def for_adj(
         self, container: ContainerPrediction, value: int, read: ObservedContainer
     ) -> DriftCause | None:
         """Of an oom_score_adj.
 
         The runtime gives each process that it starts the container's value, and children inherit it; so
-        where another process has the computed one, this one, or one above it, wrote its own. Raising it is
-        open to everybody (fs/proc/base.c, __set_oom_adj).
+        where another process has the computed one, this one, or one above it, wrote its own. Any process may
+        raise it (fs/proc/base.c, __set_oom_adj).
         """
         computed = container.oom_score_adj
         inputs = {"raised": computed is not None and value > computed}
-        others = {one.oom_score_adj for one in read.processes} | {read.beside}
+        others = {process.oom_score_adj for process in read.processes} | {read.beside}
         if computed is not None and computed in others:
             return DriftCause(DriftReason.OWN_ADJ, Confidence.CERTAIN, inputs)
-        started_so = read.beside == value
+        is_from_runtime = read.beside == value
         if self._was_changed and self._prediction.qos_class is QosClass.BURSTABLE and 2 < value < 1000:
             return DriftCause(DriftReason.BEFORE_RESIZE, Confidence.LIKELY, self._request_of(value))
-        for other in self._others:
+        for other in self._alternatives:
             if other.prediction.container(container.name).oom_score_adj == value:
                 return other.cause
-        if computed is not None and computed < 0 and value > computed and (started_so or read.beside is None):
-            return _of_setting(self._prediction.setup, (f"runtimeOOMScoreAdj={value}",), Confidence.POSSIBLE)
-        if started_so:
+        may_be_restricted = is_from_runtime or read.beside is None
+        if computed is not None and computed < 0 and value > computed and may_be_restricted:
+            setting = f"runtimeOOMScoreAdj={value}"
+            return _setting_cause(self._prediction.setup, (setting,), Confidence.POSSIBLE)
+        if is_from_runtime:
             return None
         return DriftCause(DriftReason.OWN_ADJ, Confidence.POSSIBLE, inputs)
 
-    def of_directory(self, pod_path: str) -> DriftCause | None:
+    def for_directory(self, pod_path: str) -> DriftCause | None:
         """Of a pod in another place of the tree."""
-        for other in self._others:
-            if other.prediction.cgroup.path == pod_path:
-                kubelet = self._prediction.setup.kubelet
-                ours = literal(kubepods_name(kubelet), kubelet.cgroup_driver)
-                if other.prediction.setup.kubelet.cgroup_driver is kubelet.cgroup_driver:
-                    return other.cause
-                if ours in self._measured.directories:
-                    return DriftCause(DriftReason.STALE_HIERARCHY, Confidence.LIKELY, {"path": ours})
-                inputs = {"driver": other.prediction.setup.kubelet.cgroup_driver.value}
-                return DriftCause(DriftReason.OTHER_DRIVER, Confidence.CERTAIN, inputs)
         kubelet = self._prediction.setup.kubelet
+        for other in self._alternatives:
+            if other.prediction.cgroup.path == pod_path:
+                driver = other.prediction.setup.kubelet.cgroup_driver
+                kubepods = literal(kubepods_name(kubelet), kubelet.cgroup_driver)
+                if driver is kubelet.cgroup_driver:
+                    return other.cause
+                if kubepods in self._measured.directories:
+                    return DriftCause(DriftReason.STALE_HIERARCHY, Confidence.LIKELY, {"path": kubepods})
+                return DriftCause(DriftReason.OTHER_DRIVER, Confidence.CERTAIN, {"driver": driver.value})
         for qos in QosClass:
             if pod_path.rpartition("/")[0] == literal(class_name(qos, kubelet), kubelet.cgroup_driver):
                 return DriftCause(DriftReason.OTHER_CLASS, Confidence.LIKELY, {"qos": qos.value})
         return None
 
-    def of_container_directory(self, computed: str, measured: str) -> DriftCause | None:
-        """Of a container's directory with the right id but another runtime's name."""
-        identity = computed.removesuffix(".scope").rpartition("-")[2]
-        if identity and identity in measured:
+    @staticmethod
+    def for_container_directory(computed: str, measured: str) -> DriftCause | None:
+        """Of a container's directory with the right ID but another runtime's name."""
+        container_id = computed.removesuffix(".scope").rpartition("-")[2]
+        if container_id and container_id in measured:
             return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
         return None
 
@@ -209,60 +199,62 @@ class DriftCauses:
 
     @property
     def _was_changed(self) -> bool:
-        """Whether the pod's spec was changed since it was made: by a resize, if by nothing smaller."""
+        """Whether the pod's spec was changed since it was created: by a resize, if by nothing smaller."""
         return self._prediction.pod.metadata.generation > 1
 
     @cached_property
-    def _others(self) -> tuple[_Other, ...]:
-        return tuple(self._all_others())
+    def _alternatives(self) -> tuple[_Alternative, ...]:
+        return tuple(self._predict_alternatives())
 
-    def _all_others(self) -> Iterator[_Other]:
+    def _predict_alternatives(self) -> Iterator[_Alternative]:
         pod, setup = self._prediction.pod, self._prediction.setup
-        actuated = in_force(pod)
+        actuated = _with_actuated_resources(pod)
         if actuated is not None:
-            cause = DriftCause(
-                DriftReason.RESIZE_UNDER_WAY, Confidence.LIKELY, {"condition": _resize_condition(pod)}
-            )
-            yield _Other(_predicted(actuated, setup), cause)
+            inputs = {"condition": _resize_condition(pod)}
+            cause = DriftCause(DriftReason.RESIZE_UNDER_WAY, Confidence.LIKELY, inputs)
+            yield _Alternative(_predict(actuated, setup), cause)
         for texts in _SETTINGS:
-            other = _with(setup, texts)
-            cause = _of_setting(setup, texts)
-            if other is not None and cause is not None:
-                yield _Other(_predicted(pod, other), cause)
+            other = _with_settings(setup, texts)
+            if other is not None:
+                yield _Alternative(_predict(pod, other), _setting_cause(setup, texts))
         for back in range(1, _RELEASES_BACK + 1):
             release = f"1.{setup.release.minor - back}"
-            other = _with(setup, (), release)
+            other = _with_settings(setup, (), release)
             if other is not None:
                 cause = DriftCause(DriftReason.OLDER_RELEASE, Confidence.LIKELY, {"release": release})
-                yield _Other(_predicted(pod, other), cause)
+                yield _Alternative(_predict(pod, other), cause)
 
 
-def cause_above(setup: NodeSetup, directory: Directory, name: str) -> DriftCause | None:
-    """Of a file of kubepods or a class: what the kubelet keeps there is a minute old at most."""
-    known = setup.kubelet.origin("feature_gates") is not Origin.ASSUMED
-    if name in _PROTECTION and known and directory.files.get(name) == "0":
+def cause_above(setup: NodeSetup, directory: Directory, name: str, _measured: str) -> DriftCause | None:
+    """Of a file of kubepods or a class: what the kubelet writes there is a minute old at most."""
+    if name in _PROTECTION and _knows_gates(setup) and directory.files.get(name) == "0":
         return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
     if name in SUMS and directory.level is CgroupLevel.CLASS:
         return DriftCause(DriftReason.LAGS, Confidence.POSSIBLE)
     return None
 
 
-def in_force(pod: Pod) -> Pod | None:
+def _knows_gates(setup: NodeSetup) -> bool:
+    return setup.kubelet.origin("feature_gates") is not Origin.ASSUMED
+
+
+def _with_actuated_resources(pod: Pod) -> Pod | None:
     """The pod with the resources that its status says are in force, None where they are those of its spec.
 
     Source: status.containerStatuses[].resources, what is actuated (KEP-1287).
     """
-    held = {one.name: one.resources for one in pod.status.every_container if one.resources is not None}
+    statuses = pod.status.every_container
+    actuated = {status.name: status.resources for status in statuses if status.resources is not None}
 
-    def now(container: Container) -> Container:
-        found = held.get(container.name)
-        return container if found is None else msgspec.structs.replace(container, resources=found)
+    def change(container: Container) -> Container:
+        resources = actuated.get(container.name)
+        return container if resources is None else msgspec.structs.replace(container, resources=resources)
 
-    containers = tuple(map(now, pod.containers))
-    inits = tuple(map(now, pod.init_containers))
-    if (containers, inits) == (pod.containers, pod.init_containers):
+    containers = tuple(map(change, pod.containers))
+    init = tuple(map(change, pod.init_containers))
+    if (containers, init) == (pod.containers, pod.init_containers):
         return None
-    spec = msgspec.structs.replace(pod.spec, containers=containers, init_containers=inits)
+    spec = msgspec.structs.replace(pod.spec, containers=containers, init_containers=init)
     return msgspec.structs.replace(pod, spec=spec)
 
 
@@ -274,12 +266,12 @@ def _resize_condition(pod: Pod) -> str:
     return ""
 
 
-def _predicted(pod: Pod, setup: NodeSetup) -> Prediction:
+def _predict(pod: Pod, setup: NodeSetup) -> Prediction:
     return predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
 
 
-def _with(setup: NodeSetup, texts: tuple[str, ...], release: str | None = None) -> NodeSetup | None:
-    """The node with these settings, None where its release has no such thing."""
+def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None = None) -> NodeSetup | None:
+    """The node with these settings, None where its release has no such setting."""
     try:
         return apply_overrides(setup, [NodeOverride.parse(text) for text in texts], release)
     except QosError:
@@ -297,14 +289,14 @@ _FIELDS: Final = {
 }
 
 
-def _of_setting(
+def _setting_cause(
     setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
 ) -> DriftCause:
-    """Another setting: the real one where ours was assumed, else the one of the time when it was made."""
+    """Another setting: the real one where ours was assumed, else the one when the pod was created."""
     names = [text.partition("=")[0] for text in texts]
-    known = any(
+    is_known = any(
         setup.kubelet.origin(_FIELDS.get(name, "feature_gates")) is not Origin.ASSUMED for name in names
     )
-    nodes_own = any(name in {"ociRuntime", "pageSize", "runtimeOOMScoreAdj"} for name in names)
-    inputs = {"settings": texts, "assumed": nodes_own or not known}
+    is_of_node = any(name in {"ociRuntime", "pageSize", "runtimeOOMScoreAdj"} for name in names)
+    inputs = {"settings": texts, "assumed": is_of_node or not is_known}
     return DriftCause(DriftReason.SETTING, confidence, inputs)

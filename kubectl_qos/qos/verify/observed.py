@@ -1,7 +1,7 @@
-"""What was read of containers and cgroups, by whatever way: values, and how they are made from texts.
+"""What was read of containers and cgroups, as values made from the texts of files.
 
-Paths are below the cgroup mount. On cgroup v1 the names of files begin with their controller, as predictions
-have it. Not here: reading (cluster/exec.py, host/), comparing (verification.py).
+Paths are below the cgroup mount. On cgroup v1 the names of files begin with their controller, as in
+predictions. Not here: reading (cluster/exec.py, host/) and comparing (compare.py).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
+
+from kubectl_qos.qos.cgroup.names import memory_path
+from kubectl_qos.qos.process_order import HostProcess
 
 MOUNT: Final = "/sys/fs/cgroup"
-_SELF: Final = "/proc/self/"
 _ID: Final = re.compile(r"[0-9a-f]{64}")
 _PROCESS: Final = re.compile(r"/proc/(\d+)/oom_score_adj")
 _INNER: Final = "container"
@@ -24,7 +26,7 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ObservedProcess:
-    """A process of a container; the pid is that of where it was read, the container or the node."""
+    """A process of a container; the pid is as seen from where it was read, the container or the node."""
 
     pid: int
     name: str
@@ -35,8 +37,8 @@ class ObservedProcess:
 class ObservedContainer:
     """What was read of one container.
 
-    `path` is None where the container cannot see where it is. `beside` is the oom_score_adj of a process that
-    the runtime started beside those of the container, so what it gives to all that it starts there.
+    `path` is None where the container cannot see its own. `beside` is the oom_score_adj of a process that the
+    runtime started beside those of the container: the value that it gives to all processes there.
     """
 
     files: Files = field(default_factory=dict)
@@ -53,69 +55,38 @@ class Observed:
     directories: Mapping[str, Files] = field(default_factory=dict)
 
 
-def file_value(text: str) -> str:
-    """A file's content as it is compared: without the line's end."""
-    return text.strip()
-
-
 def pod_directory(container_path: str) -> str:
-    """The pod's directory, of the path of a container or of its processes."""
+    """The pod's directory, from the path of a container or of its processes."""
     directory, name = posixpath.split(container_path)
     return posixpath.dirname(directory) if name == _INNER else directory
 
 
 def container_scope(path: str) -> str:
-    """The container's own directory, of the path of its processes."""
+    """The container's own directory, from the path of its processes."""
     return posixpath.dirname(path) if posixpath.basename(path) == _INNER else path
 
 
-def container_id(path: str) -> str | None:
-    """The hex id in the name of a container's directory."""
-    found = _ID.search(posixpath.basename(container_scope(path)))
-    return found[0] if found is not None else None
-
-
 def by_container_id(paths: Iterable[str]) -> dict[str, str]:
-    """The directory of each container; the limits are not in those below it."""
-    found: dict[str, str] = {}
-    for path in paths:
-        identity = container_id(path)
-        if identity is not None:
-            found.setdefault(identity, container_scope(path))
-    return found
-
-
-class ProcessOfNode(Protocol):
-    """What is needed of a process that was read on its node."""
-
-    @property
-    def pid(self) -> int:
-        """On the node."""
-
-    @property
-    def comm(self) -> str:
-        """Its name."""
-
-    @property
-    def adj(self) -> int:
-        """Its oom_score_adj."""
-
-    @property
-    def cgroup(self) -> str:
-        """Where it is, below the mount."""
+    """Each container's directory, which has the limits, by the hex ID in its name."""
+    scopes: dict[str, str] = {}
+    for path in map(container_scope, paths):
+        match = _ID.search(posixpath.basename(path))
+        if match is not None:
+            scopes.setdefault(match[0], path)
+    return scopes
 
 
 def observed_on_node(
-    directories: Mapping[str, Files], processes: Iterable[ProcessOfNode]
+    directories: Mapping[str, Files], processes: Iterable[HostProcess]
 ) -> dict[str, ObservedContainer]:
-    """Every container that has a directory or a process on a node, by its hex id."""
+    """Every container that has a directory or a process on a node, by its hex ID."""
     inside: dict[str, list[ObservedProcess]] = {}
     for process in processes:
-        read = ObservedProcess(process.pid, process.comm, process.adj)
-        inside.setdefault(container_scope(process.cgroup), []).append(read)
+        observed = ObservedProcess(process.pid, process.comm, process.adj)
+        inside.setdefault(container_scope(process.cgroup), []).append(observed)
     return {
-        identity: ObservedContainer(directories.get(path, {}), tuple(inside.get(path, ())), path)
-        for identity, path in by_container_id([*directories, *inside]).items()
+        hex_id: ObservedContainer(directories.get(path, {}), tuple(inside.get(path, ())), path)
+        for hex_id, path in by_container_id([*directories, *inside]).items()
     }
 
 
@@ -124,84 +95,62 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
 
     Args:
         sections: the content of files by their absolute path, `/proc/self/cgroup` among them; `$$` is the pid
-            of who read.
+            of the reading process.
 
     Raises:
         ValueError: a number is none.
     """
     own = sections.get("/proc/self/cgroup", "")
-    path = cgroup_path(own)
+    path = _visible_path(own)
+    scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = tuple(
-        ObservedProcess(int(pid), sections.get(f"/proc/{pid}/comm", "").strip(), int(text))
-        for pid, text in _processes(sections)
-        if pid != reader and _is_ours(sections.get(f"/proc/{pid}/cgroup"), own)
+        ObservedProcess(int(match[1]), sections.get(f"/proc/{match[1]}/comm", "").strip(), int(text))
+        for name, text in sections.items()
+        if (match := _PROCESS.fullmatch(name)) is not None
+        and match[1] != reader
+        and _is_in_container(sections.get(f"/proc/{match[1]}/cgroup"), own)
     )
-    beside = sections.get(f"{_SELF}oom_score_adj")
+    beside = sections.get("/proc/self/oom_score_adj")
     directories: dict[str, dict[str, str]] = {}
     for name, text in sections.items():
         if name.startswith(f"{MOUNT}/"):
-            directory, file = _place(name.removeprefix(MOUNT))
-            directories.setdefault(directory, {})[file] = file_value(text)
-    mine = directories.pop(container_scope(path) if path else "/", None)
-    if mine is None:
-        mine = directories.pop("/", {})
+            directory, file = _split_file(name.removeprefix(MOUNT))
+            directories.setdefault(directory, {})[file] = text.strip()
+    files = directories.pop(scope or "/", None)
+    if files is None:
+        files = directories.pop("/", {})
     directories.pop("/", None)
     directories.pop(path or "/", None)
-    return ObservedContainer(
-        files=mine,
-        processes=processes,
-        path=container_scope(path) if path else None,
-        beside=int(beside) if beside is not None else None,
-    ), dict(directories)
+    container = ObservedContainer(files, processes, scope, int(beside) if beside is not None else None)
+    return container, dict(directories)
 
 
-def _processes(sections: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    for name, text in sections.items():
-        match = _PROCESS.fullmatch(name)
-        if match is not None:
-            yield match[1], text
+def _visible_path(text: str) -> str | None:
+    """The path in `/proc/PID/cgroup`, None where the process is in a cgroup namespace of its own."""
+    path = memory_path(text).strip()
+    return None if path in {"", "/"} or path.startswith("/..") else path
 
 
-def cgroup_path(text: str) -> str | None:
-    """Where `/proc/PID/cgroup` says that a process is, None where it is in a cgroup namespace of its own.
+def _is_in_container(text: str | None, own: str) -> bool:
+    """Whether another process is in the cgroup of the reading one, or below it.
 
-    On cgroup v1 each controller has a line, of which that of memory decides (cgroups(7)).
-    """
-    found = None
-    for line in text.splitlines():
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(",") or (hierarchy == "0" and not controllers and found is None):
-            found = path.strip()
-    return None if found in {None, "/", ""} or str(found).startswith("/..") else found
-
-
-def _is_ours(text: str | None, own: str) -> bool:
-    """Whether another process is in the cgroup of who read, or below it: pid 1 may be another container's.
-
-    Where processes are shared among the containers of a pod or with the node, others show up as
-    `/../cri-containerd-….scope`.
+    Process 1 may be another container's: where processes are shared among the containers of a pod or with the
+    node, others have paths such as `/../cri-containerd-….scope`.
     """
     if text is None:
         return True
-    mine, theirs = (_raw_path(one) for one in (own, text))
+    mine, theirs = (memory_path(lines).strip() or "/" for lines in (own, text))
     if theirs.startswith("/.."):
         return False
     return mine in {theirs, "/"} or theirs.startswith(f"{mine}/") or mine.startswith(f"{theirs}/")
 
 
-def _raw_path(text: str) -> str:
-    lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
-    by_memory = [path for _, controllers, path in lines if "memory" in controllers.split(",")]
-    return by_memory[0] if by_memory else next((path for *_, path in lines), "/")
-
-
 _V1: Final = frozenset({"cpu", "memory", "pids", "cpuset", "hugetlb"})
 
 
-def _place(path: str) -> tuple[str, str]:
-    """The directory and the file's name as predictions spell it; v1 has a tree for each controller."""
+def _split_file(path: str) -> tuple[str, str]:
+    """The directory and the file's name as in predictions; v1 has a tree for each controller."""
     directory, name = posixpath.split(path)
     controller, _, rest = directory.removeprefix("/").partition("/")
     if controller in _V1:

@@ -23,7 +23,8 @@ from kubectl_qos.k8s.snapshot import OTHER_PODS
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, columns, detail_lines, nothing_sentence
 from kubectl_qos.present.reasons import missing_sentence
-from kubectl_qos.qos.kills.evidence import Kill, KillConfidence
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import FollowStatus, in_background
 from kubectl_qos.tui.go_to import Detail
@@ -51,9 +52,9 @@ _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """What only the kernel's log tells."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
 _TOKENS: Final = {
-    KillConfidence.CERTAIN: "success",
-    KillConfidence.LIKELY: "",
-    KillConfidence.POSSIBLE: "muted",
+    Confidence.CERTAIN: "success",
+    Confidence.LIKELY: "",
+    Confidence.POSSIBLE: "muted",
 }
 
 
@@ -235,4 +236,4 @@ def _key(kill: Kill) -> Hashable:
 
 
 def _token(kill: Kill, key: str) -> str:
-    return _TOKENS[kill.diagnosis.sure] if key == "sure" else ""
+    return _TOKENS[kill.diagnosis.confidence] if key == "sure" else ""

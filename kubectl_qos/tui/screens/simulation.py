@@ -32,9 +32,8 @@ from kubectl_qos.present.simulation import (
     simulation_subject,
     simulation_summary,
 )
-from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeState
-from kubectl_qos.qos.simulation.scenario import Scenario, Simulation
+from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.node_state import NodeState, Scenario
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.go_to import Detail

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, VictimRow, reach_rows, victim_rows
-from kubectl_qos.qos.simulation.scenario import Simulation
+from kubectl_qos.qos.simulation.engine import Simulation
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_cells import Layout
@@ -38,10 +38,12 @@ class VictimTable(LineTable[VictimRow]):
         self.flashes = False
 
     def show(self, simulation: Simulation | None, now: datetime) -> None:
-        """Its steps; its reaches where it has some."""
-        reaches = simulation is not None and bool(simulation.reaches)
-        rows = [] if simulation is None else reach_rows(simulation) if reaches else victim_rows(simulation)
-        columns = REACH_COLUMNS if reaches else STEP_COLUMNS
+        """Its steps; its distances where it has some."""
+        by_distance = simulation is not None and bool(simulation.distances)
+        rows = (
+            [] if simulation is None else reach_rows(simulation) if by_distance else victim_rows(simulation)
+        )
+        columns = REACH_COLUMNS if by_distance else STEP_COLUMNS
 
         def fitting(available: int) -> Layout[VictimRow]:
             return fitting_columns(columns, _IMPORTANCE, rows, now, available, _SQUEEZED)

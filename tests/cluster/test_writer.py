@@ -1,4 +1,4 @@
-"""Changing a cluster: rehearsed first, sent once, put down before and after; and followed."""
+"""Changing a cluster: a dry run first, sent once, recorded before and after; and its progress."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from tests.cluster.serving import Serve
 RESOURCES = {"requests": {"memory": "64Mi"}, "limits": {"memory": "128Mi"}}
 
 
-class Notes:
-    """A journal in memory: every state that was put down, in order."""
+class History:
+    """A change history in memory: every entry, in order."""
 
     def __init__(self) -> None:
-        self.put_down: list[Entry] = []
+        self.entries: list[Entry] = []
 
     def put(self, entry: Entry) -> None:
-        self.put_down.append(entry)
+        self.entries.append(entry)
 
     @property
     def states(self) -> list[EntryState]:
-        return [entry.state for entry in self.put_down]
+        return [entry.state for entry in self.entries]
 
 
 def memory(text: str | None, side: Side = Side.REQUESTS, owner: str = "app") -> Edit:
@@ -74,8 +74,8 @@ def now_in(server: ChangingServer, kind: str, name: str) -> Any:
     return (spec if kind == "Pod" else spec["template"]["spec"])["containers"][0]["resources"]
 
 
-def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo) -> None:
-    server, notes = serving(), Notes()
+def test_a_template_is_tried_and_written(serve: Serve, connect_to: ConnectTo) -> None:
+    server, history = serving(), History()
     server.warnings = ['would violate \\"restricted\\"', "two"]
     writer = Writer(connect_to(serve(server)))
     before = server.find("Deployment", "web")
@@ -84,16 +84,16 @@ def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo
     assert dry_run_result.warnings == ('would violate "restricted"', "two")
     assert dry_run_result.stored == (memory("96Mi"),)
     assert dry_run_result.raw["metadata"]["generation"] == 2
-    written = writer.write(dry_run_result, notes)
+    written = writer.apply(dry_run_result, history)
     assert now_in(server, "Deployment", "web")["requests"] == {"memory": "96Mi"}
     assert written.raw == server.find("Deployment", "web")
-    assert notes.states == [EntryState.SENT, EntryState.DONE]
-    assert written.entry == notes.put_down[-1]
+    assert history.states == [EntryState.SENT, EntryState.DONE]
+    assert written.entry == history.entries[-1]
     entry = written.entry
     assert (entry.context, entry.server) == (writer.context, writer.server)
     assert (entry.kind, entry.namespace, entry.name, entry.subresource) == ("Deployment", "shop", "web", "")
     assert (entry.before, entry.after) == ((memory("64Mi"),), (memory("96Mi"),))
-    assert notes.put_down[0] == replace(entry, state=EntryState.SENT)
+    assert history.entries[0] == replace(entry, state=EntryState.SENT)
     dry, real = server.patches
     assert dry.query == {"dryRun": "All", "fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
     assert real.query == {"fieldManager": "kubectl-qos", "fieldValidation": "Strict"}
@@ -109,9 +109,9 @@ def test_a_template_is_rehearsed_and_written(serve: Serve, connect_to: ConnectTo
 
 
 def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
-    server, notes = serving(), Notes()
+    server, history = serving(), History()
     writer = Writer(connect_to(serve(server)))
-    written = writer.write(writer.dry_run(resize_request(server)), notes, undoes="earlier")
+    written = writer.apply(writer.dry_run(resize_request(server)), history, undoes="earlier")
     assert {request.path for request in server.patches} == {"/api/v1/namespaces/shop/pods/web-1/resize"}
     assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
     assert (written.entry.subresource, written.entry.undoes) == ("resize", "earlier")
@@ -121,16 +121,16 @@ def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
 
 
 def test_each_entry_sorts_after_the_one_before(serve: Serve, connect_to: ConnectTo) -> None:
-    server, notes = serving(), Notes()
+    server, history = serving(), History()
     writer = Writer(connect_to(serve(server)))
     for text in ("65Mi", "66Mi", "67Mi"):
-        writer.write(writer.dry_run(resize_request(server, memory(text))), notes)
-    ids = list(dict.fromkeys(entry.id for entry in notes.put_down))
+        writer.apply(writer.dry_run(resize_request(server, memory(text))), history)
+    ids = list(dict.fromkeys(entry.id for entry in history.entries))
     assert ids == sorted(ids)
     assert len(ids) == 3
 
 
-def test_what_has_moved_on_elsewhere_is_rehearsed_as_it_is_now(serve: Serve, connect_to: ConnectTo) -> None:
+def test_an_object_that_changed_elsewhere_is_tried_as_it_is_now(serve: Serve, connect_to: ConnectTo) -> None:
     server = serving()
     writer = Writer(connect_to(serve(server)))
     request = deployment_request(server)
@@ -141,11 +141,11 @@ def test_what_has_moved_on_elsewhere_is_rehearsed_as_it_is_now(serve: Serve, con
         == server.find("Deployment", "web")["metadata"]["resourceVersion"]
     )
     assert dry_run_result.request.resource_version != request.resource_version
-    writer.write(dry_run_result, Notes())
+    writer.apply(dry_run_result, History())
     assert server.find("Deployment", "web")["spec"]["replicas"] == 5
 
 
-def test_values_that_somebody_changed_are_three(serve: Serve, connect_to: ConnectTo) -> None:
+def test_values_that_somebody_changed_are_a_conflict(serve: Serve, connect_to: ConnectTo) -> None:
     server = serving()
     writer = Writer(connect_to(serve(server)))
     request = resize_request(server)
@@ -162,14 +162,14 @@ def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: Conn
     writer = Writer(connect_to(serve(server)))
     request = deployment_request(server)
     server.recreate("Deployment", "web")
-    with pytest.raises(ConflictError, match="another object now: it was deleted and made anew") as caught:
+    with pytest.raises(ConflictError, match="another object now: it was deleted and recreated") as caught:
         writer.dry_run(request)
     assert caught.value.conflicts == ()
     assert server.patches == []
 
 
 def test_what_the_server_makes_of_the_values_is_told(serve: Serve, connect_to: ConnectTo) -> None:
-    server, notes = serving(), Notes()
+    server, history = serving(), History()
 
     def webhook(raw: dict[str, Any]) -> None:
         raw["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "100Mi"
@@ -178,22 +178,22 @@ def test_what_the_server_makes_of_the_values_is_told(serve: Serve, connect_to: C
     writer = Writer(connect_to(serve(server)))
     dry_run_result = writer.dry_run(deployment_request(server))
     assert dry_run_result.stored == (memory("100Mi"),)
-    written = writer.write(dry_run_result, notes)
-    assert [entry.after for entry in notes.put_down] == [(memory("96Mi"),), (memory("100Mi"),)]
+    written = writer.apply(dry_run_result, history)
+    assert [entry.after for entry in history.entries] == [(memory("96Mi"),), (memory("100Mi"),)]
     raw = server.find("Deployment", "web")
     assert undo_edits(written.entry, pod_from_object(written.request, raw)) == (memory("64Mi"),)
 
 
 def test_a_removed_request_is_the_limit(serve: Serve, connect_to: ConnectTo) -> None:
-    server, notes = serving(), Notes()
+    server, history = serving(), History()
     writer = Writer(connect_to(serve(server)))
     dry_run_result = writer.dry_run(resize_request(server, memory(None)))
     assert dry_run_result.stored == (memory("128Mi"),)
-    writer.write(dry_run_result, notes)
-    assert notes.put_down[-1].after == (memory("128Mi"),)
+    writer.apply(dry_run_result, history)
+    assert history.entries[-1].after == (memory("128Mi"),)
 
 
-def test_a_refused_rehearsal_is_no_rehearsal(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_refused_dry_run_has_no_result(serve: Serve, connect_to: ConnectTo) -> None:
     server = serving()
     writer = Writer(connect_to(serve(server)))
     request = resize_request(server, memory(None, Side.LIMITS))
@@ -220,7 +220,7 @@ def test_a_dry_run_that_is_done_for_real_is_told(serve: Serve, connect_to: Conne
     assert len(server.patches) == 1
 
 
-def test_without_leave_there_is_no_writer(serve: Serve, connect_to: ConnectTo) -> None:
+def test_in_read_only_mode_there_is_no_writer(serve: Serve, connect_to: ConnectTo) -> None:
     connection = connect_to(serve(serving()))
     with pytest.raises(QosError, match="nothing is written: test is read-only here"):
         LiveSource(connection).writer()
@@ -254,7 +254,7 @@ def _requests(text: str) -> dict[str, Any]:
 def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo, name: str) -> None:
     exchange = recorded(name)
     server = serving()
-    notes = Notes()
+    history = History()
     running = serve(server)
     writer = Writer(connect_to(running))
     dry_run_result = writer.dry_run(resize_request(server))
@@ -265,10 +265,10 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
         writer.dry_run(resize_request(server))
     assert (str(refused.value), refused.value.status) == (said, body["code"])
     with pytest.raises(ApiError) as refused:
-        writer.write(dry_run_result, notes)
+        writer.apply(dry_run_result, history)
     assert (str(refused.value), refused.value.reason) == (said, body["reason"])
-    assert notes.states == [EntryState.SENT, EntryState.REFUSED]
-    assert notes.put_down[-1].message == said
+    assert history.states == [EntryState.SENT, EntryState.REFUSED]
+    assert history.entries[-1].message == said
     assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
 
 
@@ -310,9 +310,9 @@ def test_recorded_successes(serve: Serve, connect_to: ConnectTo, name: str) -> N
     assert request.path == exchange["request"]["path"].partition("?")[0]
     dry_run_result = writer.dry_run(request)
     assert dry_run_result.stored == tuple(edits)
-    notes = Notes()
-    assert writer.write(dry_run_result, notes).raw == after
-    assert notes.states == [EntryState.SENT, EntryState.DONE]
+    history = History()
+    assert writer.apply(dry_run_result, history).raw == after
+    assert history.states == [EntryState.SENT, EntryState.DONE]
 
 
 def test_the_recorded_dry_run_has_the_version_that_was_read() -> None:

@@ -227,10 +227,10 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
                     source.related(found)
     writer = LiveSource(connection, may_write=True).writer()
     for kind in WORKLOADS:
-        found = source.workload(kind, "shop", "x")
+        found = source.find(kind, "shop", "x")
         with suppress(QosError):
             writer.dry_run(build_request(source.raw(found), found, (), in_place=False))
-    of_worker = source.pod("shop", "of-worker-0")
+    of_worker = source.find("Pod", "shop", "of-worker-0")
     with suppress(QosError):
         writer.dry_run(build_request(source.raw(of_worker), of_worker, (), in_place=True))
     with suppress(QosError):
@@ -238,6 +238,6 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
     used = {used_right(request) for request in server.requests if request.path != "/version"}
     assert "get pods/exec" in used
     assert len(used) > 24
-    # Of a Job nobody is granted it: no way (edit/landing.py) leads to its template.
+    # Of a Job nobody is granted it: no way (edit/strategy.py) leads to its template.
     assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}
     assert REVIEWS not in server.paths()

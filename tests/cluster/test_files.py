@@ -1,20 +1,27 @@
-"""Manifest files changed in place: which object, how the file is replaced, and what is refused."""
+"""Files as a source: read, changed in place, and refused; and objects of programs."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from kubernetes.client import ApiClient, V1Container, V1Node, V1NodeStatus, V1ObjectMeta, V1Pod, V1PodSpec
+from kubernetes.client import V1ResourceRequirements as Resources
 
-from kubectl_qos.cluster.files import FileSource
-from kubectl_qos.cluster.yaml_patch import write
+from kubectl_qos import node_from_client, pod_from_client, predict
+from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
 
 POD = """\
 kind: Pod
@@ -24,13 +31,18 @@ spec:
   - name: a  # é
     resources: {limits: {memory: 1Gi}}
 """
+GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
 MORE = [Edit("a", Side.LIMITS, "memory", Quantity.parse("2Gi"))]
+
+
+def names(found: Snapshot) -> list[str]:
+    return [one.name for one in found.pods]
 
 
 def changed(path: Path, name: str = "web", edits: list[Edit] | None = None) -> str:
     source = FileSource([str(path)])
     pod = next(one for one in source.snapshot(Scope()).pods if one.name == name)
-    return write(source, pod, MORE if edits is None else edits)
+    return source.change_file(pod, MORE if edits is None else edits)
 
 
 def test_of_several_documents_only_one_is_touched(tmp_path: Path) -> None:
@@ -146,10 +158,10 @@ def test_an_object_that_went_away_or_came_twice_is_refused(tmp_path: Path) -> No
     (pod,) = source.snapshot(Scope()).pods
     path.write_text(POD.replace("NAME", "other"))
     with pytest.raises(InputError, match="pod/web is no longer there"):
-        write(source, pod, MORE)
+        source.change_file(pod, MORE)
     path.write_text("---\n".join([POD.replace("NAME", "web")] * 2))
     with pytest.raises(InputError, match="pod/web is there 2 times"):
-        write(source, pod, MORE)
+        source.change_file(pod, MORE)
 
 
 def test_a_broken_document_beside_it_is_passed_by(tmp_path: Path) -> None:
@@ -168,3 +180,126 @@ def test_what_cannot_be_changed_in_place_is_not_written(tmp_path: Path) -> None:
         changed(path, edits=[Edit("a", Side.LIMITS, "memory", None)])
     assert caught.value.hint
     assert path.read_text() == text
+
+
+def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.yml", "c.json", "ignored.txt"):
+        (tmp_path / name).write_text(json.dumps(pod(name.replace(".", "-"))))
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "d.yaml").write_text(GOOD)
+    assert names(FileSource([str(tmp_path)]).snapshot(Scope())) == ["a-yml", "b-yaml", "c-json"]
+    assert names(FileSource([str(tmp_path)], recursive=True).snapshot(Scope())) == [
+        "a-yml",
+        "b-yaml",
+        "good",
+        "c-json",
+    ]
+
+
+def refusal(*paths: Path | str) -> InputError:
+    with pytest.raises(InputError) as caught:
+        FileSource([str(path) for path in paths])
+    return caught.value
+
+
+def test_what_is_not_there_is_named_as_kubectl_does(tmp_path: Path) -> None:
+    assert str(refusal(tmp_path / "none")) == f'the path "{tmp_path}/none" does not exist'
+
+
+def test_a_folder_without_manifests(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+    assert str(error) == f'the folder "{tmp_path}" holds no .json, .yaml, .yml files'
+    assert error.hint == "-R looks into the folders below it too"
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD)
+
+    def denied(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    assert str(refusal(path)) == f"{path}: Permission denied"
+
+
+def test_files_without_any_pod(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("kind: Service\n---\nkind: Secret\n")
+    assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 2 other objects"
+
+
+def test_of_several_problems_and_no_pod_all_are_told(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
+    error = refusal(tmp_path / "x.yaml")
+    assert "document 1" in str(error)
+    assert [note.partition(" (")[0] for note in error.__notes__] == [f"{tmp_path}/x.yaml: document 2"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
+    source = FileSource(["-"])
+    assert source.title == "standard input"
+    (found,) = source.snapshot(Scope()).pods
+    assert source.raw(found)["metadata"] == {"name": found.name}
+
+
+def test_the_whole_object_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(
+        json.dumps(
+            {
+                "kind": "List",
+                "items": [pod("a"), pod("a", namespace="other") | {"extra": 7}, metrics("a", "1Mi")],
+            }
+        )
+    )
+    source = FileSource([str(path)])
+    second = source.snapshot(Scope()).pods[1]
+    assert source.raw(second)["extra"] == 7
+    path.write_text(GOOD)
+    with pytest.raises(InputError, match="pod a is no longer in"):
+        source.raw(second)
+
+
+def test_a_text_as_a_pod() -> None:
+    assert pod_from_yaml("spec: {containers: [{name: a}]}").containers[0].name == "a"
+    with pytest.raises(InputError, match="Required value"):
+        pod_from_yaml("kind: Pod")
+    with pytest.raises(InputError, match="the text holds no pod"):
+        pod_from_yaml("kind: Service")
+
+
+def of_client(raw: Any, kind: str) -> Any:
+    """What the client makes of a server's answer."""
+    return ApiClient().deserialize(json.dumps(raw), kind, "application/json")
+
+
+def test_every_recorded_pod_is_predicted_as_from_its_json() -> None:
+    node = node_from_client(of_client(recorded_node(), "V1Node"))
+    assert node.memory_capacity_bytes == 3984140 * 1024
+    for raw in recorded_pods():
+        from_client = predict(pod_from_client(of_client(raw, "V1Pod")), node, release="1.36")
+        from_json = predict(json_decoder(Pod).decode(json.dumps(raw).encode()), node, release="1.36")
+        assert from_client.qos_class is from_json.qos_class
+        assert from_client.containers == from_json.containers
+        assert dict(from_client.cgroup.files) == dict(from_json.cgroup.files)
+
+
+def test_a_pod_made_in_a_program() -> None:
+    container = V1Container(name="a", resources=Resources(requests={"memory": "1Gi"}))
+    pod = V1Pod(metadata=V1ObjectMeta(name="p"), spec=V1PodSpec(containers=[container]))
+    node = V1Node(
+        metadata=V1ObjectMeta(name="n"), status=V1NodeStatus(capacity={"memory": "16Gi", "cpu": "4"})
+    )
+    result = predict(pod_from_client(pod), node_from_client(node))
+    assert result.containers[0].oom_score_adj == 938
+
+
+def test_anything_else_is_refused() -> None:
+    wrong: list[Any] = [V1Node(), {"spec": {}}, None]
+    for one in wrong:
+        with pytest.raises(InputError, match=r"a kubernetes\.client\.V1Pod was expected, not"):
+            pod_from_client(one)
+    container = V1Container(name="a", resources=Resources(requests={"memory": "1GG"}))
+    with pytest.raises(InputError, match="memory: '1GG': unable to parse"):
+        pod_from_client(V1Pod(spec=V1PodSpec(containers=[container])))

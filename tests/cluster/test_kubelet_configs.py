@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.kube_api import MOST_NODES
+from kubectl_qos.cluster.kube_api import MAX_CONFIGZ_NODES
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
@@ -97,7 +97,7 @@ def test_who_may_not_read_it_asks_one_kubelet_and_gets_no_word(serve: Serve, con
 def test_a_kubelet_that_does_not_answer_is_assumed(
     serve: Serve, connect_to: ConnectTo, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.live.CONFIGURATION_SECONDS", 0.3)
+    monkeypatch.setattr("kubectl_qos.cluster.live.CONFIGZ_SECONDS", 0.3)
     objects = cluster_of(2)
     objects.faults[path_of("worker-1")] = answer
     objects.others[path_of("worker-2")] = recorded_configz(cgroupDriver="cgroupfs")
@@ -108,6 +108,6 @@ def test_a_kubelet_that_does_not_answer_is_assumed(
 
 
 def test_a_large_cluster_is_not_asked_node_by_node(serve: Serve, connect_to: ConnectTo) -> None:
-    server = serve(cluster_of(MOST_NODES + 1))
+    server = serve(cluster_of(MAX_CONFIGZ_NODES + 1))
     source_of(server, connect_to).snapshot(Scope())
     assert not [path for path in server.paths() if "configz" in path]

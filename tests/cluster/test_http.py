@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import streams
-from kubectl_qos.cluster.api_errors import refusal, retry_after
+from kubectl_qos.cluster.http import api_error, retry_after
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError
 from kubectl_qos.present.format import escape
@@ -20,12 +20,12 @@ from tests.cluster.replay import Replay, answer_of, exchanges, recorded
 from tests.cluster.serving import Serve
 
 PODS = "/api/v1/pods"
-REFUSED = [
-    exchange["name"]
-    for exchange in exchanges()
-    if exchange["response"]["status"] >= 400 and exchange["response"]["status"] != 422
-]
-UNSAID = {
+REFUSED = {
+    **{
+        exchange["name"]: answer_of(exchange)
+        for exchange in exchanges()
+        if exchange["response"]["status"] >= 400 and exchange["response"]["status"] != 422
+    },
     "plain 404": Answer(404, b"404 page not found\n", "text/plain"),
     "plain 503": Answer(503, b"service unavailable\n", "text/plain"),
     "plain 500": Answer(500, b'etcd "said" no\n', "text/plain"),
@@ -78,47 +78,26 @@ def test_recorded_refusals_of_a_list(
     assert len(server.requests) == 1
 
 
-def test_a_recorded_pod_that_is_not_there(
-    serve: Serve, connect_to: ConnectTo, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ApiError) as caught:
-        KubeApi(connect_to(serve(Replay()))).pod("rec", "nope")
-    assert caught.value.reason == "NotFound"
-    assert spoken(caught.value, capsys) == 'Error from server (NotFound): pods "nope" not found'
-
-
 @needs_kubectl
-@pytest.mark.parametrize("name", REFUSED)
-def test_recorded_refusals_read_as_in_kubectl(
-    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+@pytest.mark.parametrize("answer", REFUSED.values(), ids=REFUSED)
+def test_refusals_read_as_in_kubectl(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: Answer
 ) -> None:
-    answer = answer_of(recorded(name))
     server = serve(lambda _: answer)
     said = said_by_kubectl(write(tmp_path / "kubeconfig", kubeconfig(server)), "get", "--raw", "/x")
-    assert spoken(refusal(answer.status, answer.body, answer.content_type), capsys) == escape(said)
-
-
-@needs_kubectl
-@pytest.mark.parametrize("name", UNSAID)
-def test_answers_that_are_no_status_read_as_in_kubectl(
-    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    answer = UNSAID[name]
-    server = serve(lambda _: answer)
-    said = said_by_kubectl(write(tmp_path / "kubeconfig", kubeconfig(server)), "get", "--raw", "/x")
-    assert spoken(refusal(answer.status, answer.body, answer.content_type), capsys) == escape(said)
+    assert spoken(api_error(answer.status, answer.body, answer.content_type), capsys) == escape(said)
 
 
 def test_a_refusal_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     answer = status(403, "Forbidden", "red \x1b[31m\nerror: a second line \x9b2J")
     assert (
-        spoken(refusal(answer.status, answer.body), capsys)
+        spoken(api_error(answer.status, answer.body), capsys)
         == "Error from server (Forbidden): red \\x1b[31m\\nerror: a second line \\x9b2J"
     )
 
 
 def test_a_long_page_of_a_proxy_is_cut() -> None:
-    error = refusal(403, b"<p>sorry</p>\n" * 1000, "text/html")
+    error = api_error(403, b"<p>sorry</p>\n" * 1000, "text/html")
     assert str(error).startswith("Error from server (Forbidden): <p>sorry</p> <p>")
     assert len(str(error)) < 300
 

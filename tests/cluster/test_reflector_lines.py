@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import reflector as watch
-from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.store import PODS as PODS_LINK
+from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster.store import PODS as PODS_WATCH
 from kubectl_qos.cluster.store import Store
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.interning import Interner
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.conftest import ConnectTo
@@ -20,23 +18,16 @@ from tests.cluster.following import (
     PODS,
     Follow,
     assert_as_listed,
+    cluster,
+    fails,
     has,
     names,
-    says,
     wait_for,
 )
 from tests.cluster.https_server import Request
 from tests.cluster.object_server import Object
 from tests.cluster.watch_faults import BROKEN_OFF, SPOILED, BreakableServer, event
-from tests.cluster.watch_server import Line, WatchServer
-
-
-def cluster(*pods: str, **options: Any) -> WatchServer:
-    return WatchServer(pods=[pod(name) for name in pods], nodes=[node()], **options)
-
-
-def plain(connect_to: ConnectTo, server: Any) -> LiveSource:
-    return LiveSource(connect_to(server), usage=UsageChoice.NONE)
+from tests.cluster.watch_server import Line
 
 
 @pytest.mark.parametrize("streams", [True, False])
@@ -65,9 +56,9 @@ def test_what_a_server_may_say_though_it_means_nothing(
     followed.until(has("a", "b"))
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
-    assert {names(moment)[:2] == ["a", "b"] for moment in followed.moments} == {True}
-    assert {str(moment.health.error) for moment in followed.moments} == {"None"}
-    assert_as_listed(followed, plain(connect_to, server))
+    assert {names(update)[:2] == ["a", "b"] for update in followed.updates} == {True}
+    assert {str(update.health.error) for update in followed.updates} == {"None"}
+    assert_as_listed(followed, connect_to(server))
 
 
 def stamped(found: dict[str, Any], revision: str) -> Object:
@@ -78,14 +69,14 @@ def stamped(found: dict[str, Any], revision: str) -> Object:
 def test_a_line_is_cut_by_reads_wherever_they_end(
     follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(watch, "_READ_BYTES", size)
+    monkeypatch.setattr(reflector, "_READ_BYTES", size)
     objects = cluster("a")
     followed, server = follow(objects)
     followed.until(has("a"))
     objects.put(pod("b", labels={f"label-{number}": "x" * 60 for number in range(2000 if size > 7 else 3)}))
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
-    assert_as_listed(followed, plain(connect_to, server))
+    assert_as_listed(followed, connect_to(server))
 
 
 def test_a_read_that_ends_one_event_begins_the_next(follow: Follow) -> None:
@@ -104,7 +95,7 @@ def test_a_read_that_ends_one_event_begins_the_next(follow: Follow) -> None:
     for name in ("b", "c", "d"):
         objects.put(pod(name))
     followed.until(has("a", "b", "c"))
-    assert not any("cannot be read" in str(moment.health.error) for moment in followed.moments)
+    assert not any("cannot be read" in str(update.health.error) for update in followed.updates)
     assert sum(one.path == PODS and "limit" in one.query for one in server.requests) == 1
 
 
@@ -121,7 +112,7 @@ def test_an_event_that_cannot_be_read_is_got_around(follow: Follow, streams: boo
     followed, _ = follow(objects)
     followed.until(has("a"))
     objects.put(pod("bad"))
-    followed.ever(lambda moment: "cannot be read" in str(moment.health.error))
+    followed.ever(lambda update: "cannot be read" in str(update.health.error))
     objects.delete(pod("bad"))
     objects.put(pod("b"))
     followed.until(has("a", "b"))
@@ -141,7 +132,7 @@ def test_a_defect_is_said_and_not_the_end(follow: Follow, monkeypatch: pytest.Mo
     followed, _ = follow(objects)
     followed.until(has("a"))
     objects.put(pod("b"))
-    assert names(followed.ever(says("unexpected ValueError: what is this?"))) == ["a"]
+    assert names(followed.ever(fails("unexpected ValueError: what is this?"))) == ["a"]
     defects.clear()
     followed.until(has("a", "b"))
 
@@ -149,11 +140,11 @@ def test_a_defect_is_said_and_not_the_end(follow: Follow, monkeypatch: pytest.Mo
 def test_silence_is_borne_in_a_watch_but_not_in_a_list(
     follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "LIST_SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(reflector, "LIST_SILENCE_SECONDS", 0.5)
     objects = BreakableServer(pods=[pod("a")], nodes=[node()])
     objects.break_watches(BROKEN_OFF[1])
     followed, server = follow(objects)
-    assert names(followed.ever(lambda moment: moment.snapshot is not None)) == ["a"]
+    assert names(followed.ever(lambda update: update.snapshot is not None)) == ["a"]
     objects.mend()
     objects.end_watches()
     followed.until(has("a"))
@@ -166,12 +157,12 @@ def test_silence_is_borne_in_a_watch_but_not_in_a_list(
 
 
 def test_an_event_without_end_is_not_kept_for_ever(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_LONGEST_LINE", 5000)
+    monkeypatch.setattr(reflector, "_MAX_LINE_BYTES", 5000)
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
     objects.put(pod("b", labels={f"label-{number}": "x" * 60 for number in range(2000)}))
-    bad = followed.ever(says("the server's answer for /api/v1/pods cannot be read: an event has no end"))
+    bad = followed.ever(fails("the server's answer for /api/v1/pods cannot be read: an event has no end"))
     assert names(bad) == ["a"]
 
 
@@ -180,13 +171,13 @@ def test_a_server_that_goes_on_failing_is_asked_ever_less(
     follow: Follow, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
     waited: list[float] = []
-    told = Store.out_of_step
+    original = Store.out_of_sync
 
-    def out_of_step(self: Store, link: str, error: Any, retry_seconds: float) -> None:
-        waited.extend([retry_seconds] if link == PODS_LINK else [])
-        told(self, link, error, retry_seconds)
+    def out_of_sync(self: Store, name: str, error: Any, retry_seconds: float) -> None:
+        waited.extend([retry_seconds] if name == PODS_WATCH else [])
+        original(self, name, error, retry_seconds)
 
-    monkeypatch.setattr(Store, "out_of_step", out_of_step)
+    monkeypatch.setattr(Store, "out_of_sync", out_of_sync)
     objects = BreakableServer(pods=[pod("a")], nodes=[node()])
     followed, _ = follow(objects)
     followed.until(has("a"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import pytest
 
-from kubectl_qos.cluster.pager import Future, ahead
+from kubectl_qos.cluster.background import Future, ahead, run_all
+from kubectl_qos.errors import QosError
 
 PATIENCE_SECONDS = 5.0
 
@@ -52,20 +54,8 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         next(reader)
 
 
-def test_a_reader_that_stops_early_leaves_no_thread() -> None:
-    threads: list[threading.Thread] = []
-
-    def items() -> Iterator[int]:
-        threads.append(threading.current_thread())
-        yield from range(10)
-
-    reader = ahead(items())
-    assert next(reader) == 0
-    reader.close()  # type: ignore[attr-defined]
-    assert wait_until(lambda: not threads[0].is_alive())
-
-
-def test_a_reader_that_fails_leaves_no_thread() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_reader_that_stops_early_or_fails_leaves_no_thread(fails: bool) -> None:
     threads: list[threading.Thread] = []
 
     def items() -> Iterator[int]:
@@ -74,9 +64,11 @@ def test_a_reader_that_fails_leaves_no_thread() -> None:
 
     def read() -> None:
         for _ in ahead(items()):
-            raise KeyboardInterrupt
+            if fails:
+                raise KeyboardInterrupt
+            break
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
         read()
     assert wait_until(lambda: not threads[0].is_alive())
 
@@ -117,3 +109,16 @@ def test_a_later_error_is_raised_where_the_value_is_asked_for() -> None:
     later = Future(compute)
     with pytest.raises(ValueError, match="broken"):
         later.result()
+
+
+def test_several_items_at_once_keep_their_own_errors() -> None:
+    def work(number: int) -> int:
+        if number % 2:
+            raise QosError(f"odd: {number}")
+        return number * 10
+
+    outcomes = run_all(work, range(5), at_once=2)
+    assert [outcome for outcome in outcomes.values() if not isinstance(outcome, QosError)] == [0, 20, 40]
+    assert {number: str(outcomes[number]) for number in (1, 3)} == {1: "odd: 1", 3: "odd: 3"}
+    with pytest.raises(ZeroDivisionError):
+        run_all(lambda number: 1 // number, range(3), at_once=2)

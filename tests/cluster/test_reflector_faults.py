@@ -1,4 +1,4 @@
-"""Every fault of a watch: what was shown stays, what went wrong is said, and in the end all is as it is."""
+"""Every fault of a watch: what was shown stays, the fault is reported, and in the end nothing is missed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import reflector as watch
+from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.http import RestClient
-from kubectl_qos.cluster.informer import Update
-from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.cluster.source import Update
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.conftest import ConnectTo
-from tests.cluster.following import PODS, Follow, Followed, assert_as_listed, has, names, requests, wait_for
+from tests.cluster.following import (
+    PODS,
+    Follow,
+    Followed,
+    assert_as_listed,
+    fails,
+    has,
+    held,
+    names,
+    requests,
+    wait_for,
+)
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.watch_faults import (
     BROKEN_OFF,
@@ -32,22 +41,22 @@ INSIDE = [*BROKEN_OFF, *SPOILED[:2]]
 
 
 @pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watches of pods bear little silence; who may not watch asks soon."""
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+def _poll_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not be watched is polled often."""
+    monkeypatch.setattr(reflector, "POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence is borne for a moment only."""
-    at_once = RestClient.at_once
+def short_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watches of pods may be silent for a update only."""
+    request_once = RestClient.request_once
 
     def soon(self: RestClient, path: str, query: Any, *, watch_seconds: float | None = None) -> Any:
         seconds = SILENCE_SECONDS if watch_seconds is not None and path.endswith("/pods") else watch_seconds
-        return at_once(self, path, query, watch_seconds=seconds)
+        return request_once(self, path, query, watch_seconds=seconds)
 
-    monkeypatch.setattr(RestClient, "at_once", soon)
-    monkeypatch.setattr(RestClient, "bear_silence", staticmethod(lambda *_: None))
+    monkeypatch.setattr(RestClient, "request_once", soon)
+    monkeypatch.setattr(RestClient, "set_read_timeout", staticmethod(lambda *_: None))
 
 
 def cluster(*, streams: bool) -> BreakableServer:
@@ -56,29 +65,26 @@ def cluster(*, streams: bool) -> BreakableServer:
     )
 
 
-def fails(fault: Fault) -> Callable[[Update], bool]:
-    return lambda moment: (
-        moment.health.error is not None and str(moment.health.error).startswith(fault.sentence)
-    )
+def fails_by(fault: Fault) -> Callable[[Update], bool]:
+    return lambda update: fails()(update) and str(update.health.error).startswith(fault.sentence)
 
 
-def request_of_a(moment: Update) -> str:
+def request_of_a(update: Update) -> str:
     """How much memory `a` requests."""
-    return requests(moment)["a"]
+    return requests(update)["a"]
 
 
-def capacity(moment: Update) -> str:
+def capacity(update: Update) -> str:
     """How much memory the node has."""
-    assert moment.snapshot is not None
-    found = moment.snapshot.nodes["worker-1"].status.capacity
+    found = held(update).nodes["worker-1"].status.capacity
     return "" if found is None else str(found["memory"])
 
 
 def keeps(followed: Followed, *wanted: list[str]) -> None:
-    """Of all that was said so far, every snapshot had these pods or those, and no others."""
-    said = [names(moment) for moment in followed.moments if moment.snapshot is not None]
-    assert said
-    assert [one for one in said if one not in wanted] == []
+    """Every snapshot so far had these pods or those, and no others."""
+    found = [names(update) for update in followed.updates if update.snapshot is not None]
+    assert found
+    assert [pods for pods in found if pods not in wanted] == []
 
 
 def ends_well(
@@ -90,12 +96,12 @@ def ends_well(
     objects.put(pod("a", request="2Gi"))
     objects.put(node(memory="8Gi"))
     objects.mend()
-    followed.until(lambda moment: has("a", "c")(moment) and request_of_a(moment) == "2Gi")
-    followed.until(lambda moment: capacity(moment) == "8Gi")
-    assert_as_listed(followed, LiveSource(connect_to(server), usage=UsageChoice.NONE))
+    followed.until(lambda update: has("a", "c")(update) and request_of_a(update) == "2Gi")
+    followed.until(lambda update: capacity(update) == "8Gi")
+    assert_as_listed(followed, connect_to(server))
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("short_read_timeout")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
 @pytest.mark.parametrize("fault", EVERYWHERE, ids=lambda fault: fault.name)
 def test_between_events(follow: Follow, connect_to: ConnectTo, fault: Fault, streams: bool) -> None:
@@ -104,7 +110,7 @@ def test_between_events(follow: Follow, connect_to: ConnectTo, fault: Fault, str
     good = followed.until(has("a", "b"))
     objects.break_watches(fault)
     if fault.sentence:
-        bad = followed.ever(fails(fault))
+        bad = followed.ever(fails_by(fault))
         assert bad.snapshot is not None
         assert bad.health.since is not None
         assert good.taken <= bad.taken == bad.health.since <= datetime.now(UTC)
@@ -113,7 +119,7 @@ def test_between_events(follow: Follow, connect_to: ConnectTo, fault: Fault, str
     ends_well(followed, objects, server, connect_to)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("short_read_timeout")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "plain"])
 @pytest.mark.parametrize("fault", INSIDE, ids=lambda fault: fault.name)
 def test_in_the_middle_of_an_event(
@@ -123,21 +129,20 @@ def test_in_the_middle_of_an_event(
     followed, server = follow(objects)
     followed.until(has("a", "b"))
     objects.break_watches(fault, inside=True)
-    bad = followed.ever(lambda moment: moment.health.error is not None)
-    assert bad.snapshot is not None
+    assert followed.ever(fails()).snapshot is not None
     keeps(followed, ["a", "b"])
-    assert {request_of_a(moment) for moment in followed.moments if moment.snapshot is not None} == {"100Mi"}
+    assert {request_of_a(update) for update in followed.updates if update.snapshot is not None} == {"100Mi"}
     ends_well(followed, objects, server, connect_to)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("short_read_timeout")
 @pytest.mark.parametrize("fault", [*BROKEN_OFF, *SPOILED[:3]], ids=lambda fault: fault.name)
 def test_a_streaming_list_before_its_end(follow: Follow, connect_to: ConnectTo, fault: Fault) -> None:
     """Half a list is none; and where streaming lists break, plain ones get through."""
     objects = cluster(streams=True)
     objects.break_watches(fault)
     followed, server = follow(objects)
-    followed.until(lambda moment: moment.snapshot is not None)
+    followed.until(lambda update: update.snapshot is not None)
     keeps(followed, ["a", "b"])
     ends_well(followed, objects, server, connect_to)
 
@@ -149,7 +154,7 @@ def test_half_a_streaming_list_takes_the_place_of_nothing(follow: Follow, connec
     followed.until(has("a", "b"))
     objects.faults[PODS] = objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
     objects.end_watches(abruptly=True)
-    followed.ever(lambda moment: moment.health.error is not None)
+    followed.ever(fails())
     objects.bookmark()
     objects.forget()
     objects.break_watches(BROKEN_OFF[0])

@@ -7,33 +7,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubectl_qos.cluster import reflector as watch
+from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.cluster.following import NODES, PODS, Follow, has, missing, names
+from tests.cluster.following import NODES, PODS, Follow, cluster, fails, has, held, missing, names
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import forbidden, status
 from tests.cluster.watch_server import WatchServer
 
 
-def cluster(*pods: str, streams: bool = True) -> WatchServer:
-    return WatchServer(streams=streams, pods=[pod(name) for name in pods], nodes=[node()])
-
-
-def watches(server: HttpsServer, path: str = PODS) -> list[dict[str, str]]:
+def queries(server: HttpsServer, path: str = PODS, *, watch: bool) -> list[dict[str, str]]:
     return [
         dict(request.query)
         for request in list(server.requests)
-        if request.path == path and "watch" in request.query
-    ]
-
-
-def lists(server: HttpsServer, path: str = PODS) -> list[dict[str, str]]:
-    return [
-        dict(request.query)
-        for request in list(server.requests)
-        if request.path == path and "watch" not in request.query
+        if request.path == path and ("watch" in request.query) is watch
     ]
 
 
@@ -45,13 +33,11 @@ def test_changes_arrive(follow: Follow, streams: bool) -> None:
     objects.put(pod("c", request="1Gi"))
     followed.until(has("a", "b", "c"))
     objects.delete(pod("a"))
-    moment = followed.until(has("b", "c"))
-    assert moment.snapshot is not None
+    before = held(followed.until(has("b", "c")))
     objects.put(node("worker-2"))
-    later = followed.until(lambda found: found.snapshot is not None and len(found.snapshot.nodes) == 2)
-    assert later.snapshot is not None
-    assert later.snapshot.by_node()["worker-1"] is moment.snapshot.by_node()["worker-1"]
-    assert len(lists(server)) == (0 if streams else 1)
+    after = held(followed.until(lambda update: len(held(update).nodes) == 2))
+    assert after.by_node()["worker-1"] is before.by_node()["worker-1"]
+    assert len(queries(server, watch=False)) == (0 if streams else 1)
 
 
 def test_a_server_without_streaming_lists_is_asked_for_one_once(follow: Follow) -> None:
@@ -61,9 +47,10 @@ def test_a_server_without_streaming_lists_is_asked_for_one_once(follow: Follow) 
     objects.end_watches(abruptly=True)
     objects.put(pod("b"))
     followed.until(has("a", "b"))
-    assert [query.get("sendInitialEvents") for query in watches(server)][:2] == ["true", None]
-    assert sum("sendInitialEvents" in query for query in watches(server)) == 1
-    assert [query["resourceVersion"] for query in lists(server)] == ["0"]
+    watches = queries(server, watch=True)
+    assert [query.get("sendInitialEvents") for query in watches][:2] == ["true", None]
+    assert sum("sendInitialEvents" in query for query in watches) == 1
+    assert [query["resourceVersion"] for query in queries(server, watch=False)] == ["0"]
 
 
 @pytest.mark.parametrize("abruptly", [True, False])
@@ -78,8 +65,8 @@ def test_a_watch_that_ends_goes_on_where_it_was(follow: Follow, streams: bool, a
     objects.put(pod("c"))
     objects.delete(pod("a"))
     followed.until(has("b", "c"))
-    assert len(lists(server)) == (0 if streams else 1), "nothing is listed again"
-    assert any(int(query.get("resourceVersion", 0)) >= 1001 for query in watches(server))
+    assert len(queries(server, watch=False)) == (0 if streams else 1), "nothing is listed again"
+    assert any(int(query.get("resourceVersion", 0)) >= 1001 for query in queries(server, watch=True))
 
 
 @pytest.mark.parametrize("streams", [True, False])
@@ -92,10 +79,11 @@ def test_a_revision_that_is_too_old_means_a_new_list(follow: Follow, streams: bo
     objects.delete(pod("a"))
     objects.put(pod("c"))
     objects.forget()
-    followed.until(lambda moment: moment.health.error is not None)
+    followed.until(fails())
     del objects.faults[f"watch {PODS}"]
     followed.until(has("b", "c"))
-    assert [query.get("resourceVersion") for query in lists(server)] == ([] if streams else ["0", None])
+    lists = queries(server, watch=False)
+    assert [query.get("resourceVersion") for query in lists] == ([] if streams else ["0", None])
 
 
 def test_a_bookmark_spares_a_new_list(follow: Follow) -> None:
@@ -110,18 +98,16 @@ def test_a_bookmark_spares_a_new_list(follow: Follow) -> None:
     objects.end_watches()
     objects.put(pod("b"))
     followed.until(has("a", "b"))
-    assert len(lists(server)) == 1
+    assert len(queries(server, watch=False)) == 1
 
 
-def test_what_is_said_while_the_server_is_away(follow: Follow) -> None:
+def test_while_the_server_is_away_the_last_snapshot_is_stale(follow: Follow) -> None:
     objects = cluster("a")
     followed, _ = follow(objects)
     good = followed.until(has("a"))
     objects.faults[f"watch {PODS}"] = status(503, "ServiceUnavailable", "etcd is away")
     objects.end_watches()
-    sentence = "Error from server (ServiceUnavailable): etcd is away"
-    bad = followed.until(lambda moment: str(moment.health.error) == sentence)
-    assert bad.snapshot is not None
+    bad = followed.until(fails("Error from server (ServiceUnavailable): etcd is away"))
     assert names(bad) == ["a"]
     assert bad.health.since is not None
     assert good.taken <= bad.health.since <= datetime.now(UTC)
@@ -146,42 +132,42 @@ def test_retry_after_is_obeyed(follow: Follow) -> None:
 
     objects.faults[f"watch {PODS}"] = busy
     objects.end_watches()
-    followed.until(lambda moment: moment.health.error is not None)
+    followed.until(fails())
     followed.until(has("a"))
     assert tried[1] - tried[0] >= 1
 
 
-def test_r_does_not_wait_for_the_next_try(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "FIRST_RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(watch, "LONGEST_RETRY_SECONDS", 60.0)
+def test_a_refresh_retries_at_once(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "FIRST_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(reflector, "MAX_RETRY_SECONDS", 60.0)
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
     objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
     objects.end_watches()
-    followed.until(lambda moment: moment.health.error is not None)
+    followed.until(fails())
     objects.faults.clear()
-    followed.feed.refresh()
+    followed.stream.refresh()
     followed.until(has("a"))
 
 
-def test_who_may_list_but_not_watch_is_polled_for(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "POLL_SECONDS", 0.05)
+def test_what_may_not_be_watched_is_polled(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "POLL_SECONDS", 0.05)
     objects = cluster("a")
     objects.faults[f"watch {PODS}"] = forbidden
     followed, _ = follow(objects)
     followed.until(has("a"))
-    followed.until(lambda moment: missing(moment) == ["changes of pods"])
+    followed.until(lambda update: missing(update) == ["changes of pods"])
     objects.put(pod("b"))
     followed.until(has("a", "b"))
     del objects.faults[f"watch {PODS}"]
-    followed.until(lambda moment: has("a", "b")(moment) and missing(moment) == [])
-    monkeypatch.setattr(watch, "POLL_SECONDS", 60.0)
+    followed.until(lambda update: has("a", "b")(update) and missing(update) == [])
+    monkeypatch.setattr(reflector, "POLL_SECONDS", 60.0)
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
 
 
-def test_who_is_polled_for_is_polled_for_as_often_as_was_said(follow: Follow) -> None:
+def test_what_is_polled_is_polled_every_refresh_seconds(follow: Follow) -> None:
     objects = cluster("a")
     objects.faults[f"watch {PODS}"] = forbidden
     followed, _ = follow(objects, refresh_seconds=1.0)
@@ -189,89 +175,76 @@ def test_who_is_polled_for_is_polled_for_as_often_as_was_said(follow: Follow) ->
     objects.put(pod("b"))
     followed.until(has("a", "b"), seconds=8)
     objects.put(pod("c"))
-    moment = followed.until(has("a", "b", "c"), seconds=8)
-    assert moment.snapshot is not None
-    said = [one.remedy for one in moment.snapshot.missing if one.what == "changes of pods"]
-    assert said == ["grant watch on pods; until then they are listed every 1 s"]
+    found = held(followed.until(has("a", "b", "c"), seconds=8)).missing
+    assert [one.remedy for one in found if one.what == "changes of pods"] == [
+        "grant watch on pods; until then they are listed every 1 s"
+    ]
 
 
 def test_without_the_nodes_the_servers_release_counts(follow: Follow) -> None:
     objects = cluster("a")
     objects.forbidden.add(NODES)
     followed, _ = follow(objects)
-    moment = followed.until(has("a"))
-    assert moment.snapshot is not None
-    assert moment.snapshot.server_version == "v1.36.2"
-    assert [missing.what for missing in moment.snapshot.missing] == ["the nodes' memory capacity"]
+    update = followed.until(has("a"))
+    assert held(update).server_version == "v1.36.2"
+    assert missing(update) == ["the nodes' memory capacity"]
 
 
 def test_with_one_namespace_only_that_is_followed(follow: Follow) -> None:
     objects = WatchServer(pods=[pod("a"), pod("x", namespace="other")], nodes=[node()])
     objects.forbidden.add(PODS)
     followed, server = follow(objects, Scope(namespace="shop"))
-    moment = followed.until(has("a"))
-    assert moment.snapshot is not None
-    assert [missing.what for missing in moment.snapshot.missing] == ["the rest of these nodes' pods"]
+    assert missing(followed.until(has("a"))) == ["the rest of these nodes' pods"]
     objects.put(pod("b"))
     followed.until(has("a", "b"))
-    assert watches(server, "/api/v1/namespaces/shop/pods")
+    assert queries(server, "/api/v1/namespaces/shop/pods", watch=True)
 
 
-def test_where_the_cluster_is_forbidden_the_own_namespace_is_followed(follow: Follow) -> None:
+def test_where_the_cluster_is_forbidden_the_default_namespace_is_followed(follow: Follow) -> None:
     objects = WatchServer(pods=[pod("a", namespace="default")], nodes=[node()])
     objects.forbidden.add(PODS)
     followed, _ = follow(objects)
-    moment = followed.until(has("a"))
-    assert moment.scope.namespace == "default"
-    assert moment.notice.startswith("only namespace default is shown: Error from server (Forbidden)")
+    update = followed.until(has("a"))
+    assert update.scope.namespace == "default"
+    assert update.notice.startswith("only namespace default is shown: Error from server (Forbidden)")
 
 
-def test_with_no_right_at_all_that_is_said(follow: Follow) -> None:
+def test_without_any_permission_there_is_no_snapshot(follow: Follow) -> None:
     objects = cluster("a")
     objects.forbidden |= {PODS, "/api/v1/namespaces/default/pods"}
     followed, _ = follow(objects)
-    moment = followed.until(lambda found: found.health.error is not None)
-    assert moment.snapshot is None
-    assert "pods is forbidden" in str(moment.health.error)
+    update = followed.until(fails())
+    assert update.snapshot is None
+    assert "pods is forbidden" in str(update.health.error)
 
 
-def test_usage_comes_with_the_first_moment_and_again(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_comes_with_the_first_update_and_again(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.05)
     objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "5Mi")])
     followed, _ = follow(objects, usage=UsageChoice.METRICS)
-    first = followed.until(has("a"))
-    assert first.snapshot is not None
-    assert first.snapshot.usage["shop", "a"].working_set_bytes == 5 << 20
+    assert held(followed.until(has("a"))).usage["shop", "a"].working_set_bytes == 5 << 20
     objects.metrics = [metrics("a", "6Mi")]
-    followed.until(
-        lambda moment: (
-            moment.snapshot is not None and moment.snapshot.usage["shop", "a"].working_set_bytes == 6 << 20
-        )
-    )
+    followed.until(lambda update: held(update).usage["shop", "a"].working_set_bytes == 6 << 20)
 
 
 def test_a_pod_moves_from_waiting_to_its_node(follow: Follow) -> None:
     objects = WatchServer(pods=[pod("a", node="")], nodes=[node()])
     followed, _ = follow(objects)
-    moment = followed.until(has("a"))
-    assert moment.snapshot is not None
-    assert list(moment.snapshot.by_node()) == [""]
+    assert list(held(followed.until(has("a"))).by_node()) == [""]
     objects.put(pod("a", node="worker-1"))
-    moved = followed.until(
-        lambda found: found.snapshot is not None and list(found.snapshot.by_node()) == ["worker-1"]
-    )
+    moved = followed.until(lambda update: list(held(update).by_node()) == ["worker-1"])
     assert names(moved) == ["a"]
 
 
-def test_an_update_without_news_is_none(follow: Follow) -> None:
-    """Most updates of nodes and pods are heartbeats and probes, which change nothing that is read."""
+def test_an_event_without_changes_makes_no_update(follow: Follow) -> None:
+    """Most events of nodes and pods are heartbeats and probes, which change nothing that is read."""
     objects = cluster("a")
     followed, _ = follow(objects)
     followed.until(has("a"))
     time.sleep(0.1)
-    said = len(followed.moments)
+    count = len(followed.updates)
     for _ in range(5):
         objects.put(pod("a"))
         objects.put(node())
     time.sleep(0.2)
-    assert len(followed.moments) == said
+    assert len(followed.updates) == count

@@ -5,29 +5,27 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import reflector as watch
-from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.pager import Pager
+from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.usage import UsageChoice
-from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.cluster.conftest import ConnectTo
+from tests.cluster.conftest import ConnectTo, PageSize
 from tests.cluster.following import (
     NODES,
     PODS,
     Follow,
     assert_as_listed,
+    cluster,
+    fails,
     has,
+    held,
     missing,
     names,
     ranks,
-    says,
     wait_for,
 )
 from tests.cluster.https_server import Answer, Request
@@ -40,21 +38,13 @@ DOWN = status(503, "ServiceUnavailable", "the server is starting")
 SAID_DOWN = "Error from server (ServiceUnavailable): the server is starting"
 
 
-def cluster(*pods: str, **options: Any) -> WatchServer:
-    return WatchServer(pods=[pod(name) for name in pods], nodes=[node()], **options)
-
-
-def plain(connect_to: ConnectTo, server: Any) -> LiveSource:
-    return LiveSource(connect_to(server), usage=UsageChoice.NONE)
-
-
 def test_a_server_that_is_away_for_a_while(follow: Follow, serve: Serve, connect_to: ConnectTo) -> None:
     objects = cluster("a", "b")
     followed, server = follow(objects)
     followed.until(has("a", "b"))
     server.stop()
     bad = followed.until(
-        says(
+        fails(
             f"The connection to the server 127.0.0.1:{server.port} was refused - did you specify the right"
             " host or port?"
         )
@@ -64,7 +54,7 @@ def test_a_server_that_is_away_for_a_while(follow: Follow, serve: Serve, connect
     objects.put(pod("c"))
     again = serve(objects, port=server.port)
     followed.until(has("b", "c"))
-    assert_as_listed(followed, plain(connect_to, again))
+    assert_as_listed(followed, connect_to(again))
 
 
 @pytest.mark.parametrize("streams", [True, False])
@@ -72,8 +62,8 @@ def test_a_server_with_another_past(
     follow: Follow, serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, streams: bool
 ) -> None:
     """Restored from a backup, it waits for revisions that we have seen: its silence gives it away."""
-    monkeypatch.setattr(watch, "LONGEST_WORDLESS_SECONDS", 0.0)
-    monkeypatch.setattr(watch, "_SHORTEST_WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(reflector, "MAX_EMPTY_WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(reflector, "_MIN_WATCH_SECONDS", 0.0)
     objects = cluster("a", "b", streams=streams)
     followed, server = follow(objects)
     followed.until(has("a", "b"))
@@ -88,7 +78,7 @@ def test_a_server_with_another_past(
     followed.until(has("a", "c", "d"))
     restored.put(pod("e"))
     followed.until(has("a", "c", "d", "e"))
-    assert_as_listed(followed, plain(connect_to, again))
+    assert_as_listed(followed, connect_to(again))
 
 
 def test_a_certificate_that_nobody_vouches_for_any_more(follow: Follow, serve: Serve) -> None:
@@ -98,7 +88,7 @@ def test_a_certificate_that_nobody_vouches_for_any_more(follow: Follow, serve: S
     server.stop()
     other = serve(objects, port=server.port, authority=Authority("other"))
     bad = followed.until(
-        says(
+        fails(
             "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by"
             " unknown authority"
         )
@@ -122,7 +112,7 @@ def test_a_name_that_is_not_found_for_a_while(follow: Follow, monkeypatch: pytes
         patch.setattr(socket, "getaddrinfo", nowhere)
         objects.end_watches(abruptly=True)
         sentence = "Unable to connect to the server: dial tcp: lookup 127.0.0.1: no such host"
-        assert names(followed.until(says(sentence))) == ["a"]
+        assert names(followed.until(fails(sentence))) == ["a"]
     objects.put(pod("b"))
     followed.until(has("a", "b"))
 
@@ -149,7 +139,7 @@ def test_a_token_that_expires_and_is_renewed(follow: Follow, tmp_path: Path) -> 
     objects.put(pod("b"))
     followed.until(has("a", "b"))
     objects.end_watches()
-    bad = followed.until(says("You must be logged in to the server (Unauthorized)"))
+    bad = followed.until(fails("You must be logged in to the server (Unauthorized)"))
     assert names(bad) == ["a", "b"]
     objects.put(pod("c"))
     file.write_text("second")
@@ -160,19 +150,17 @@ def test_nodes_that_cannot_be_listed_at_first_keep_no_pods_away(follow: Follow) 
     objects = cluster("a")
     objects.faults |= {NODES: DOWN, f"watch {NODES}": DOWN}
     followed, _ = follow(objects)
-    bad = followed.until(lambda moment: moment.snapshot is not None)
+    bad = followed.until(lambda update: update.snapshot is not None)
     assert names(bad) == ["a"]
     assert missing(bad) == ["the nodes' memory capacity"]
     assert str(bad.health.error) == SAID_DOWN
-    assert bad.snapshot is not None
-    assert bad.snapshot.server_version == "v1.36.2"
+    assert held(bad).server_version == "v1.36.2"
     objects.put(pod("b"))
-    followed.until(lambda moment: names(moment) == ["a", "b"])
+    followed.until(lambda update: names(update) == ["a", "b"])
     objects.faults.clear()
     good = followed.until(has("a", "b"))
     assert missing(good) == []
-    assert good.snapshot is not None
-    assert list(good.snapshot.nodes) == ["worker-1"]
+    assert list(held(good).nodes) == ["worker-1"]
 
 
 def test_nodes_that_are_known_stay_known(follow: Follow) -> None:
@@ -181,37 +169,33 @@ def test_nodes_that_are_known_stay_known(follow: Follow) -> None:
     good = followed.until(has("a"))
     objects.faults |= {NODES: DOWN, f"watch {NODES}": DOWN}
     objects.end_watches()
-    bad = followed.until(says(SAID_DOWN))
+    bad = followed.until(fails(SAID_DOWN))
     objects.put(pod("b"))
-    followed.until(lambda moment: names(moment) == ["a", "b"])
-    assert good.snapshot is not None
-    assert bad.snapshot is not None
-    assert bad.snapshot.nodes == good.snapshot.nodes
+    followed.until(lambda update: names(update) == ["a", "b"])
+    assert held(bad).nodes == held(good).nodes
     assert missing(bad) == []
 
 
-def test_usage_stays_while_the_metrics_api_is_away(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [503, 404])
+def test_usage_stays_while_the_metrics_api_is_away(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.02)
     objects = WatchServer(
         pods=[pod("a"), pod("b")], nodes=[node()], metrics=[metrics("a", "5Mi"), metrics("b", "9Mi")]
     )
     followed, _ = follow(objects, usage=UsageChoice.METRICS)
-    good = followed.until(has("a", "b"))
-    assert good.snapshot is not None
-    assert [row[1:] for row in ranks(good.snapshot)] == [(1, "shop", "b"), (2, "shop", "a")]
-    objects.faults[METRICS] = Answer(503, b"service unavailable\n", "text/plain")
-    bad = followed.until(lambda moment: missing(moment) == ["newer memory usage"])
-    assert bad.snapshot is not None
-    assert ranks(bad.snapshot) == ranks(good.snapshot)
+    good = held(followed.until(has("a", "b")))
+    assert [row[1:] for row in ranks(good)] == [(1, "shop", "b"), (2, "shop", "a")]
+    objects.faults[METRICS] = Answer(code, b"no such service\n", "text/plain")
+    bad = followed.until(lambda update: missing(update) == ["newer memory usage"])
+    assert ranks(held(bad)) == ranks(good)
     objects.delete(pod("b"))
-    followed.until(
-        lambda moment: moment.snapshot is not None and list(moment.snapshot.usage) == [("shop", "a")]
-    )
+    followed.until(lambda update: list(held(update).usage) == [("shop", "a")])
     objects.metrics = [metrics("a", "6Mi")]
     del objects.faults[METRICS]
-    again = followed.until(lambda moment: missing(moment) == [])
-    assert again.snapshot is not None
-    assert again.snapshot.usage["shop", "a"].working_set_bytes == 6 << 20
+    again = held(followed.until(lambda update: missing(update) == []))
+    assert again.usage["shop", "a"].working_set_bytes == 6 << 20
 
 
 def test_a_revision_that_is_too_old_is_no_error(follow: Follow) -> None:
@@ -227,7 +211,7 @@ def test_a_revision_that_is_too_old_is_no_error(follow: Follow) -> None:
     objects.end_watches()
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
-    assert "too old" not in str([moment.health.error for moment in followed.moments])
+    assert "too old" not in str([update.health.error for update in followed.updates])
     assert sum(request.path == PODS for request in server.requests[asked:]) < 10
 
 
@@ -236,16 +220,8 @@ def test_a_pod_that_comes_back_elsewhere_is_held_once(follow: Follow) -> None:
     followed, _ = follow(objects)
     followed.until(has("a", "b"))
     objects.put(pod("a", node="worker-2"))
-    moment = followed.until(
-        lambda found: (
-            has("a", "b")(found) and "worker-2" in ((found.snapshot and found.snapshot.by_node()) or {})
-        )
-    )
-    assert moment.snapshot is not None
-    assert {name: len(pods) for name, pods in moment.snapshot.by_node().items()} == {
-        "worker-1": 1,
-        "worker-2": 1,
-    }
+    moved = followed.until(lambda update: has("a", "b")(update) and "worker-2" in held(update).by_node())
+    assert {name: len(pods) for name, pods in held(moved).by_node().items()} == {"worker-1": 1, "worker-2": 1}
     objects.delete(pod("a", node="worker-3"))
     followed.until(has("b"))
 
@@ -255,18 +231,18 @@ def test_a_busy_server_is_named_while_it_is_waited_for(follow: Follow) -> None:
     busy = Answer(503, DOWN.body, headers={"Retry-After": "20"})
     objects.faults[PODS] = lambda request: busy if "limit" in request.query else None
     followed, _ = follow(objects)
-    bad = followed.until(says(SAID_DOWN))
+    bad = followed.until(fails(SAID_DOWN))
     assert bad.snapshot is None
     assert bad.health.retry_at > time.monotonic() + 10
     objects.faults.clear()
-    followed.feed.refresh()
+    followed.stream.refresh()
     followed.until(has("a"))
 
 
 def test_a_later_page_that_fails_takes_nothing_away(
-    follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+    follow: Follow, connect_to: ConnectTo, page_size: PageSize
 ) -> None:
-    monkeypatch.setitem(Pager.fetch.__kwdefaults__, "page_size", 2)  # type: ignore[arg-type]
+    page_size(2)
     everything = [f"p{number}" for number in range(5)]
     objects = cluster(*everything, streams=False)
     followed, server = follow(objects)
@@ -274,23 +250,11 @@ def test_a_later_page_that_fails_takes_nothing_away(
     objects.faults[PODS] = lambda request: DOWN if "continue" in request.query else None
     objects.faults[f"watch {PODS}"] = Answer(hangs_up=True)
     objects.end_watches()
-    followed.ever(lambda moment: moment.health.error is not None)
+    followed.ever(fails())
     objects.delete(pod("p1"))
     objects.forget()
     del objects.faults[f"watch {PODS}"]
-    assert names(followed.until(says(SAID_DOWN))) == everything
+    assert names(followed.until(fails(SAID_DOWN))) == everything
     objects.faults.clear()
     followed.until(has("p0", "p2", "p3", "p4"))
-    assert_as_listed(followed, plain(connect_to, server))
-
-
-@pytest.mark.parametrize("ask", ["pod", "raw"])
-def test_a_pod_that_vanishes_between_list_and_read(serve: Serve, connect_to: ConnectTo, ask: str) -> None:
-    objects = cluster("a")
-    source = plain(connect_to, serve(objects))
-    (found,) = source.snapshot(Scope()).pods
-    objects.delete(pod("a"))
-    with pytest.raises(ApiError) as caught:
-        source.pod("shop", "a") if ask == "pod" else source.raw(found)
-    assert str(caught.value) == 'Error from server (NotFound): pods "a" not found'
-    assert caught.value.status == 404
+    assert_as_listed(followed, connect_to(server))

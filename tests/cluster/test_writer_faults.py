@@ -1,9 +1,11 @@
-"""A write that goes wrong: nothing is sent twice, and what is known to have happened is said and put down."""
+"""A write that goes wrong: nothing is sent twice, and what is known of it is reported and recorded."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +21,9 @@ from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
+from tests.cluster.plugins import gives, plugin
 from tests.cluster.serving import Serve
-from tests.cluster.test_write import Notes, deployment_request, memory, now_in, resize_request, serving
+from tests.cluster.test_writer import History, deployment_request, memory, now_in, resize_request, serving
 
 LOST = "Unable to connect to the server: EOF"
 NOT_KNOWN = "it is not known whether deployment/web was changed: "
@@ -28,25 +31,33 @@ NOT_KNOWN = "it is not known whether deployment/web was changed: "
 
 @dataclass
 class Stage:
-    """A server with a deployment, a change of it that was rehearsed, and a journal."""
+    """A server with a deployment, the dry run of a change of it, and a history."""
 
     server: ChangingServer
     running: HttpsServer
     writer: Writer
     dry_run_result: DryRunResult
-    notes: Notes
+    history: History
 
-    def write(self) -> None:
-        self.writer.write(self.dry_run_result, self.notes)
+    def apply(self) -> None:
+        self.writer.apply(self.dry_run_result, self.history)
 
     def unsure(self) -> str:
         with pytest.raises(UnknownOutcome) as caught:
-            self.write()
-        assert self.notes.states == [EntryState.SENT, EntryState.UNKNOWN]
-        assert self.notes.put_down[-1].message == str(caught.value)
-        assert caught.value.entry == self.notes.put_down[-1]
+            self.apply()
+        assert self.history.states == [EntryState.SENT, EntryState.UNKNOWN]
+        assert self.history.entries[-1].message == str(caught.value)
+        assert caught.value.entry == self.history.entries[-1]
         assert self.writes == 1
         return str(caught.value)
+
+    def refused(self, match: str, kind: type[QosError] = ApiError) -> Any:
+        """The error of a write that changed nothing."""
+        with pytest.raises(kind, match=match) as caught:
+            self.apply()
+        assert not isinstance(caught.value, UnknownOutcome)
+        assert self.history.states == [EntryState.SENT, EntryState.REFUSED]
+        return caught.value
 
     @property
     def writes(self) -> int:
@@ -68,7 +79,7 @@ def staged(serve: Serve, connect_to: ConnectTo, *edits: Edit) -> Stage:
     running = serve(server)
     server.stop = running.stop
     writer = Writer(connect_to(running))
-    return Stage(server, running, writer, writer.dry_run(deployment_request(server, *edits)), Notes())
+    return Stage(server, running, writer, writer.dry_run(deployment_request(server, *edits)), History())
 
 
 def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
@@ -79,9 +90,9 @@ def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
 
 def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
-    stage.write()
-    assert stage.notes.states == [EntryState.SENT, EntryState.DONE]
-    assert stage.notes.put_down[-1].message == f"{LOST}; looked at since, it has these values, written by us"
+    stage.apply()
+    assert stage.history.states == [EntryState.SENT, EntryState.DONE]
+    assert stage.history.entries[-1].message == f"{LOST}; looked at since, it has these values, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
 
@@ -90,17 +101,14 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
 def test_a_server_that_is_gone_since(stage: Stage, applies: bool) -> None:
     stage.server.fault = once(Fault(applies=applies, gone=True))
     said = stage.unsure()
-    assert said.startswith(f"{NOT_KNOWN}{LOST}; looked at since, it cannot be seen: ")
+    assert said.startswith(f"{NOT_KNOWN}{LOST}; looked at since, it cannot be read: ")
     assert stage.memory == ("96Mi" if applies else "64Mi")
 
 
 def test_a_server_that_is_gone_before(stage: Stage) -> None:
     stage.running.stop()
-    with pytest.raises(ServerUnreachable) as caught:
-        stage.write()
-    assert not isinstance(caught.value, UnknownOutcome)
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
-    assert stage.notes.put_down[-1].message == str(caught.value)
+    error = stage.refused("was refused", ServerUnreachable)
+    assert stage.history.entries[-1].message == str(error)
     assert stage.writes == 0
 
 
@@ -114,7 +122,7 @@ def test_values_of_somebody_else_are_not_taken_for_ours(stage: Stage) -> None:
         return None
 
     stage.server.fault = meanwhile
-    assert "it has these values, but who wrote them cannot be told" in stage.unsure()
+    assert "it has these values, but it is unknown who wrote them" in stage.unsure()
 
 
 def test_another_change_meanwhile(stage: Stage) -> None:
@@ -129,8 +137,8 @@ def test_another_change_meanwhile(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("happens", "words"),
     [
-        ("delete", "deployment/web is not there any more"),
-        ("recreate", "deployment/web is another object now: it was deleted and made anew"),
+        ("delete", "deployment/web no longer exists"),
+        ("recreate", "deployment/web is another object now: it was deleted and recreated"),
     ],
 )
 def test_an_object_that_went_with_the_answer(stage: Stage, happens: str, words: str) -> None:
@@ -145,9 +153,9 @@ def test_an_object_that_went_with_the_answer(stage: Stage, happens: str, words: 
 def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo) -> None:
     stage = staged(serve, connect_to, memory(None))
     stage.server.fault = once(Fault(applies=True))
-    with pytest.raises(UnknownOutcome, match="who wrote them cannot be told"):
-        stage.write()
-    assert stage.notes.states == [EntryState.SENT, EntryState.UNKNOWN]
+    with pytest.raises(UnknownOutcome, match="it is unknown who wrote them"):
+        stage.apply()
+    assert stage.history.states == [EntryState.SENT, EntryState.UNKNOWN]
 
 
 @pytest.mark.parametrize("applies", [True, False])
@@ -170,8 +178,8 @@ def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo
 def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: bool) -> None:
     stage.server.fault = once(Fault(applies, answer))
     if applies:
-        stage.write()
-        assert stage.notes.states == [EntryState.SENT, EntryState.DONE]
+        stage.apply()
+        assert stage.history.states == [EntryState.SENT, EntryState.DONE]
         assert stage.writes == 1
     else:
         assert stage.unsure().endswith("; looked at since, nothing has changed there so far")
@@ -180,96 +188,65 @@ def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: boo
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (status(429, "TooManyRequests", "slow down"), "Error from server (TooManyRequests): slow down"),
+        (status(401, "Unauthorized", "Unauthorized"), "You must be logged in"),
+        (
+            Answer(422, b"{", promised_bytes=50),
+            "Error from server (Invalid): the server rejected our request",
+        ),
         (status(403, "Forbidden", "no"), "Error from server (Forbidden): no"),
         (status(422, "Invalid", "bad"), "Error from server (Invalid): bad"),
         (Answer(307, b"", headers={"Location": "/elsewhere"}), "Error from server"),
         (Answer(413, b"", "text/plain"), "Error from server"),
     ],
-    ids=["429", "403", "422", "redirect", "too large"],
+    ids=["401", "breaks off", "403", "422", "redirect", "too large"],
 )
 def test_a_refusal_is_final(stage: Stage, answer: Answer, said: str) -> None:
     stage.server.fault = once(refusing(answer, retry_after="0"))
-    with pytest.raises(ApiError, match="Error from server") as caught:
-        stage.write()
-    assert str(caught.value).startswith(said)
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
+    stage.refused(f"^{re.escape(said)}")
     assert stage.writes == 1
     assert stage.memory == "64Mi"
 
 
-def test_a_refusal_whose_body_breaks_off_is_one(stage: Stage) -> None:
-    stage.server.fault = once(Fault(applies=False, answer=Answer(422, b"{", promised_bytes=50)))
-    with pytest.raises(ApiError) as caught:
-        stage.write()
-    assert caught.value.status == 422
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
-
-
-def test_a_retry_after_is_told_and_not_obeyed(stage: Stage) -> None:
+def test_a_retry_after_is_not_obeyed(stage: Stage) -> None:
     stage.server.fault = once(refusing(status(429, "TooManyRequests", "slow down"), retry_after="7"))
-    with pytest.raises(ApiError) as caught:
-        stage.write()
-    assert caught.value.retry_after == 7
+    error = stage.refused(r"^Error from server \(TooManyRequests\): slow down$")
+    assert error.retry_after == 7
     assert stage.writes == 1
 
 
-def test_an_object_that_changed_since_the_rehearsal(stage: Stage) -> None:
+def test_an_object_that_changed_since_the_dry_run(stage: Stage) -> None:
     stage.server.edit("Deployment", "web", {"spec": {"replicas": 3}})
-    with pytest.raises(ApiError, match="the object has been modified") as caught:
-        stage.write()
-    assert caught.value.status == 409
-    assert caught.value.hint.startswith("the values are still what they were")
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
+    error = stage.refused("the object has been modified")
+    assert error.status == 409
+    assert error.hint.startswith("the values are unchanged")
     assert stage.memory == "64Mi"
 
 
-def test_values_that_changed_since_the_rehearsal(stage: Stage) -> None:
+def test_values_that_changed_since_the_dry_run(stage: Stage) -> None:
     patch: Any = {"spec": {"template": {"spec": {"containers": [{"name": "app", "resources": {}}]}}}}
     patch["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"memory": "70Mi"}}
     stage.server.edit("Deployment", "web", patch)
-    with pytest.raises(ConflictError, match=r"has been modified.*changed by someone else") as caught:
-        stage.write()
-    (conflict,) = caught.value.conflicts
+    (conflict,) = stage.refused(r"has been modified.*changed by someone else", ConflictError).conflicts
     assert [str(conflict.before), str(conflict.ours), str(conflict.theirs)] == ["64Mi", "96Mi", "70Mi"]
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
 
 
-def test_an_object_made_anew_since_the_rehearsal(stage: Stage) -> None:
+def test_an_object_recreated_since_the_dry_run(stage: Stage) -> None:
     stage.server.recreate("Deployment", "web")
-    with pytest.raises(ConflictError, match="another object now"):
-        stage.write()
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
+    stage.refused("another object now", ConflictError)
     assert stage.memory == "64Mi"
 
 
-def test_an_object_deleted_since_the_rehearsal(stage: Stage) -> None:
+def test_an_object_deleted_since_the_dry_run(stage: Stage) -> None:
     stage.server.delete("Deployment", "web")
-    with pytest.raises(ApiError, match=r'deployments.apps "web" not found') as caught:
-        stage.write()
-    assert caught.value.status == 404
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
+    assert stage.refused(r'deployments.apps "web" not found').status == 404
 
 
-def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
+def test_renewed_credentials_are_safe(serve: Serve, connect_to: ConnectTo, tmp_path: Path) -> None:
     """401 comes before anything is done, so what was not taken is sent again with what is."""
     server = serving()
     running = serve(server)
-    token = tmp_path / "token"
-    token.write_text("admin")
-    script = tmp_path / "login"
-    credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":'
-    script.write_text(f'#!/bin/sh\nprintf \'{credential}{{"token":"%s"}}}}\' $(cat {token})\n')
-    script.chmod(0o755)
-    user = {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": str(script),
-            "interactiveMode": "Never",
-        }
-    }
-    path = write(tmp_path / "config", kubeconfig(running, user=user))
-    writer = Writer(connect(ConnectionOptions(kubeconfig=str(path))))
+    user = plugin(tmp_path, gives(token="='admin' if count == 1 else 'renewed'"))
+    writer = Writer(connect_to(running, user=user))
     dry_run_result = writer.dry_run(deployment_request(server))
     answers = [Answer(401, b"{}"), None]
 
@@ -278,10 +255,9 @@ def test_renewed_credentials_are_safe(serve: Serve, tmp_path: Any) -> None:
         return Fault(applies=False, answer=answer) if answer is not None else None
 
     server.fault = expired
-    token.write_text("renewed")
-    notes = Notes()
-    writer.write(dry_run_result, notes)
-    assert notes.states == [EntryState.SENT, EntryState.DONE]
+    history = History()
+    writer.apply(dry_run_result, history)
+    assert history.states == [EntryState.SENT, EntryState.DONE]
     assert [request.body for request in server.patches[1:]] == [server.patches[0].body] * 2
 
 
@@ -290,19 +266,8 @@ def test_credentials_that_cannot_be_had_any_more(stage: Stage, monkeypatch: pyte
         raise QosError("getting credentials: exec: executable login not found")
 
     monkeypatch.setattr(type(stage.writer._connection._credentials), "authorization", fails)
-    with pytest.raises(QosError, match="getting credentials") as caught:
-        stage.write()
-    assert not isinstance(caught.value, UnknownOutcome)
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
+    stage.refused("getting credentials", QosError)
     assert stage.writes == 0
-
-
-def test_a_login_that_is_not_taken(stage: Stage) -> None:
-    stage.server.fault = once(refusing(status(401, "Unauthorized", "Unauthorized")))
-    with pytest.raises(ApiError, match="You must be logged in"):
-        stage.write()
-    assert stage.notes.states == [EntryState.SENT, EntryState.REFUSED]
-    assert stage.writes == 1
 
 
 def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
@@ -310,11 +275,11 @@ def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
     path = write(tmp_path / "config", kubeconfig(serve(server)))
     writer = Writer(connect(ConnectionOptions(kubeconfig=str(path), request_timeout="1s")))
     dry_run_result = writer.dry_run(deployment_request(server))
-    notes = Notes()
+    history = History()
     server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=2.5)))
     with pytest.raises(UnknownOutcome, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
-        writer.write(dry_run_result, notes)
-    assert notes.states == [EntryState.SENT, EntryState.UNKNOWN]
+        writer.apply(dry_run_result, history)
+    assert history.states == [EntryState.SENT, EntryState.UNKNOWN]
 
 
 def test_a_program_that_ends_in_between_leaves_what_it_sent(
@@ -323,10 +288,10 @@ def test_a_program_that_ends_in_between_leaves_what_it_sent(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kubectl_qos.cluster.writer.change", interrupted)
+    monkeypatch.setattr("kubectl_qos.cluster.writer.Writer._send", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        stage.write()
-    assert stage.notes.states == [EntryState.SENT]
+        stage.apply()
+    assert stage.history.states == [EntryState.SENT]
 
 
 FAULTS: list[Callable[[], Fault]] = [
@@ -339,7 +304,7 @@ FAULTS: list[Callable[[], Fault]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_dry_run_that_fails_is_no_rehearsal(
+def test_a_dry_run_that_fails_is_not_repeated(
     serve: Serve, connect_to: ConnectTo, fault: Callable[[], Fault]
 ) -> None:
     server = serving()

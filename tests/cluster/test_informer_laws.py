@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster import reflector as watch
+from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
@@ -95,8 +95,8 @@ def test_in_the_end_everything_is_as_it_is(
     objects = WatchServer(streams=streams, pods=[pod("a"), pod("b")], nodes=[node("worker-1")])
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
-        patch.setattr(watch, "FIRST_RETRY_SECONDS", 0.005)
-        patch.setattr(watch, "LONGEST_RETRY_SECONDS", 0.02)
+        patch.setattr(reflector, "FIRST_RETRY_SECONDS", 0.005)
+        patch.setattr(reflector, "MAX_RETRY_SECONDS", 0.02)
         with HttpsServer(objects, folder, authority) as server:
             path = write(folder / "config", kubeconfig(server))
             connection = connect(ConnectionOptions(kubeconfig=str(path)))
@@ -112,13 +112,13 @@ def test_in_the_end_everything_is_as_it_is(
                 objects.put(pod("the last"))
                 objects.put(node("the last"))
                 followed.until(
-                    lambda moment: (
-                        moment.snapshot is not None
-                        and "the last" in names(moment)
-                        and "the last" in moment.snapshot.nodes
-                        and moment.health.error is None
+                    lambda update: (
+                        update.snapshot is not None
+                        and "the last" in names(update)
+                        and "the last" in update.snapshot.nodes
+                        and update.health.error is None
                     )
                 )
-                assert_as_listed(followed, source)
+                assert_as_listed(followed, connection)
             finally:
                 followed.end()

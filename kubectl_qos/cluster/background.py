@@ -1,0 +1,110 @@
+"""Work in threads: a value computed meanwhile, items made ahead, several requests at once.
+
+The threads are daemons: a caller that stops waiting, for an error or for ctrl-c, leaves at once. Waits are
+cut into pieces, because a signal that comes just before a wait begins does not end it. Executors of
+concurrent.futures have no daemons, and importing it takes 10 ms.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, TypeVar
+
+from kubectl_qos.errors import QosError
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+_WAIT_SECONDS: Final = 0.5
+
+
+class Future(Generic[T]):
+    """What a function returns or raises, computed in a thread."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+        self._value: T
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._value = self._compute()
+        except BaseException as error:  # noqa: BLE001 - raised again by result()
+            self._error = error
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, but no longer than this; whether it has come."""
+        self._thread.join(max(seconds, 0))
+        return not self._thread.is_alive()
+
+    def result(self) -> T:
+        """The value, waited for. Raises what computing it raised."""
+        while not self.wait(_WAIT_SECONDS):
+            pass
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
+    """The same items, the next ones made in a thread while one is worked on.
+
+    At most `at_most` finished items wait. Raises what making them raised, after the items before it.
+    """
+    queue: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
+    free = threading.Semaphore(at_most)
+    stopped = threading.Event()
+
+    def make() -> None:
+        try:
+            for item in items:
+                queue.put((item,))
+                free.acquire()
+                if stopped.is_set():
+                    return
+            queue.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised again by the reader
+            queue.put(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    try:
+        while (made := _next(queue)) is not None:
+            if isinstance(made, BaseException):
+                raise made
+            free.release()
+            yield made[0]
+    finally:
+        stopped.set()
+        free.release()
+
+
+def run_all(work: Callable[[K], T], items: Iterable[K], *, at_once: int) -> dict[K, T | QosError]:
+    """What work makes of each item, `at_once` of them at a time; a QosError where it raised that."""
+    waiting: SimpleQueue[K] = SimpleQueue()
+    outcomes: dict[K, T | QosError] = {}
+    for item in items:
+        waiting.put(item)
+
+    def run() -> None:
+        with suppress(Empty):
+            while True:
+                item = waiting.get_nowait()
+                try:
+                    outcomes[item] = work(item)
+                except QosError as error:
+                    outcomes[item] = error
+
+    for worker in [Future(run) for _ in range(min(at_once, waiting.qsize()))]:
+        worker.result()
+    return outcomes
+
+
+def _next(queue: SimpleQueue[T]) -> T:
+    while True:
+        with suppress(Empty):
+            return queue.get(timeout=_WAIT_SECONDS)
