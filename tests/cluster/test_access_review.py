@@ -233,6 +233,6 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
     used = {used_right(request) for request in server.requests if request.path != "/version"}
     assert "get pods/exec" in used
     assert len(used) > 24
-    # Of a Job nobody is granted it: no way (edit/landing.py) leads to its template.
+    # Of a Job nobody is granted it: no way (edit/strategy.py) leads to its template.
     assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}
     assert REVIEWS not in server.paths()
