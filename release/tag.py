@@ -38,7 +38,7 @@ def is_prerelease(tag: str) -> bool:
 
 
 def check_branch(tag: str) -> None:
-    """Raise Refused if the tagged commit is not on the main branch."""
+    """Raise Refused where the tagged commit is not on the main branch."""
     asked = subprocess.run(["git", "merge-base", "--is-ancestor", tag, MAIN], check=False)
     if asked.returncode:
         raise Refused(f"{tag} is not on {MAIN}: merge first, then tag what was merged")
