@@ -23,7 +23,7 @@ from kubectl_qos.present.format import escape
 if TYPE_CHECKING:
     from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.transport.client import Connection
-    from kubectl_qos.transport.kubeconfig import ConnectionOptions
+    from kubectl_qos.transport.options import ConnectionOptions
 
 TIMEOUT: Final = "5s"
 ISSUES: Final = "https://github.com/kubectl-qos/kubectl-qos/issues/new"

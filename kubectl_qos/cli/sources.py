@@ -18,7 +18,7 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope
 if TYPE_CHECKING:
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.transport.client import Connection
-    from kubectl_qos.transport.kubeconfig import ConnectionOptions
+    from kubectl_qos.transport.options import ConnectionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def in_context(options: argparse.Namespace, name: str) -> Source:
 
 def connection_options(options: argparse.Namespace) -> ConnectionOptions:
     """What the flags say of the connection."""
-    from kubectl_qos.transport.kubeconfig import ConnectionOptions
+    from kubectl_qos.transport.options import ConnectionOptions
 
     names = [field.name for field in fields(ConnectionOptions)]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
