@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.parser import parse
+from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
 from kubectl_qos.transport.options import ConnectionOptions
