@@ -118,25 +118,29 @@ def run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
 
 
 def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
-    from kubectl_qos.cli.logging import logging_to
-
     namespace = parse(words)
     if namespace.version:
         output.print_lines([f"kubectl-qos {__version__}"])
         return 0
     opens_ui = namespace.command in {None, "edit"}
-    with logging_to(namespace.verbosity, on_screen=opens_ui):
-        command = import_module(module_name(namespace.command or "edit"))
-        options = command.parse(namespace)
-        if opens_ui:
-            return open_ui(options)
+    command = import_module(module_name(namespace.command or "edit"))
+
+    def act() -> int:
+        run: Callable[[Any], int] = open_ui if opens_ui else command.run
+        return run(command.parse(namespace))
+
+    if not opens_ui:
         # A command keeps what it makes until it ends: collecting garbage took a fifth of its time.
         gc.disable()
-        try:
-            exit_code: int = command.run(options)
-        finally:
-            gc.enable()
-        return exit_code
+    try:
+        if not namespace.verbosity:
+            return act()
+        from kubectl_qos.cli.logging import logging_to
+
+        with logging_to(namespace.verbosity, on_screen=opens_ui):
+            return act()
+    finally:
+        gc.enable()
 
 
 def exit_code_for(action: Callable[[], int]) -> int:

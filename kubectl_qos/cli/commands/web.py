@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import gc
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import given_shared_flags
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
 
 DEFAULT_PORT: Final = 8767
 _LAST_PORT: Final = 0xFFFF
@@ -71,6 +73,8 @@ def _parse_port(text: str) -> int:
 
 def parse(namespace: argparse.Namespace) -> WebOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return WebOptions(
         source=parse_source(namespace),
         ui_flags=given_shared_flags(namespace),
