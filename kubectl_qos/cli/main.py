@@ -40,7 +40,7 @@ examples:
   kubectl qos verify pod/web-0               whether the node has what was computed
   kubectl qos kills -A --since 1h            what was killed, by which mechanism, and how sure that is
   kubectl qos host                           on a node: its own processes, daemons too, in the kernel's order
-  kubectl qos simulate node/worker-2 --free 4Gi  who dies, in which order, until SIZE has been freed
+  kubectl qos simulate node/worker-2 --free 4Gi  who dies, in which order, until 4Gi has been freed
   kubectl qos can-i                          your permissions, and what more would enable
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster

@@ -108,7 +108,7 @@ def test_each_flag_is_handed_on(flag: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-f", "-"], "error: web cannot take its objects from standard input: every page reads them anew\n"),
+        (["-f", "-"], "error: web cannot read standard input: every page reads its objects again\n"),
         (["--port", "70000"], "error: argument --port: '70000' is no port: a number from 0 to 65535\n"),
         (["--port=-1"], "error: argument --port: '-1' is no port: a number from 0 to 65535\n"),
         (["--demo", "-f", "x"], "error: --demo and -f cannot be used together\n"),
