@@ -172,7 +172,10 @@ def test_numbers_that_are_none(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--demo", "pod/db-0", "-n", "data"], "verify reads running containers, and neither --demo nor -f has any"),
+        (
+            ["--demo", "pod/db-0", "-n", "data"],
+            "and neither --demo nor -f has any",
+        ),
         (["deployment/web"], "a deployment has no cgroups"),
         (["pod/a", "pod/b"], "one pod or node can be verified at a time"),
         (["pod/a", "--proc-root", "/x"], "go with --local"),

@@ -139,7 +139,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
         done = run("web", "--demo", f"--port={port}")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        f"error: 127.0.0.1 port {port} cannot be listened on: Address already in use\n"
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
         "hint: --port 0 takes any free port\n"
     )
 
@@ -147,7 +147,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
 def test_an_address_of_another_machine_is_one_sentence(run: Run) -> None:
     done = run("web", "--demo", "--address=192.0.2.1", "--port=0")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "error: 192.0.2.1 port 0 cannot be listened on: Cannot assign requested address\n"
+    assert done.err == "error: cannot listen on 192.0.2.1 port 0: Cannot assign requested address\n"
 
 
 async def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> None:

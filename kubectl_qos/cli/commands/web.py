@@ -114,7 +114,7 @@ def run(options: WebOptions) -> int:
     gc.enable()
     return serve(
         ServerOptions(
-            words=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
+            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
             address=options.address,
             port=options.port,
             names=options.allowed_hosts,
