@@ -70,7 +70,7 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
 
 
 class LogFile:
-    """A new file that only its owner may read; after `max_bytes` a line says that it ends there.
+    """A new file that only its owner may read; after `max_bytes` it ends with a line about that.
 
     Raises OSError.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import EditOptions
 
 EXIT_DEFECT: Final = 2
-"""As of a Go program that panics; 1 is how some commands say that they found something."""
+"""As of a Go program that panics; 1 of some commands means that they found something."""
 DEFECT_HINT: Final = (
     "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
 )

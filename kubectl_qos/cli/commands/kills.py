@@ -207,7 +207,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
-    """Pods, nodes and events. Without a cluster, kernel logs still say what was killed. Raises QosError."""
+    """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
     from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 

@@ -89,8 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--important",
         metavar="LABELS",
-        help="pods with these labels are important, besides those of priority 1000000000 and more, static"
-        " pods and pods whose PodDisruptionBudget (in the files of -f) is violated",
+        help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
+        " and pods whose PodDisruptionBudget (in the files of -f) is violated",
     )
     parser.add_argument(
         "--what-if",
@@ -162,7 +162,7 @@ def run(options: SimulateOptions) -> int:
     if options.what_if == SAME_FILES:
         source = replace(source, files=())
     resolved = resolve_source(source)
-    # All pods of the node: a namespace only says which pods to list where the others may not be listed.
+    # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
     require_node(name, snapshot, resolved)
     pods = snapshot.by_node().get(name, ())
@@ -204,7 +204,7 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_question(options: SimulateOptions) -> _Question:
-    """What the flags ask for. Raises UsageError."""
+    """The question of the flags. Raises UsageError."""
     from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.qos.simulation.node_state import Scenario
 

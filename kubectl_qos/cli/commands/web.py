@@ -18,7 +18,7 @@ DEFAULT_PORT: Final = 8767
 _LAST_PORT: Final = 0xFFFF
 DESCRIPTION: Final = (
     "Serve the terminal UI to browsers, each page with a process of its own that has your credentials, to"
-    " whoever has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
+    " everybody who has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
 )
 
 

@@ -122,7 +122,7 @@ def _complete_quietly(words: Sequence[str]) -> Completions:
 
 
 def _silence() -> None:
-    """Neither we nor plugins that are run may ask or print anything."""
+    """Keep plugins, and us, from reading input and printing anything."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     log = os.environ.get("BASH_COMP_DEBUG_FILE") or os.devnull
     try:
