@@ -106,7 +106,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """The parsed words, with every shared flag; `command` is None for the terminal UI. Raises UsageError."""
     parser = build_parser()
     namespace = parser.parse_args(words, argparse.Namespace(readonly=False))
-    if namespace.command is None and not sys.stdout.isatty():
+    if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
     fill_defaults(namespace)
     return namespace
