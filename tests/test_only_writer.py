@@ -14,7 +14,7 @@ from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
@@ -129,7 +129,7 @@ def test_only_one_module_asks_a_server_to_switch() -> None:
     """A websocket can run commands, so it is not asked for in passing."""
     assert where_called("switch_protocols") == {EXEC}
     assert where_called("BoundedWebSocket") == {EXEC}
-    assert where_called("read_container") == {"cli/verify.py"}
+    assert where_called("read_container") == {"cli/verify_readers.py"}
 
 
 def test_only_two_commands_are_run_in_containers() -> None:
