@@ -35,9 +35,10 @@ from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.sources import ResolvedSource
-    from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, Writer
+    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.config.history_file import HistoryFile
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.edit.apply import ApplyResult, DryRunResult
     from kubectl_qos.edit.patch import PatchRequest
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.usage import PodUsage
@@ -223,7 +224,7 @@ def _done_words(request: PatchRequest) -> str:
 
 
 def _with_conflicts(act: Callable[[], DryRunResult]) -> DryRunResult:
-    from kubectl_qos.cluster.writer import ConflictError
+    from kubectl_qos.edit.apply import ConflictError
 
     try:
         return act()
@@ -234,7 +235,7 @@ def _with_conflicts(act: Callable[[], DryRunResult]) -> DryRunResult:
 
 def _written(writer: Writer, dry_run_result: DryRunResult, history: HistoryFile, undoes: str) -> ApplyResult:
     """The write; whatever comes of it, the journal's own problem is said."""
-    from kubectl_qos.cluster.writer import ConflictError
+    from kubectl_qos.edit.apply import ConflictError
 
     try:
         return writer.apply(dry_run_result, history, undoes=undoes)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult, Writer
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.apply import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest

@@ -24,7 +24,8 @@ from kubectl_qos.tui.follower import unexpected_error
 from kubectl_qos.tui.view_model import ViewModel
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, Writer
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.apply import ApplyResult, DryRunResult
 
 
 class NodeStateBuilt(Message):

@@ -16,7 +16,8 @@ from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.workers import ApplyDone, ApplyJob, run_apply
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import ApplyResult, Writer
+    from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.edit.apply import ApplyResult
 
 Taker = Callable[["ApplyResult | QosError"], bool]
 """Takes the answer to a write; False where nobody is there any more to read it."""
@@ -65,7 +66,7 @@ class WriteService:
         """Hand the answer on; without anybody who takes it, a sentence, and whether it is a bad one."""
         if self._takers.pop(message.job)(message.found):
             return None
-        from kubectl_qos.cluster.writer import UnknownOutcome
+        from kubectl_qos.edit.apply import UnknownOutcome
 
         name = message.job.name
         if isinstance(message.found, UnknownOutcome):

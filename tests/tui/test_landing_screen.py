@@ -14,8 +14,8 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest

@@ -15,8 +15,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit.apply import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest

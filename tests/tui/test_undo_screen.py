@@ -241,7 +241,7 @@ async def test_an_answer_under_another_screen_opens_nothing() -> None:
 
 
 async def test_looking_again_asks_anew_what_is_there() -> None:
-    from kubectl_qos.cluster.writer import ConflictError
+    from kubectl_qos.edit.apply import ConflictError
 
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [ConflictError("someone was faster", ())]

@@ -18,7 +18,8 @@ from textual.binding import ActiveBinding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.writer import DryRunResult, Writer
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.apply import DryRunResult
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind

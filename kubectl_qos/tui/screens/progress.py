@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.writer import ApplyResult
+from kubectl_qos.edit.apply import ApplyResult
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, progress_line

@@ -8,7 +8,7 @@ from textual import events
 from textual.containers import Vertical
 from textual.message import Message
 
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult, UnknownOutcome
+from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, QosError
