@@ -292,11 +292,11 @@ class Apply:
         if self.phase is Phase.READY and self.accepted is not None and self.blocked is None:
             return replace(self, phase=Phase.CONFIRM), Confirm(self.accepted)
         state, command = self.dry_run()
-        return replace(state, confirms_next=state.phase is Phase.DRY_RUN), command
+        return (replace(state, confirms_next=True) if state.phase is Phase.DRY_RUN else self), command
 
     def dry_run_answered(self, request: PatchRequest, answer: DryRunResult | QosError) -> Step:
         """The server's answer to a dry run; that to the request of another strategy is dropped."""
-        if self.phase is not Phase.DRY_RUN or request is not self.request:
+        if self.phase is not Phase.DRY_RUN or request != self.request:
             return self, None
         state = replace(self, phase=Phase.READY, confirms_next=False)
         if isinstance(answer, QosError):
