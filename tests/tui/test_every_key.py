@@ -803,7 +803,7 @@ tour(
     leave("patch.back", "ApplyScreen"),
     Step("landing.apply", screen, "ConfirmWrite"),
     leave("confirm.no", "ApplyScreen", key="n"),
-    Step("landing.ours", said("keep ours", ACCEPTED), [ACCEPTED], stale),
+    Step("landing.ours", said("keep mine", ACCEPTED), [ACCEPTED], stale),
     Step("landing.look", screen, "EditScreen", stale),
     Step("landing.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
     Step("progress.back", screen, "MainScreen", sending),

@@ -15,6 +15,7 @@ from textual.widgets._footer import FooterKey
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit import apply
 from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
@@ -28,13 +29,11 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens import progress
-from kubectl_qos.tui.screens.apply import ApplyScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.screens.progress import ProgressScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.strategies import StrategyLine
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, until, words
@@ -52,7 +51,7 @@ KEYS = sorted(
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow each other so soon that `pilot.pause` waits for the next one."""
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.005)
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
 
 
 @asynccontextmanager
@@ -79,7 +78,7 @@ async def strategy_kind(source: Source | None = None, **options: Any) -> AsyncIt
     async with editing(source, **options) as pilot:
         await press(pilot, "ctrl+s")
         assert isinstance(pilot.app.screen, ApplyScreen)
-        await until(pilot, lambda: "reading what is around" not in words(pilot))
+        await until(pilot, lambda: "loading related objects" not in words(pilot))
         yield pilot
 
 
@@ -137,7 +136,7 @@ async def test_the_ways_and_the_exact_request_are_shown() -> None:
         assert "> in place no container restarts" in text
         assert "through deployment/api 3 pods are replaced" in text
         assert f"PATCH /api/v1/namespaces/shop/pods/{API}/resize?fieldManager=kubectl-qos" in text
-        assert "dry run: not asked yet; d asks the server" in text
+        assert "no dry run yet; d sends one" in text
         assert not writer_of(pilot).heard
 
 
@@ -229,7 +228,7 @@ async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing() 
         for error, sentence in REFUSED_DRY_RUNS:
             writer_of(pilot).rehearsals = [error]
             await press(pilot, "a")
-            await seen(pilot, f"! not done: {sentence}")
+            await seen(pilot, f"! not applied: {sentence}")
             assert screen(pilot) == "ApplyScreen"
         assert not writer_of(pilot).heard_of("write")
 
@@ -246,12 +245,12 @@ async def test_an_answer_to_another_way_is_dropped() -> None:
     source = slow_to_rehearse()
     async with strategy_kind(source) as pilot:
         await press(pilot, "a")
-        assert "dry run: asking scripted …, then comes the question" in words(pilot)
+        assert "dry run: waiting for scripted …, confirmation follows" in words(pilot)
         await press(pilot, "tab")
         source.scripted.hold_rehearsal.set()
         await pilot.pause()
         assert screen(pilot) == "ApplyScreen", "the question would be about another request"
-        assert "not asked yet" in words(pilot)
+        assert "no dry run yet" in words(pilot)
 
 
 async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once() -> None:
@@ -444,7 +443,7 @@ async def test_a_context_that_may_be_written_to_may() -> None:
 async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> None:
     async with strategy_kind(DemoSource()) as pilot:
         assert "apply" not in footer(pilot)
-        assert "! not from here: nothing is sent: the demo is no cluster" in words(pilot)
+        assert "! cannot be applied: nothing is sent: the demo is no cluster" in words(pilot)
         await press(pilot, "a")
         assert told(pilot) == ["nothing is sent: the demo is no cluster; m shows the patch, to save it"]
 
@@ -458,10 +457,10 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
     source.scripted.looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
     async with strategy_kind(source) as pilot:
         await confirmed(pilot)
-        await seen(pilot, "takes it back")
+        await seen(pilot, "reverts it")
         text = words(pilot)
         for said in (
-            "the server has it",
+            "accepted by the server",
             "waiting for the kubelet",
             "in progress: the kubelet is at it",
             "rolling out: 1 of 3 pods: 1 old",
@@ -483,7 +482,7 @@ async def test_a_look_that_fails_is_said_and_looked_again() -> None:
     source.scripted.looks = [ServerUnreachable("no route")]
     async with strategy_kind(source) as pilot:
         await confirmed(pilot)
-        await seen(pilot, "! it cannot be looked at now: no route")
+        await seen(pilot, "! cannot check it now: no route")
         source.scripted.looks = [DONE]
         await seen(pilot, "done")
         assert "no route" not in words(pilot)
@@ -508,7 +507,7 @@ async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> N
         await confirmed(pilot)
         await seen(pilot, "waiting for the kubelet")
         await press(pilot, "escape")
-        assert told(pilot) == [f"pod shop/{API} in place goes on unwatched; U lists it"]
+        assert told(pilot) == [f"stopped watching pod shop/{API} in place; the change goes on, U lists it"]
         looks = len(writer_of(pilot).heard_of("look"))
         await pilot.pause()
         assert len(writer_of(pilot).heard_of("look")) <= looks + 1
@@ -561,11 +560,11 @@ CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("51
 REFUSALS: tuple[tuple[QosError, str], ...] = (
     (
         ApiError("the object has been modified", status=409, hint="look at it again"),
-        "! not done: the object has been modified (409) look at it again",
+        "! not applied: the object has been modified (409) look at it again",
     ),
-    (ApiError('pods "x" not found', status=404), '! not done: pods "x" not found (404)'),
-    (ApiError("cannot patch", status=403), "! not done: cannot patch (403)"),
-    (ServerUnreachable("it did not leave"), "! not done: it did not leave"),
+    (ApiError('pods "x" not found', status=404), '! not applied: pods "x" not found (404)'),
+    (ApiError("cannot patch", status=403), "! not applied: cannot patch (403)"),
+    (ServerUnreachable("it did not leave"), "! not applied: it did not leave"),
 )
 
 
@@ -590,9 +589,7 @@ async def test_what_may_have_happened_is_said_so() -> None:
         sentence = "it is not known whether pod/x was changed: connection reset"
         writer_of(pilot).writes = [UnknownOutcome(sentence, None)]  # type: ignore[arg-type]
         await confirmed(pilot)
-        await seen(
-            pilot, "! not known to be done: it is not known whether pod/x was changed: connection reset"
-        )
+        await seen(pilot, "! outcome unknown: it is not known whether pod/x was changed: connection reset")
         assert states(pilot) == [EntryState.UNKNOWN]
         assert not writer_of(pilot).heard_of("look")
 
@@ -624,12 +621,12 @@ async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
         await seen(pilot, "changed by someone else")
         text = words(pilot)
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in text
-        assert "l look again" in text
-        assert "o keep ours" in text
+        assert "l discard mine, reload" in text
+        assert "o keep mine" in text
         assert {"look again", "keep ours"} <= set(footer(pilot))
         await press(pilot, "a")
         await press(pilot, "d")
-        assert told(pilot) == ["someone else changed it: look again, or keep ours"] * 2
+        assert told(pilot) == ["someone else changed it: reload, or keep mine"] * 2
         assert len(writer_of(pilot).heard) == 1
 
 
@@ -697,7 +694,7 @@ async def test_a_conflict_of_the_write_itself_can_be_settled_too() -> None:
     source.scripted.writes = [STALE]
     async with strategy_kind(source) as pilot:
         await confirmed(pilot)
-        await seen(pilot, "! not done: pod/x was changed by someone else")
+        await seen(pilot, "! not applied: pod/x was changed by someone else")
         assert "before ours theirs" in words(pilot)
         await press(pilot, "escape")
         assert {"look again", "keep ours"} <= set(footer(pilot))
@@ -719,7 +716,7 @@ async def test_the_fields_do_not_wait_for_what_is_around_and_landing_waits_itsel
         assert isinstance(edit, EditScreen)
         edit.form.put([memory("1Gi")])
         await press(pilot, "ctrl+s")
-        assert "reading what is around it" in words(pilot)
+        assert "loading related objects" in words(pilot)
         await press(pilot, "a", "d", "tab", "c")
         assert not source.scripted.heard
         source.hold_around.set()
@@ -734,7 +731,7 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
     async with editing(source) as pilot:
         assert '! Around it: not known: pods "api" is forbidden' in words(pilot)
         await press(pilot, "ctrl+s")
-        await seen(pilot, '! it cannot be read: pods "api" is forbidden (403)')
+        await seen(pilot, '! cannot be read: pods "api" is forbidden (403)')
         await press(pilot, "a")
         assert told(pilot)[-1] == 'pods "api" is forbidden'
         await press(pilot, "m")
@@ -784,7 +781,7 @@ async def test_at_80_columns_the_foot_has_every_action() -> None:
         assert last.region.right <= size[0]
         assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
         assert isinstance(pilot.app.screen, ApplyScreen)
-        assert pilot.app.screen._standing.strategy.kind is StrategyKind.IN_PLACE
+        assert pilot.app.screen.change.state.strategies[0].kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
         assert pilot.app.screen.query(FooterKey).last().region.right <= size[0]
 
