@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import streams
+from kubectl_qos.cli import output
 from kubectl_qos.cli.wish import dry_run
 from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Severity, find_findings
@@ -30,11 +30,11 @@ from kubectl_qos.present.apply import (
     strategy_title,
 )
 from kubectl_qos.present.findings import finding_line, findings_section
-from kubectl_qos.present.output import Section, marked_lines, sentences, to_json, to_yaml
+from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.sources import ResolvedSource
+    from kubectl_qos.cli.resources import ResolvedSource
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.config.history_file import HistoryFile
     from kubectl_qos.config.settings import Settings
@@ -71,7 +71,7 @@ def prepare(options: argparse.Namespace) -> None:
     from kubectl_qos.config.settings import read_settings
 
     options.settings = read_settings(config_file())
-    if not dry_run(options) and not getattr(options, "yes", False) and not streams.is_interactive():
+    if not dry_run(options) and not getattr(options, "yes", False) and not output.is_interactive():
         raise UsageError(
             "nothing is written without a question, and there is no terminal to ask it",
             hint="--yes answers it, --dry-run=client and --dry-run=server write nothing",
@@ -173,15 +173,15 @@ def land(plan: Plan, writer: Writer | None, options: argparse.Namespace) -> None
 
     Raises QosError where it ends otherwise than with the change done.
     """
-    output: str | None = getattr(options, "output", None)
-    say = _out if output is None else streams.notes
+    format_: str | None = getattr(options, "output", None)
+    say = _out if format_ is None else output.notes
     if writer is None:
         say([f"{_done_words(plan.request)} (dry run)"])
         return
     dry_run_result = _with_conflicts(lambda: writer.dry_run(plan.request))
     say(dry_run_lines(dry_run_result.request, dry_run_result.stored, dry_run_result.warnings))
     if dry_run(options) == "server":
-        _print(plan, dry_run_result.raw, output)
+        _print(plan, dry_run_result.raw, format_)
         say([f"{_done_words(plan.request)} (server dry run)"])
         return
     if not getattr(options, "yes", False):
@@ -190,10 +190,10 @@ def land(plan: Plan, writer: Writer | None, options: argparse.Namespace) -> None
 
     history = HistoryFile(history_path())
     written = _written(writer, dry_run_result, history, plan.undoes)
-    _print(plan, written.raw, output)
+    _print(plan, written.raw, format_)
     say([_done_words(plan.request)])
     if not plan.undoes:
-        streams.note(f"to take it back: kubectl qos undo {short_id(written.entry.id)}")
+        output.note(f"to take it back: kubectl qos undo {short_id(written.entry.id)}")
     if getattr(options, "wait", True):
         _follow(writer, written, getattr(options, "timeout", None), say)
 
@@ -204,15 +204,15 @@ def short_id(id_: str) -> str:
 
 
 def _out(lines: Iterable[str]) -> None:
-    streams.out(lines)
+    output.print_lines(lines)
 
 
-def _print(plan: Plan, raw: object, output: str | None) -> None:
+def _print(plan: Plan, raw: object, format_: str | None) -> None:
     """The object as the server has it, or would have it; the patch as it was sent."""
-    if output == "patch":
-        streams.out_text(to_yaml(dict(plan.request.patch)))
-    elif output is not None:
-        streams.out_text(to_yaml(raw) if output == "yaml" else to_json(raw))
+    if format_ == "patch":
+        output.print_values(dict(plan.request.patch), "yaml")
+    elif format_ is not None:
+        output.print_values(raw, format_)
 
 
 def _done_words(request: PatchRequest) -> str:
@@ -229,7 +229,7 @@ def _with_conflicts(act: Callable[[], DryRunResult]) -> DryRunResult:
     try:
         return act()
     except ConflictError as stale:
-        streams.notes(conflict_lines(stale.conflicts))
+        output.notes(conflict_lines(stale.conflicts))
         raise
 
 
@@ -240,20 +240,20 @@ def _written(writer: Writer, dry_run_result: DryRunResult, history: HistoryFile,
     try:
         return writer.apply(dry_run_result, history, undoes=undoes)
     except ConflictError as stale:
-        streams.notes(conflict_lines(stale.conflicts))
+        output.notes(conflict_lines(stale.conflicts))
         raise
     finally:
         if history.problem:
-            streams.note(history.problem)
+            output.note(history.problem)
 
 
 def _confirm(plan: Plan, writer: Writer, dry_run_result: DryRunResult, settings: Settings) -> None:
     """Ask on the terminal. Raises QosError unless the answer is the one that was asked for."""
     context = writer.context
-    streams.notes(confirm_lines(context, writer.server, dry_run_result.request, plan.preview, plan.strategy))
+    output.notes(confirm_lines(context, writer.server, dry_run_result.request, plan.preview, plan.strategy))
     wanted = context if settings.for_context(context).confirm == "name" else "yes"
     what = "the context's name" if wanted is context else "yes"
-    answer = streams.ask(f"Write this to {context}? Type {what} to do it:")
+    answer = output.ask(f"Write this to {context}? Type {what} to do it:")
     if answer != wanted:
         raise QosError(f"{plan.request.reference} is not changed: the answer was not {what}")
 
@@ -296,5 +296,5 @@ def _follow(
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
     except KeyboardInterrupt:
-        streams.note(f"left: {name} is changed, last seen as: {said or 'not seen yet'}; it goes on by itself")
+        output.note(f"left: {name} is changed, last seen as: {said or 'not seen yet'}; it goes on by itself")
         raise

@@ -10,9 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
-from kubectl_qos.cli.targets import Target, find_pod, parse_targets, reference
+from kubectl_qos.cli import output
+from kubectl_qos.cli.options import parse_source
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_references,
+    reference,
+    resolve_source,
+)
 from kubectl_qos.cli.wish import build_edits, dry_run, parse_set_options
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
@@ -20,7 +27,7 @@ from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import change_section, never_sentence, preview_sections
-from kubectl_qos.present.output import marked_lines, to_json, to_yaml
+from kubectl_qos.present.output import marked_lines
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject
 
 if TYPE_CHECKING:
@@ -60,7 +67,7 @@ def _set(options: argparse.Namespace) -> _Done:
     if writes:
         _check_write(options)
     lands = _lands(options)
-    wanted, writer = _writable(options) if lands else (resolve_source(options), None)
+    wanted, writer = _writable(options) if lands else (resolve_source(parse_source(options)), None)
     scope = replace(wanted.scope, names=frozenset(target.name for target in targets))
     snapshot = wanted.source.snapshot(scope)
     pod = _the_one(targets, snapshot, wanted)
@@ -68,22 +75,22 @@ def _set(options: argparse.Namespace) -> _Done:
     neighbours = snapshot.by_node().get(pod.node_name, ())
     found = preview(pod, build_edits(wish, pod, snapshot), setup, neighbours, snapshot.usage)
     _print(found, pod, wanted, options, with_flags=wish.has_goal, lands=lands)
-    streams.notes(_notes(found, snapshot))
-    streams.notes(f"error: {problem}" for problem in wanted.problems)
+    output.notes(_notes(found, snapshot))
+    output.notes(f"error: {problem}" for problem in wanted.problems)
     if found.edits:
         _complain(found, writes=writes)
         if lands:
             _land(found, pod, wanted, snapshot, writer, options)
     elif lands:
-        streams.note(f"nothing is sent: {reference(pod)} is like that already")
+        output.note(f"nothing is sent: {reference(pod)} is like that already")
     if writes:
-        streams.note(_written(found, pod, wanted))
+        output.note(_written(found, pod, wanted))
     return _Done(bool(found.edits), wanted.failed)
 
 
-def _targets(options: argparse.Namespace) -> list[Target]:
+def _targets(options: argparse.Namespace) -> list[Reference]:
     """The one that is named, none where files say it. Raises UsageError."""
-    targets = parse_targets(getattr(options, "target", []))
+    targets = parse_references(getattr(options, "target", []))
     if len(targets) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not targets and not getattr(options, "filename", None):
@@ -118,7 +125,8 @@ def _writable(options: argparse.Namespace) -> tuple[ResolvedSource, Writer | Non
     from kubectl_qos.cli import land
 
     land.prepare(options)
-    wanted = resolve_source(options)
+    source = parse_source(options)
+    wanted = resolve_source(source, may_write=not options.readonly, settings=options.settings)
     return wanted, land.resolve_writer(options, wanted)
 
 
@@ -143,10 +151,10 @@ def _land(
     by = getattr(options, "by", None)
     shown = land.strategy_report(found, related, all_strategies, usage, by)
     if hasattr(options, "output"):
-        streams.notes(shown)
+        output.notes(shown)
     else:
-        streams.out(shown)
-    streams.notes(land.related_notes(related))
+        output.print_lines(shown)
+    output.notes(land.related_notes(related))
     strategy = land.choose_strategy(all_strategies, options, reference(pod))
     assert strategy.request is not None, "a way that is chosen has its request"
     if writer is None:
@@ -154,7 +162,7 @@ def _land(
     land.land(land.Plan(found, strategy, strategy.request), writer, options)
 
 
-def _the_one(targets: Sequence[Target], snapshot: Snapshot, wanted: ResolvedSource) -> Pod:
+def _the_one(targets: Sequence[Reference], snapshot: Snapshot, wanted: ResolvedSource) -> Pod:
     """The pod or workload that is meant. Raises InputError where that could be several."""
     scope = wanted.scope
     for_names = replace(scope, namespace=None)
@@ -198,21 +206,21 @@ def _print(
     lands: bool,
 ) -> None:
     """The preview, the patch or the manifest; of what is sent, -o shows what the server answers."""
-    output = getattr(options, "output", None)
-    if lands and output is not None:
+    format_ = getattr(options, "output", None)
+    if lands and format_ is not None:
         return
-    if output == "patch":
-        streams.out_text(to_yaml(build_patch(pod, found.edits) if found.edits else {}))
+    if format_ == "patch":
+        output.print_values(build_patch(pod, found.edits) if found.edits else {}, "yaml")
         if not getattr(options, "write", False):
-            streams.notes(_how_to_apply(found, pod))
-    elif output is not None:
+            output.notes(_how_to_apply(found, pod))
+    elif format_ is not None:
         manifest = build_manifest(wanted.source.raw(pod), pod, found.edits)
-        streams.out_text(to_yaml(manifest) if output == "yaml" else to_json(manifest))
+        output.print_values(manifest, format_)
     else:
         parts = [change_section(pod, found.edits, with_flags=with_flags)]
         if found.edits:
             parts += preview_sections(found)
-        streams.out([pod_subject(found.before), *marked_lines(parts)])
+        output.print_lines([pod_subject(found.before), *marked_lines(parts)])
 
 
 def _how_to_apply(found: Preview, pod: Pod) -> Iterator[str]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kubectl_qos.cli import land, streams
-from kubectl_qos.cli.sources import ResolvedSource, resolve_source
+from kubectl_qos.cli import land, output
+from kubectl_qos.cli.options import parse_source
+from kubectl_qos.cli.resources import ResolvedSource, resolve_source
 from kubectl_qos.cli.wish import dry_run
 from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
@@ -41,14 +42,15 @@ def run(options: argparse.Namespace) -> int:
     history = HistoryFile(history_path())
     entries = history.entries()
     if history.problem:
-        streams.note(history.problem)
+        output.note(history.problem)
     if getattr(options, "list", False):
         _list(entries, options)
         return 0
     if hasattr(options, "output"):
         raise UsageError("-o is the format of --list")
     land.prepare(options)
-    wanted = resolve_source(options)
+    source = parse_source(options)
+    wanted = resolve_source(source, may_write=not options.readonly, settings=options.settings)
     _undo(_entry(entries, options.id, wanted.source.title), wanted, options)
     return 0
 
@@ -60,11 +62,11 @@ def _list(entries: Sequence[Entry], options: argparse.Namespace) -> None:
     shown = [one for one in reversed(entries) if context in {None, one.context}]
     if getattr(options, "output", None) == "json":
         items = [_values(one, undone=one.id in undone) for one in shown]
-        streams.out_text(to_json({"kind": "ChangeList", "items": items}))
+        output.print_text(to_json({"kind": "ChangeList", "items": items}))
         return
     if not shown:
         where = f" in {context}" if context else ""
-        streams.note(f"nothing was changed{where} yet, or nothing that is still remembered")
+        output.note(f"nothing was changed{where} yet, or nothing that is still remembered")
         return
     now = datetime.now(UTC)
     rows = [
@@ -78,7 +80,7 @@ def _list(entries: Sequence[Entry], options: argparse.Namespace) -> None:
         )
         for one in shown
     ]
-    streams.out(cell_table(rows, _TITLES))
+    output.print_lines(cell_table(rows, _TITLES))
 
 
 def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
@@ -162,15 +164,15 @@ def _undo(entry: Entry, wanted: ResolvedSource, options: argparse.Namespace) -> 
     found = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
     all_strategies = find_strategies(pod, found.edits, found, related)
     usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
-    streams.out(
+    output.print_lines(
         [
             pod_subject(found.before),
             *marked_lines([change_section(pod, found.edits), *preview_sections(found)]),
         ]
     )
     by = "in-place" if entry.subresource else "template"
-    streams.out(land.strategy_report(found, related, all_strategies, usage, by))
-    streams.notes([*map(missing_sentence, snapshot.missing), *land.related_notes(related)])
+    output.print_lines(land.strategy_report(found, related, all_strategies, usage, by))
+    output.notes([*map(missing_sentence, snapshot.missing), *land.related_notes(related)])
     wanted_strategy = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
     strategy = next((one for one in all_strategies if one.kind is wanted_strategy), all_strategies[0])
     if strategy.request is None:
@@ -189,8 +191,8 @@ def _check_conflicts(entry: Entry, pod: Pod, writer: Writer | None, options: arg
     if not found:
         return
     name = f"{entry.kind.lower()}/{entry.name}"
-    streams.note(f"{name} was changed by someone else since:")
-    streams.notes(conflict_lines(found))
+    output.note(f"{name} was changed by someone else since:")
+    output.notes(conflict_lines(found))
     asks = writer is not None and not getattr(options, "yes", False)
     if asks or dry_run(options):
         return

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubectl_qos.cli.targets import Target, parse_targets, reference
+from kubectl_qos.cli.resources import Reference, parse_references, reference
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -38,7 +38,7 @@ class SetOptions:
     patterns: tuple[str, ...]
     pod_level: bool
     target: QosClass | None = None
-    outlived: Target | None = None
+    outlived: Reference | None = None
     rank: int | None = None
 
     @property
@@ -95,10 +95,10 @@ def dry_run(options: argparse.Namespace) -> str:
     return "" if found == "none" else found
 
 
-def _outlived(text: str | None) -> Target | None:
+def _outlived(text: str | None) -> Reference | None:
     if text is None:
         return None
-    found = parse_targets([text if "/" in text else f"pod/{text}"])[0]
+    found = parse_references([text if "/" in text else f"pod/{text}"])[0]
     if found.kind != "Pod":
         raise UsageError(
             f"--outlive {text}: the kernel kills pods, not what makes them",
@@ -145,7 +145,7 @@ def _goal(wish: SetOptions, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> t
     return rank_at_least(pod, wish.rank, setup, neighbours, snapshot.usage), f"rank {wish.rank}"
 
 
-def _other(wanted: Target, pod: Pod, snapshot: Snapshot) -> Pod:
+def _other(wanted: Reference, pod: Pod, snapshot: Snapshot) -> Pod:
     """The pod to outlive, one of the same namespace sooner than another. Raises InputError."""
     named = [one for one in snapshot.pods if (one.kind, one.name) == (wanted.kind, wanted.name)]
     near = [one for one in named if one.namespace == pod.namespace] or named

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.completion import script
 from kubectl_qos.cli.completion.directives import Candidate, Completions
-from kubectl_qos.cli.parser import COMMANDS, build
+from kubectl_qos.cli.main import build_parser
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
 from tests.completion.installed import Bin
@@ -164,7 +165,7 @@ def test_long_words_about_a_candidate_are_cut() -> None:
 _KNOWN_WORDS = st.sampled_from(
     [
         *COMMANDS,
-        *build()._option_string_actions,
+        *build_parser()._option_string_actions,
         *(
             "pod/",
             "node/worker-1",

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.parser import parse, spelled
+from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.cli.main import parse
+from kubectl_qos.cli.options import SourceOptions, parse_source
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, environment
 from tests.web.serving import served
 
@@ -66,12 +68,11 @@ SWITCHES = [
     "--usage=summary",
     "-v9",
 ]
-OWN = {"command", "port", "address", "allow_hosts", "allow_writes", "open", "readonly", "version"}
 
 
-def shared(options: argparse.Namespace) -> dict[str, object]:
+def shared(namespace: argparse.Namespace) -> SourceOptions:
     """The options that are not those of `web` itself."""
-    return {name: value for name, value in vars(options).items() if name not in OWN}
+    return parse_source(namespace)
 
 
 VALUES = st.one_of(
@@ -92,14 +93,14 @@ WORDS = st.lists(
 @given(WORDS)
 def test_what_is_handed_on_says_the_same_when_parsed(words: list[str]) -> None:
     asked = parse(["web", *words])
-    assert shared(parse(spelled(asked))) == shared(asked)
-    assert shared(parse(spelled(parse([*words, "web"])))) == shared(asked)
+    assert shared(parse(given_shared_flags(asked))) == shared(asked)
+    assert shared(parse(given_shared_flags(parse([*words, "web"])))) == shared(asked)
 
 
 @pytest.mark.parametrize(("flag", "name"), VALUED)
 def test_each_flag_is_handed_on(flag: str, name: str) -> None:
     for value in ("x", "a b'\"$(id)"):
-        (word,) = spelled(parse(["web", flag, value]))
+        (word,) = given_shared_flags(parse(["web", flag, value]))
         assert word.endswith(f"={value}")
         assert getattr(parse([word]), name) == value
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubectl_qos.cli.completion.directives import NO_FILES, NOTHING, Candidate, Completions, completions
 from kubectl_qos.cli.completion.parse import Position, position
-from kubectl_qos.cli.parser import build
+from kubectl_qos.cli.main import build_parser
 
 REQUEST_SECONDS: Final = 1.0
 """How long a server may take, connecting included: whoever presses TAB waits."""
@@ -17,7 +17,7 @@ REQUEST_SECONDS: Final = 1.0
 
 def complete(words: Sequence[str], seconds: float = REQUEST_SECONDS) -> Completions:
     """What the last of these words may become. Raises QosError for a kubeconfig that cannot be used."""
-    at = position(build(words[:-1]), words)
+    at = position(build_parser(), words)
     found = _offered(at, seconds).starting_with(at.word)
     return NOTHING if found.directive == NO_FILES and _is_taken_for_a_flag(at) else found
 
@@ -61,7 +61,7 @@ def _flag_names(at: Position) -> Iterator[Candidate]:
 
 
 def _switch_values(at: Position) -> Iterator[str]:
-    """Behind `--wait=`: what the grammar has as flags of their own (grammar/switches.py)."""
+    """Behind `--wait=`: what the grammar has as flags of their own (flags.add_switch)."""
     for action in at.flags:
         for flag in action.option_strings:
             name, equals, value = flag.partition("=")

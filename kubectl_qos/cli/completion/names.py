@@ -15,7 +15,7 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.transport import kubeconfig
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 
 
 class NamedObject(NamedTuple):

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kubectl_qos.cli.main import CommandParser
+
 
 class Position(NamedTuple):
     """What is being typed.
@@ -87,7 +89,7 @@ class _Reading:
             self._operands.append(word)
             return
         commands = _commands(self._parser)
-        self._parser = commands.get(word)
+        self._parser = commands[word].load() if word in commands else None
         self._command = word if word in commands else ""
 
     def _open_operand(self) -> argparse.Action | None:
@@ -144,7 +146,7 @@ def _may_lack_value(action: argparse.Action, word: str) -> bool:
     return action.nargs == "?" and word.startswith("-") and word != "-"
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def _commands(parser: argparse.ArgumentParser) -> dict[str, CommandParser]:
     for action in parser._actions:  # noqa: SLF001 - argparse has no public way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - likewise
             return dict(action.choices)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Final
 
-from kubectl_qos.cli import streams
+from kubectl_qos.cli import output
 from kubectl_qos.cli.completion.directives import NOTHING, Completions
 
 MOST_SECONDS: Final = 3.0
@@ -37,7 +37,7 @@ def answer(words: Sequence[str], *, seconds: float = MOST_SECONDS) -> int:
     thread.join(seconds)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    streams.out_text((found[0] if found else NOTHING).text())
+    output.print_text((found[0] if found else NOTHING).text())
     return 0
 
 

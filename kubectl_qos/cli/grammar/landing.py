@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kubectl_qos.cli.grammar.switches import add_switch
+from kubectl_qos.cli.flags import add_switch
 from kubectl_qos.errors import QosError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from itertools import cycle
@@ -14,87 +14,99 @@ from typing import Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
 
-_is_forgotten = False
-_AS_KUBECTL_SAYS_IT = ("Error from server", "The connection to the server", "Unable to connect")
+_is_closed = False
+_KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "Unable to connect")
 
 
 def prepare() -> None:
-    """Spell out characters that the terminal's encoding lacks, where Python would give up."""
+    """Escape characters that the terminal's encoding lacks, where Python would raise an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def out(lines: Iterable[str]) -> None:
-    """Lines of data. A reader that went away (`| head`) ends the writing quietly."""
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of data. A reader that went away (`| head`) ends the writing quietly."""
     _write(f"{line}\n" for line in lines)
 
 
-def out_text(text: str) -> None:
-    """A text of data as it stands."""
+def print_text(text: str) -> None:
+    """Print a text of data unchanged."""
     _write((text,))
+
+
+def print_values(values: object, format_: str) -> None:
+    """Print plain values as json or yaml."""
+    from kubectl_qos.present.output import to_json, to_yaml
+
+    print_text(to_json(values) if format_ == "json" else to_yaml(values))
+
+
+def print_items(items: Sequence[object], format_: str) -> None:
+    """Print one item as it is, several as a list of kind List."""
+    print_values(items[0] if len(items) == 1 else {"kind": "List", "items": items}, format_)
 
 
 def is_stdout_closed() -> bool:
     """Whether the reader of stdout went away (`| head`)."""
-    return _is_forgotten
+    return _is_closed
 
 
 def note(text: str) -> None:
-    """A line that is no data; whatever a server or file put into it, it stays one line."""
+    """Print a line on stderr; whatever a server or file put into it, it stays one line."""
     end_progress()
     if sys.stderr is not None:
         sys.stderr.write(f"{escape(text)}\n")
 
 
 def notes(lines: Iterable[str]) -> None:
-    """Each line once, in order."""
+    """Print lines on stderr, each once, in order."""
     for line in dict.fromkeys(lines):
         note(line)
 
 
 def is_interactive() -> bool:
-    """Whether somebody sits there who can be asked: both ends are a terminal."""
+    """Whether a person can answer: stdin and stderr are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def ask(question: str) -> str:
-    """The line that a person answers, without what is around it; empty where there is none."""
+    """The line that a person answers, without spaces around it; empty at the end of input."""
     end_progress()
     sys.stderr.write(f"{escape(question)} ")
     sys.stderr.flush()
     return sys.stdin.readline().strip()
 
 
-def error(found: QosError) -> None:
-    """An error's sentence, those of its notes, and its remedy, each on a line."""
-    text = str(found)
-    note(text if text.startswith(_AS_KUBECTL_SAYS_IT) else f"error: {text}")
-    for other in getattr(found, "__notes__", ()):
+def print_error(error: QosError) -> None:
+    """Print an error's sentence, those of its notes, and its hint, each on a line."""
+    text = str(error)
+    note(text if text.startswith(_KUBECTL_ERRORS) else f"error: {text}")
+    for other in getattr(error, "__notes__", ()):
         note(f"error: {other}")
-    if found.hint:
-        note(f"hint: {found.hint}")
+    if error.hint:
+        note(f"hint: {error.hint}")
 
 
 class ProgressLine:
-    """How many items of a long list have arrived, on one line of a terminal that disappears again."""
+    """How many pods have been loaded, on one line of a terminal that is cleared at the end."""
 
     def __init__(self) -> None:
-        self._found = 0
+        self._loaded = 0
         self._total: int | None = None
         self._ended = threading.Event()
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._is_drawn = False
         if sys.stderr is not None and sys.stderr.isatty():
             threading.Thread(target=self._draw, daemon=True).start()
 
-    def __call__(self, found: int, total: int | None) -> None:
-        """So many have arrived, of so many if the server says."""
-        self._found, self._total = found, total
+    def __call__(self, loaded: int, total: int | None) -> None:
+        """Update the count; the total is None where the server does not tell it."""
+        self._loaded, self._total = loaded, total
 
     def end(self) -> None:
-        """Leave nothing behind."""
-        with self._one_at_a_time:
+        """Clear the line."""
+        with self._lock:
             self._ended.set()
             if self._is_drawn:
                 sys.stderr.write("\r\x1b[K")
@@ -104,11 +116,11 @@ class ProgressLine:
         for sign in cycle("|/-\\"):
             self._ended.wait(_PROGRESS_SECONDS)
             of = f" of {self._total:,}" if self._total is not None else ""
-            with self._one_at_a_time:
+            with self._lock:
                 if self._ended.is_set():
                     return
                 self._is_drawn = True
-                count = f"{self._found:,}{of} pods" if self._found else "asking"
+                count = f"{self._loaded:,}{of} pods" if self._loaded else "loading pods"
                 sys.stderr.write(f"\r{sign} {count}\x1b[K")
                 sys.stderr.flush()
 
@@ -125,7 +137,7 @@ def progress() -> ProgressLine:
 
 
 def end_progress() -> None:
-    """Clear the line, if there is one."""
+    """Clear the progress line, if there is one."""
     with suppress(IndexError):  # several threads may end it at once
         while True:
             _progress.pop().end()
@@ -139,14 +151,14 @@ def _write(texts: Iterable[str]) -> None:
         sys.stdout.writelines(texts)
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget_stdout()
-    except OSError as found:
-        _forget_stdout()
-        raise QosError(f"standard output cannot be written: {found.strerror}") from None
+        _close_stdout()
+    except OSError as error:
+        _close_stdout()
+        raise QosError(f"standard output cannot be written: {error.strerror}") from None
 
 
-def _forget_stdout() -> None:
+def _close_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
-    global _is_forgotten  # noqa: PLW0603 - as there is one stdout
-    _is_forgotten = True
+    global _is_closed  # noqa: PLW0603 - as there is one stdout
+    _is_closed = True
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
