@@ -10,7 +10,7 @@ from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod
@@ -18,7 +18,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import apply_lines
 from kubectl_qos.tui.actions import Keys
-from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, related_sections, stub
+from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.text_view import TextLine
 from tests.tui.sources import demo
@@ -82,4 +82,4 @@ def test_lines_of_every_kind_of_workload(facts: ViewModel, kind: str) -> None:
 def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
     with pytest.raises(QosError, match="the server's pod cannot be read"):
         pod_from_raw("Pod", {"spec": 1})
-    assert EditTarget(stub("Pod", "shop", "x"), facts, DemoSource()).others() == []
+    assert EditTarget(pod_reference("Pod", "shop", "x"), facts, DemoSource()).others() == []

@@ -158,7 +158,6 @@ def growth(at: Position, names: NameSources) -> Completions:
 def changes(at: Position, names: NameSources) -> Completions:
     """The ids of what was written, each with what it changed; those of --context alone where it is given."""
     del names
-    from kubectl_qos.cli.land import short_id
     from kubectl_qos.config.history_file import HistoryFile, history_path
     from kubectl_qos.present.apply import entry_change, entry_object
 
@@ -166,7 +165,7 @@ def changes(at: Position, names: NameSources) -> Completions:
     found = reversed(HistoryFile(history_path()).entries())
     return Completions(
         tuple(
-            Candidate(short_id(one.id), f"{entry_object(one)}: {entry_change(one)}")
+            Candidate(one.short_id, f"{entry_object(one)}: {entry_change(one)}")
             for one in found
             if context in {None, one.context}
         )

@@ -15,14 +15,14 @@ from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
-from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.apply_lines import error_lines
-from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, stub
+from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
@@ -130,7 +130,7 @@ class UndoScreen(QosScreen):
             self._error = entry, QosError(why)
         else:
             self._loading, self._error = entry, None
-            pod = stub(entry.kind, entry.namespace, entry.name)
+            pod = pod_reference(entry.kind, entry.namespace, entry.name)
             run_in_background(self, partial(self._source.related, pod), partial(self._related_loaded, entry))
         self._show()
 
