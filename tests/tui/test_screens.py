@@ -353,7 +353,7 @@ async def test_undo(picture: Picture) -> None:
             ("U", "512Mi"),
             ("u", "> in place"),
             ("a", "Write this"),
-            ("y", "back as they were"),
+            ("y", "previous values are restored"),
         ):
             await press(pilot, key)
             await seen(pilot, text)
