@@ -38,7 +38,7 @@ def test_a_recorded_pod_has_no_drift(ask: Any) -> None:
     cluster = Cluster(recorded(*SMALL))
     done = ask(cluster, "pod/bu-multi")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "24 values of 3 containers as computed, no drift\n"
+    assert done.err == "24 values of 3 containers match, no drift\n"
     assert sorted(cluster.execs) == [("bu-multi", name) for name in "abd"]
 
 
@@ -51,7 +51,7 @@ def test_one_value_that_differs(ask: Any) -> None:
         ["LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE"],
         ["container", "c", "memory.max", "123453440", "123456789", "yes", "none", "known"],
     ]
-    assert done.err.splitlines()[-1].endswith("values of 1 container as computed, 1 drift")
+    assert done.err.splitlines()[-1].endswith("values of 1 container match, 1 drift")
 
 
 def test_an_application_that_set_its_own_adj(ask: Any) -> None:
@@ -61,14 +61,14 @@ def test_an_application_that_set_its_own_adj(ask: Any) -> None:
     done = ask(Cluster(lines), "pod/bu-mem-odd")
     assert done.code == 1
     assert f"oom_score_adj of {process['pid']} a\\x1b[2Jb" in done.out
-    assert done.lines[1].endswith("the application set its own: any process may raise it")
+    assert done.lines[1].endswith("set by the application: a process may raise its own")
     found = json.loads(ask(Cluster(lines), "pod/bu-mem-odd", "-o", "json").out)
     assert found["drift"] == 1
     (check,) = (one for one in found["items"][0]["checks"] if one["drift"])
     assert check["cause"] == {
         "why": "the application set its own",
         "confidence": "certain",
-        "sentence": "the application set its own: any process may raise it",
+        "sentence": "set by the application: a process may raise its own",
     }
 
 
@@ -87,7 +87,7 @@ def test_every_pod_of_a_node(ask: Any) -> None:
     lines = recorded()
     done = ask(Cluster(lines), "node/node1")
     assert (done.code, done.out) == (0, "")
-    assert re.search(r"^\d{3} values of 7\d containers as computed, no drift$", done.err, re.MULTILINE)
+    assert re.search(r"^\d{3} values of 7\d containers match, no drift$", done.err, re.MULTILINE)
 
 
 def test_of_a_node_each_row_names_its_pod(ask: Any) -> None:
