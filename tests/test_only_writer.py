@@ -151,7 +151,7 @@ def test_only_one_module_asks_a_server_to_switch() -> None:
     """A websocket can run commands, so it is not asked for in passing."""
     assert where_called("switch_protocols") == {EXEC}
     assert where_called("BoundedWebSocket") == {EXEC}
-    assert where_called("read_container") == {"cli/verify.py"}
+    assert where_called("read_container") == {"cli/verify_readers.py"}
 
 
 def test_only_two_commands_are_run_in_containers() -> None:

@@ -26,9 +26,6 @@ MAX_FILES: Final = 10
 @contextmanager
 def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
     """Log what happens inside up to a level; with `on_screen` to a file, whose path is printed at the end."""
-    if not level:
-        yield
-        return
     file = _new_file() if on_screen else None
     write = file.write if file is not None else None if on_screen else output.note
     try:
@@ -73,7 +70,7 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
 
 
 class LogFile:
-    """A new file that only its owner may read; after `max_bytes` a line says that it ends there.
+    """A new file that only its owner may read; after `max_bytes` it ends with a line about that.
 
     Raises OSError.
     """

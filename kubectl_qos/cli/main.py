@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import EditOptions
 
 EXIT_DEFECT: Final = 2
-"""As of a Go program that panics; 1 is how some commands say that they found something."""
+"""As of a Go program that panics; 1 of some commands means that they found something."""
 DEFECT_HINT: Final = (
     "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
 )
@@ -35,12 +35,12 @@ examples:
   kubectl qos explain pod/web-0 -n shop      why this class, this score, these cgroup values
   kubectl qos tree node/worker-2             its cgroups and what is written there
   kubectl qos compare node/worker-2 --to 1.37  what an upgrade changes for its pods
-  kubectl qos set pod/web-0 --limits memory=1Gi  change them, with what that does shown first
+  kubectl qos set pod/web-0 --limits memory=1Gi  preview another value, then apply it
   kubectl qos undo                           revert the last change
-  kubectl qos verify pod/web-0               whether the node has what was computed
-  kubectl qos kills -A --since 1h            what was killed, by which mechanism, and how sure that is
-  kubectl qos host                           on a node: its own processes, daemons too, in the kernel's order
-  kubectl qos simulate node/worker-2 --free 4Gi  who dies, in which order, until SIZE has been freed
+  kubectl qos verify pod/web-0               compare computed values with measured ones
+  kubectl qos kills -A --since 1h            what was killed, by which mechanism, with the evidence
+  kubectl qos host                           on a node: its processes in kill order
+  kubectl qos simulate node/worker-2 --free 4Gi  simulate kills until 4Gi has been freed
   kubectl qos can-i                          your permissions, and what more would enable
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
@@ -106,7 +106,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """The parsed words, with every shared flag; `command` is None for the terminal UI. Raises UsageError."""
     parser = build_parser()
     namespace = parser.parse_args(words, argparse.Namespace(readonly=False))
-    if namespace.command is None and not sys.stdout.isatty():
+    if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
     fill_defaults(namespace)
     return namespace
@@ -118,25 +118,29 @@ def run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
 
 
 def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
-    from kubectl_qos.cli.logging import logging_to
-
     namespace = parse(words)
     if namespace.version:
         output.print_lines([f"kubectl-qos {__version__}"])
         return 0
     opens_ui = namespace.command in {None, "edit"}
-    with logging_to(namespace.verbosity, on_screen=opens_ui):
-        command = import_module(module_name(namespace.command or "edit"))
-        options = command.parse(namespace)
-        if opens_ui:
-            return open_ui(options)
+    command = import_module(module_name(namespace.command or "edit"))
+
+    def act() -> int:
+        run: Callable[[Any], int] = open_ui if opens_ui else command.run
+        return run(command.parse(namespace))
+
+    if not opens_ui:
         # A command keeps what it makes until it ends: collecting garbage took a fifth of its time.
         gc.disable()
-        try:
-            exit_code: int = command.run(options)
-        finally:
-            gc.enable()
-        return exit_code
+    try:
+        if not namespace.verbosity:
+            return act()
+        from kubectl_qos.cli.logging import logging_to
+
+        with logging_to(namespace.verbosity, on_screen=opens_ui):
+            return act()
+    finally:
+        gc.enable()
 
 
 def exit_code_for(action: Callable[[], int]) -> int:

@@ -42,7 +42,7 @@ class SourceOptions:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether a server is asked: neither --demo nor -f is given."""
+        """Whether the source is a cluster: neither --demo nor -f is given."""
         return not self.demo and not self.files
 
     def without_usage(self) -> SourceOptions:

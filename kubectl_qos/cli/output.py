@@ -101,7 +101,7 @@ class ProgressLine:
             threading.Thread(target=self._draw, daemon=True).start()
 
     def __call__(self, loaded: int, total: int | None) -> None:
-        """Update the count; the total is None where the server does not tell it."""
+        """Update the count; the total is None where the server does not report it."""
         self._loaded, self._total = loaded, total
 
     def end(self) -> None:

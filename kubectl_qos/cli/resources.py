@@ -63,7 +63,7 @@ def resolve_source(
         settings: the person's settings where they were read before; `may_write` alone needs them.
         progress: show how many pods have been loaded.
         only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
-        refresh_seconds: how often a followed cluster is asked for what cannot be watched.
+        refresh_seconds: how often what cannot be watched is read again.
 
     Raises:
         QosError: the options contradict each other, or there is no such source.
@@ -105,15 +105,15 @@ def resolve_source(
 
 def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> Scope:
     """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
-    wanted = frozenset(names)
-    if wanted and selection.selector:
+    names = frozenset(names)
+    if names and selection.selector:
         raise UsageError("only one of NAME or selector can be provided")
     namespace = selection.namespace
     if namespace is None and selection.node is None:
         namespace = source.default_namespace
     return Scope(
         namespace=None if selection.all_namespaces else namespace,
-        names=wanted,
+        names=names,
         node=selection.node,
         selector=Selector.parse(selection.selector),
         selector_text=selection.selector,
@@ -153,7 +153,7 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
 
 
 def _parse_overrides(options: SourceOptions) -> NodeOverrides:
-    """What the flags say about nodes, kubectl's own form of feature gates included. Raises UsageError."""
+    """The facts about nodes in the flags, kubectl's own form of feature gates included. Raises UsageError."""
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
     settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
     overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))

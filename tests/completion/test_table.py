@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, completer
+from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, find_completer
 from kubectl_qos.cli.main import build_parsers
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s import node_overrides as settings
@@ -24,7 +24,7 @@ def _with_values(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 def test_every_value_has_choices_or_a_line(command: str) -> None:
     for action in _with_values(build_parsers()[command]):
         if action.choices is None:
-            completer(command, action.dest)
+            find_completer(command, action.dest)
 
 
 def test_no_line_is_about_what_is_no_longer_there() -> None:

@@ -88,7 +88,7 @@ def test_a_log_file_is_for_its_owner_and_has_an_end(tmp_path: Path) -> None:
     file.close()
     lines = file.path.read_text().splitlines()
     assert lines[0] == "line 0 \\x1b[2J"
-    assert lines[-1] == "the log ends here: it has its 100 bytes"
+    assert lines[-1] == "the log ends here: it has 100 bytes"
     assert len(lines) < 10
     with pytest.raises(FileExistsError):
         LogFile(file.path)

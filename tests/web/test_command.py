@@ -108,7 +108,7 @@ def test_each_flag_is_handed_on(flag: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-f", "-"], "error: web cannot take its objects from standard input: every page reads them anew\n"),
+        (["-f", "-"], "error: web cannot read standard input: every page reads its objects again\n"),
         (["--port", "70000"], "error: argument --port: '70000' is no port: a number from 0 to 65535\n"),
         (["--port=-1"], "error: argument --port: '-1' is no port: a number from 0 to 65535\n"),
         (["--demo", "-f", "x"], "error: --demo and -f cannot be used together\n"),
@@ -139,7 +139,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
         done = run("web", "--demo", f"--port={port}")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        f"error: 127.0.0.1 port {port} cannot be listened on: Address already in use\n"
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
         "hint: --port 0 takes any free port\n"
     )
 
@@ -147,7 +147,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
 def test_an_address_of_another_machine_is_one_sentence(run: Run) -> None:
     done = run("web", "--demo", "--address=192.0.2.1", "--port=0")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "error: 192.0.2.1 port 0 cannot be listened on: Cannot assign requested address\n"
+    assert done.err == "error: cannot listen on 192.0.2.1 port 0: Cannot assign requested address\n"
 
 
 async def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, given_shared_flags
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.transport.client import Connection
     from kubectl_qos.transport.options import ConnectionOptions
@@ -72,6 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> BugReportOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return BugReportOptions(parse_source(namespace), given_shared_flags(namespace), namespace.output)
 
 

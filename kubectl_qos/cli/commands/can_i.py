@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
 
 DESCRIPTION: Final = (
     "The tiers of permissions as the API server reviews them for you: in the namespace of -n or of the"
@@ -33,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> CanIOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return CanIOptions(parse_source(namespace), namespace.output)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.edit.compare import Comparison
     from kubectl_qos.edit.preview import Effects
     from kubectl_qos.k8s.node_overrides import NodeOverride
@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> CompareOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return CompareOptions(
         parse_source(namespace),
         tuple(namespace.target),

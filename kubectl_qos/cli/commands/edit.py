@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli.flags import add_readonly
-from kubectl_qos.cli.options import SourceOptions, parse_source
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
 
 DESCRIPTION: Final = "Change requests and limits with a live preview; ends in a patch or manifest."
 
@@ -32,5 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> EditOptions:
     """The options of a parsed command line, with or without the command's name."""
+    from kubectl_qos.cli.options import parse_source
+
     target = namespace.target if namespace.command == "edit" else ()
     return EditOptions(parse_source(namespace), tuple(target), namespace.readonly)

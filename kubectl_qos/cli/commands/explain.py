@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.present.explanation import Explanation
 
@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> ExplainOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return ExplainOptions(parse_source(namespace), tuple(namespace.target), namespace.output)
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, TableFormat, parse_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.host.node_view import HostView, PodNames
     from kubectl_qos.k8s.objects import Pod
@@ -78,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> HostOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
     return HostOptions(
         source=parse_source(namespace),
         everything=namespace.everything,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, TableFormat, parse_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.resources import Reference
     from kubectl_qos.k8s.events import EventList
     from kubectl_qos.k8s.objects import Pod
@@ -117,6 +117,8 @@ def _parse_seconds(text: str) -> int:
 
 def parse(namespace: argparse.Namespace) -> KillsOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
     return KillsOptions(
         parse_source(namespace),
         tuple(namespace.target),
@@ -205,7 +207,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
-    """Pods, nodes and events. Without a cluster, kernel logs still say what was killed. Raises QosError."""
+    """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
     from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 

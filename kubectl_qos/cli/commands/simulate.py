@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
@@ -89,8 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--important",
         metavar="LABELS",
-        help="pods with these labels are important, besides those of priority 1000000000 and more, static"
-        " pods and pods whose PodDisruptionBudget (in the files of -f) is violated",
+        help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
+        " and pods whose PodDisruptionBudget (in the files of -f) is violated",
     )
     parser.add_argument(
         "--what-if",
@@ -105,6 +105,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> SimulateOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return SimulateOptions(
         source=parse_source(namespace),
         target=tuple(namespace.target),
@@ -160,7 +162,7 @@ def run(options: SimulateOptions) -> int:
     if options.what_if == SAME_FILES:
         source = replace(source, files=())
     resolved = resolve_source(source)
-    # All pods of the node: a namespace only says which pods to list where the others may not be listed.
+    # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
     require_node(name, snapshot, resolved)
     pods = snapshot.by_node().get(name, ())
@@ -202,7 +204,7 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_question(options: SimulateOptions) -> _Question:
-    """What the flags ask for. Raises UsageError."""
+    """The question of the flags. Raises UsageError."""
     from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.qos.simulation.node_state import Scenario
 

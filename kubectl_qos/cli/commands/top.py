@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, TableFormat, parse_source
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableCommand
 
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
@@ -83,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> TopOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
     return TopOptions(
         source=parse_source(namespace),
         names=tuple(namespace.names),

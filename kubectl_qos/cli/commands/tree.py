@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.k8s.kubelet import NodeSetup
     from kubectl_qos.k8s.snapshot import Snapshot
@@ -59,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> TreeOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return TreeOptions(
         parse_source(namespace),
         tuple(namespace.target),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
     from kubectl_qos.qos.verify.compare import Verified
@@ -87,6 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> VerifyOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return VerifyOptions(
         source=parse_source(namespace),
         target=tuple(namespace.target),

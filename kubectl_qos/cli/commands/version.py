@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.format import count, escape
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
 
 TIMEOUT: Final = "5s"
 """Of a request, where --request-timeout is not given."""
@@ -58,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(namespace: argparse.Namespace) -> VersionOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return VersionOptions(None if namespace.client else parse_source(namespace), namespace.output)
 
 

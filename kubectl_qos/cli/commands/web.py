@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import gc
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import given_shared_flags
-from kubectl_qos.cli.options import SourceOptions, parse_source
 from kubectl_qos.errors import QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
 
 DEFAULT_PORT: Final = 8767
 _LAST_PORT: Final = 0xFFFF
 DESCRIPTION: Final = (
     "Serve the terminal UI to browsers, each page with a process of its own that has your credentials, to"
-    " whoever has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
+    " everybody who has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
 )
 
 
@@ -71,6 +73,8 @@ def _parse_port(text: str) -> int:
 
 def parse(namespace: argparse.Namespace) -> WebOptions:
     """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
     return WebOptions(
         source=parse_source(namespace),
         ui_flags=given_shared_flags(namespace),
@@ -110,7 +114,7 @@ def run(options: WebOptions) -> int:
     gc.enable()
     return serve(
         ServerOptions(
-            words=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
+            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
             address=options.address,
             port=options.port,
             names=options.allowed_hosts,
