@@ -117,7 +117,9 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_switch(group: argparse._ActionsContainer, name: str, help_: str, *, default: bool = False) -> None:
+def add_switch(
+    group: argparse._ActionsContainer, name: str, help_: str, *, default: bool | None = False
+) -> None:
     """Add a flag without a value that may be followed by `=true` or `=false`.
 
     argparse knows no such flags, so the other two forms are flags of their own. `default` has no effect in a

@@ -24,7 +24,7 @@ def test_each_command_has_a_module_and_each_module_a_command() -> None:
     assert modules == {module_name(name).rpartition(".")[2] for name in COMMANDS}
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"set", "undo"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_options_are_frozen_values(name: str) -> None:
     options = import_module(module_name(name)).parse(parse([name, *OPERANDS.get(name, [])]))
     assert dataclasses.is_dataclass(options)

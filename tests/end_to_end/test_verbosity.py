@@ -66,7 +66,7 @@ def test_a_command_that_breaks_found_nothing(
 ) -> None:
     """Exit code 1 of `verify` and `set --exit-code` says that something differs."""
     from kubectl_qos.__main__ import main
-    from kubectl_qos.cli import set as setting
+    from kubectl_qos.cli.commands import set as setting
     from kubectl_qos.cli.commands import verify
 
     def broken(_: object) -> int:

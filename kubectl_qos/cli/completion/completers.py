@@ -288,14 +288,13 @@ def growth(at: Position, names: Names) -> Completions:
 def changes(at: Position, names: Names) -> Completions:
     """The ids of applied changes, each with what it changed; those of --context alone where it is given."""
     del at
-    from kubectl_qos.cli.land import short_id
     from kubectl_qos.config.history_file import HistoryFile, history_path
     from kubectl_qos.present.apply import entry_change, entry_object
 
     context = names.options.connection.context
     return Completions(
         tuple(
-            Candidate(short_id(entry.id), f"{entry_object(entry)}: {entry_change(entry)}")
+            Candidate(entry.short_id, f"{entry_object(entry)}: {entry_change(entry)}")
             for entry in reversed(HistoryFile(history_path()).entries())
             if context in {None, entry.context}
         )
