@@ -10,7 +10,7 @@ import argparse
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
 
+
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 STANDARD_INPUT: Final = "-"
 _WRITABLE: Final = 0o222
@@ -283,3 +284,36 @@ def _from_client(value: Any, object_type: type[T], name: str) -> T:
         return convert(ApiClient().sanitize_for_serialization(value), object_type)
     except msgspec.ValidationError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+DEMO_FILE: Final = Path(__file__).with_name("demo.json")
+DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+"""When the demo is frozen; ages are counted from it."""
+
+
+class DemoSource(FileSource):
+    """The demo: a file that looks like a cluster."""
+
+    def __init__(self, overrides: NodeOverrides = NO_OVERRIDES) -> None:
+        super().__init__([str(DEMO_FILE)], overrides=overrides)
+
+    @property
+    def title(self) -> str:
+        """Its name."""
+        return "demo"
+
+    def now(self) -> datetime:
+        """The demo's frozen time."""
+        return DEMO_TIME
+
+    def locations(self, pods: Collection[Pod]) -> list[str]:
+        """Namespaces and names."""
+        return Source.locations(self, pods)
+
+    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
+        """Raise QosError: the demo is always the same."""
+        return Source.change_file(self, pod, edits)
+
+    def writer(self) -> Writer:
+        """Raise QosError: there is no cluster."""
+        raise QosError("nothing is sent: the demo is no cluster", hint="name a context of your kubeconfig")

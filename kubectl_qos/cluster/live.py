@@ -12,9 +12,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.background import Future
-from kubectl_qos.cluster.events import read_events, read_pod_events
 from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
-from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, read_object
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, read_events, read_object, read_pod_events
 from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage

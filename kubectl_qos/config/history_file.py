@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.config.paths import state_dir
+from kubectl_qos.config import state_dir
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import Quantity

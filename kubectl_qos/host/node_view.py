@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.process import read_process
 from kubectl_qos.host.procfs import (
     CGROUP,
     MEMORY_FILES,
@@ -26,6 +25,7 @@ from kubectl_qos.host.procfs import (
     process_ids,
     read_kernel_release,
     read_meminfo,
+    read_process,
     read_sysctls,
     with_parents,
 )

@@ -18,13 +18,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
-from kubectl_qos.transport.kubeconfig import (
-    ResolvedContext,
-    resolve_context,
-    validate_context,
-)
+from kubectl_qos.transport.kubeconfig import ResolvedContext, resolve_context, validate_context
 from kubectl_qos.transport.net_errors import (
     BoundedResponse,
     connection_error,
@@ -32,7 +29,6 @@ from kubectl_qos.transport.net_errors import (
     timeout_error,
     unreachable_error,
 )
-from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 
@@ -61,10 +57,7 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 def pool_manager(
     url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
 ) -> PoolManager:
-    """Connections to a server, through the configured `proxy` or that of the environment, if there is one.
-
-    Raises QosError for a proxy that cannot be used.
-    """
+    """Connections to a server, by the configured `proxy` or that of the environment. Raises QosError."""
     import urllib3
 
     options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}
@@ -129,14 +122,11 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """The server as kubectl names it in its messages: host, and port if the URL has one."""
+        """The server as kubectl names it: host, and port if the URL has one."""
         return urlsplit(self._base_url).netloc.rpartition("@")[2]
 
     def deadline(self) -> float | None:
-        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never.
-
-        Requests keep to it by themselves, bodies included.
-        """
+        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never."""
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
     def request(
@@ -176,8 +166,7 @@ class Connection:
     ) -> BaseHTTPResponse:
         """The response to a GET that asks to switch protocols; only for cluster/exec.py.
 
-        It runs a command in a container, which may do anything. So it is apart from `request`, and its caller
-        has only commands that read.
+        It runs a command in a container, which may do anything: its caller has only commands that read.
         """
         return self._respond(_Request("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
@@ -189,10 +178,16 @@ class Connection:
         deadline = self.deadline()
         authorization = self._credentials.authorization()
         response = self._send(request, authorization, deadline)
-        if response.status == HTTPStatus.UNAUTHORIZED and self._renew(authorization, response):
-            log.log(log.REQUESTS, "the credentials were refused and renewed: sending it again")
-            response.drain_conn()
-            response = self._send(request, self._credentials.authorization(), deadline)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            try:
+                is_renewed = self._credentials.renew(authorization)
+            except QosError:
+                response.close()
+                raise
+            if is_renewed:
+                log.log(log.REQUESTS, "the credentials were refused and renewed: sending it again")
+                response.drain_conn()
+                response = self._send(request, self._credentials.authorization(), deadline)
         if deadline is None:
             return response
         if not request.is_watch:
@@ -237,13 +232,6 @@ class Connection:
             logged.failed(failure)
             raise failure from error
         return logged.answered(response)
-
-    def _renew(self, refused: str, response: BaseHTTPResponse) -> bool:
-        try:
-            return self._credentials.renew(refused)
-        except QosError:
-            response.close()
-            raise
 
     def _current_pool(self) -> PoolManager:
         """The pool for the current certificate; a renewed one is sent on new connections only."""

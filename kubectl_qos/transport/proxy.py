@@ -17,8 +17,6 @@ from kubectl_qos.errors import QosError
 SCHEMES: Final = ("http", "https", "socks5")
 """What a kubeconfig may name; the environment may name socks5h too."""
 
-_Address = IPv4Address | IPv6Address
-
 
 def find_proxy(url: str, configured: str | None) -> str | None:
     """The proxy's URL, None for a direct connection. Raises QosError for an unsupported proxy.
@@ -70,9 +68,8 @@ def _proxy_from_environment(url: str) -> str | None:
 
 
 def _is_direct(host: str, port: int, exceptions: str) -> bool:
-    """Whether a host needs no proxy; this machine never does."""
     host = host.lower().rstrip(".")
-    address: _Address | None = None
+    address: IPv4Address | IPv6Address | None = None
     with suppress(ValueError):
         address = ip_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -87,7 +84,7 @@ def _is_direct(host: str, port: int, exceptions: str) -> bool:
     return False
 
 
-def _matches(host: str, address: _Address | None, pattern: str) -> bool:
+def _matches(host: str, address: IPv4Address | IPv6Address | None, pattern: str) -> bool:
     """`example.com` means the name and all below it, `.example.com` and `*.example.com` only those below."""
     if pattern == "*":
         return True

@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Final
 
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.config import config_file, state_file
 from kubectl_qos.config.history_file import HistoryFile, history_path
-from kubectl_qos.config.paths import config_file, state_file
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 from kubectl_qos.config.state import load_state, save_state
 from kubectl_qos.errors import QosError

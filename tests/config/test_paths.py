@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.config.paths import config_file, state_dir, state_file
+from kubectl_qos.config import config_file, state_dir, state_file
 
 
 @pytest.fixture(autouse=True)

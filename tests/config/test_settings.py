@@ -251,7 +251,7 @@ def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) ->
     code = f"""\
 import sys
 from pathlib import Path
-import kubectl_qos.config.paths
+import kubectl_qos.config
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 assert "platformdirs" not in sys.modules
 known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import assert_as_kept
 from tests.recordings import make_demo

@@ -27,8 +27,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.host.kernel_log import reports_in
-from kubectl_qos.host.process import read_process
-from kubectl_qos.host.procfs import PROC, read_meminfo
+from kubectl_qos.host.procfs import PROC, read_meminfo, read_process
 from kubectl_qos.qos.kills.report import Constraint
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness, kernel_formula, proc_oom_score
 from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pages, process_order

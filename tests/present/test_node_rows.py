@@ -10,8 +10,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector

@@ -15,10 +15,9 @@ import pytest
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions, tls
 from kubectl_qos.transport import client as connection
-from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod

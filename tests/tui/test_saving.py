@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import pod_columns

@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.present.output import NO_AGES, Column
