@@ -102,10 +102,7 @@ _count_page = msgspec.json.Decoder(_CountPage)
 
 
 class KubeApi:
-    """An API server; its lists come from its watch cache.
-
-    Without `ids` the uids of pods and the ids of containers are dropped from lists (see k8s/interning.py).
-    """
+    """An API server and its watch cache; without `ids` lists drop uids of pods and ids of containers."""
 
     def __init__(self, connection: Connection, *, ids: bool = True, retries: bool = True) -> None:
         self.client = RestClient(connection, retries=retries)
@@ -135,9 +132,8 @@ class KubeApi:
         """Pods of a namespace or of the whole cluster."""
         path = list_path("pods", namespace)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        return (
-            Pager(Pod, Interner(ids=self.ids).pod).list_all(self.client, path, query, progress=progress).items
-        )
+        pager = Pager(Pod, Interner(ids=self.ids).pod)
+        return pager.list_all(self.client, path, query, progress=progress).items
 
     def pod(self, namespace: str, name: str) -> Pod:
         """One pod."""
@@ -198,7 +194,6 @@ class KubeApi:
         return decode_body(_object, self.client.whole(path, {}), what)
 
     def _named(self, decoder: msgspec.json.Decoder[Named], path: str, kind: str, name: str) -> Named:
-        """One object. Raises QosError for one of another name: any JSON object decodes as a pod."""
         what = f"{kind} {name}"
         item = decode_body(decoder, self.client.whole(path, {}), what)
         if item.metadata.name != name:
@@ -223,9 +218,8 @@ class KubeletConfigs:
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
         """Read those of these nodes that were not tried before, unless there are too many."""
         if len(nodes) > MAX_CONFIGZ_NODES:
-            log.log(
-                log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
-            )
+            too_many = f"{len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
+            log.log(log.DECISIONS, f"configz is not read: {too_many}")
             return
         for name, node in nodes.items():
             if name not in self._tried and not self._forbidden:
@@ -244,11 +238,8 @@ class KubeletConfigs:
 
 def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
     """The path of a list, of all namespaces where none is given."""
-    return (
-        f"{group}/{resource}"
-        if namespace is None
-        else f"{group}/namespaces/{path_segment(namespace)}/{resource}"
-    )
+    inside = "" if namespace is None else f"/namespaces/{path_segment(namespace)}"
+    return f"{group}{inside}/{resource}"
 
 
 def read_object(client: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
@@ -274,12 +265,10 @@ _events = Pager(Event)
 
 
 def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
-    """The events about a pod and its node's memory, the newest last.
+    """The events about a pod and its node's memory, the newest last, as `kubectl describe` requests them.
 
-    The requests are those of `kubectl describe` (k8s.io/kubectl/pkg/describe/describe.go searchEvents), in
-    pages. The node's events are read at the same time, and left out where they fail or come late.
-
-    Raises QosError where the pod's cannot be read.
+    The node's are left out where they fail or come late. Raises QosError where the pod's cannot be read.
+    Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
     """
     of_node: list[Event] = []
     pending = Future(lambda: of_node.extend(_node_events(client, pod.node_name)))

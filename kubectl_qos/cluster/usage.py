@@ -48,11 +48,7 @@ NO_USAGE: Final = Usage({})
 def read_usage(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
     """Usage of all pods, because a rank is among the pods of every namespace.
 
-    Args:
-        api: the server.
-        choice: where usage comes from.
-        namespace: read in place of all namespaces where those are forbidden.
-        nodes: whose kubelets' summaries are read.
+    The `namespace` is read in place of all where those are forbidden; summaries are those of `nodes`.
     """
     if choice is UsageChoice.NONE:
         usage = NO_USAGE
@@ -83,7 +79,6 @@ def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
 
 
 def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
-    """What the kubelets of these nodes measured; where the first is forbidden, the others are not tried."""
     first, *others = sorted(nodes) or [""]
     if not first:
         return NO_USAGE

@@ -1,7 +1,4 @@
-"""Manifests changed in place: the values of one object, and nothing else of the file that holds it.
-
-First where the values of a YAML or JSON text are written, then what replaces them.
-"""
+"""Manifests changed in place: where the values of one object are written, and what replaces them."""
 
 from __future__ import annotations
 
@@ -14,13 +11,7 @@ from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
 from typing import Any, Final, TypeAlias
 
-from kubectl_qos.cluster.documents import (
-    BYTE_ORDER_MARK,
-    Document,
-    json_value,
-    not_text,
-    yaml_value,
-)
+from kubectl_qos.cluster.documents import BYTE_ORDER_MARK, Document, json_value, not_text, yaml_value
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
@@ -39,8 +30,7 @@ _WORD: Final = re.compile(r"[^\s,\]}]+")
 class Leaf:
     """A scalar, `text[start:end]`; empty where a YAML key has no value.
 
-    `quote` is its quotation mark, empty for a plain one; an `alias` stands for the value of its anchor, and a
-    `block` has lines of its own.
+    `quote` is empty for a plain one; an `alias` has its anchor's value, and a `block` has lines of its own.
     """
 
     start: int
@@ -53,10 +43,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping or a sequence; a `flow` one is in brackets and ends behind the closing one.
-
-    The keys of a sequence are None, as are those of a mapping that are no text.
-    """
+    """A mapping or a sequence, in brackets if `flow`; a key is None in a sequence, and if it is no text."""
 
     start: int
     end: int
@@ -163,25 +150,26 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,
 def patch_object(
     content: bytes, document: Document, item: int | None, pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
-    """The content of a file with edits made in a document, or in an item of the List that it is.
-
-    Raises InputError where the file is not UTF-8 or the values cannot be changed in place.
-    """
+    """A file with edits made in a document or an item of its List. Raises InputError if that cannot be."""
     mark = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
     try:
         text = content.removeprefix(mark).decode()
     except UnicodeDecodeError as error:
         raise not_text(document.location.name, error.start) from None
-    patched = patch_document(document, _edit_object(document.value, item, pod, edits))
+    value = document.value
+    if item is None:
+        wanted = edit_object(value, pod, edits)
+    else:
+        items = list(value["items"])
+        items[item] = edit_object(items[item], pod, edits)
+        wanted = {**value, "items": items}
+    patched = patch_document(document, wanted)
     end = document.begin + len(document.text)
     return mark + f"{text[: document.begin]}{patched}{text[end:]}".encode()
 
 
 def patch_document(document: Document, wanted: Any) -> str:
-    """The text of a document changed so that its value is the wanted one, which differs in few places.
-
-    Raises InputError where that takes more than replacing, adding and removing entries of mappings.
-    """
+    """The text with the wanted value, changed in few places. Raises InputError if that takes rewriting it."""
     text, value = document.text, document.value
     read: Callable[[str], Any] = partial(yaml_value, location=document.location)
     spans: Callable[[str], Span | None] = yaml_spans
@@ -202,21 +190,11 @@ def patch_document(document: Document, wanted: Any) -> str:
     )
 
 
-def _edit_object(value: Any, item: int | None, pod: Pod, edits: Sequence[Edit]) -> Any:
-    if item is None:
-        return edit_object(value, pod, edits)
-    items = list(value["items"])
-    items[item] = edit_object(items[item], pod, edits)
-    return {**value, "items": items}
-
-
 class _Impossible(Exception):
     """Text of this style is not changed."""
 
 
 class _TextChange:
-    """One change of one text; positions are found again for the next one."""
-
     def __init__(self, text: str, is_json: bool) -> None:
         self._text = text
         self._is_json = is_json
@@ -225,7 +203,6 @@ class _TextChange:
         self._indent = len(indented[1]) if indented is not None else _DEFAULT_INDENT
 
     def change(self, span: Span | None, old: Any, new: Any) -> str:
-        """The text without the first of the differences."""
         if isinstance(span, Branch):
             if span.mapping and isinstance(old, dict) and isinstance(new, dict):
                 return self._change_mapping(span, old, new)
@@ -277,7 +254,6 @@ class _TextChange:
         return self._splice(leaf.start, _known(span.entries[1][0]).start, "")
 
     def _empty(self, key: Leaf, value: Branch) -> str:
-        """`{}` in place of the lines of a block."""
         first = _known(value.entries[0][0])
         colon = self._text.index(":", key.end) + 1
         begin = self._line_start(first.start)
@@ -285,7 +261,6 @@ class _TextChange:
         return self._splice(colon, end, f" {{}}{self._text[colon:begin]}{self._comments(begin, end)}")
 
     def _comments(self, begin: int, end: int) -> str:
-        """The comments and empty lines among lines that are removed."""
         lines = self._text[begin:end].splitlines(keepends=True)
         return "".join(line for line in lines if line.lstrip()[:1] in {"", "#"})
 
@@ -317,7 +292,6 @@ class _TextChange:
         return self._splice(held.end, held.end, f"{separator}{entry}")
 
     def _fill(self, key: Leaf, value: Span, new: Mapping[str, Any]) -> str:
-        """The lines of a block in place of nothing, `null` or `{}`."""
         column = key.start - self._line_start(key.start) + self._indent
         lines = [line for name, held in new.items() for line in self._lines(name, held, column, key.quote)]
         start = len(self._text[: value.start].rstrip(" ")) if value.end > value.start else value.start
@@ -335,7 +309,6 @@ class _TextChange:
         return self._text[:start] + new + self._text[end:]
 
     def _insert_lines(self, at: int, lines: list[str]) -> str:
-        """The text with lines behind the line that `at` is in."""
         end = self._next_line(at)
         added = "".join(f"{line}{self._newline}" for line in lines)
         if not self._text[:end].endswith("\n"):
@@ -349,7 +322,6 @@ class _TextChange:
         return self._text.find("\n", at) + 1 or len(self._text)
 
     def _lines(self, key: str, value: Any, column: int, quote: str) -> list[str]:
-        """An entry in block style."""
         name = " " * column + self._inline(key, quote=quote)
         if not isinstance(value, dict) or not value:
             return [f"{name}: {self._inline(value)}"]
@@ -358,7 +330,6 @@ class _TextChange:
         return [f"{name}:", *chain.from_iterable(inner)]
 
     def _flow_entry(self, key: str, value: Any, quote: str, colon: str, indent: str | None) -> str:
-        """An entry inside brackets; over several lines unless `indent` is None."""
         name = self._inline(key, quote=quote)
         if indent is None or not isinstance(value, dict) or not value:
             compact = ":" if colon == ":" else ": "
@@ -393,7 +364,6 @@ def _known(key: Leaf | None) -> Leaf:
 
 
 def _last(key: Leaf, value: Span) -> int:
-    """A position in the last line of an entry."""
     while isinstance(value, Branch) and not value.flow and value.entries:
         inner, value = value.entries[-1]
         key = inner or key

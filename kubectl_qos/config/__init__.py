@@ -19,10 +19,10 @@ def state_dir() -> Path | None:
     return _path("KUBECTL_QOS_STATE", "user_state_path")
 
 
-def state_file() -> Path | None:
-    """The file in that folder for `load_state` and `save_state`."""
+def state_path(name: str) -> Path | None:
+    """A file in that folder; None where nothing is kept."""
     folder = state_dir()
-    return None if folder is None else folder / "state.json"
+    return None if folder is None else folder / name
 
 
 def _path(variable: str, kind: Literal["user_config_path", "user_state_path"], *names: str) -> Path | None:

@@ -1,4 +1,8 @@
-"""Reads files below /proc and /sys/fs/cgroup, some of which vanish meanwhile or may not be read."""
+"""Reads /proc and /sys/fs/cgroup, where files vanish meanwhile or may not be read.
+
+A process is a thread group, as for the kernel. Source: Linux mm/oom_kill.c (oom_badness,
+oom_unkillable_task, find_lock_task_mm) and fs/proc.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,6 @@ LARGEST_FILE: Final = 1 << 16
 """Longer command lines are cut; no other file is larger."""
 
 SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcommit_memory", "vm/swappiness")
-"""What changes which process is killed, or whether any is."""
 
 
 class AccessDenied(Exception):
@@ -85,19 +88,18 @@ def parse_number(text: str | None) -> int | None:
 _NUMBER: Final = re.compile(r"\s*(-?[0-9]{1,18})(?:\s|$)")
 
 
-def parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
-    """The values that are numbers."""
+def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
     return {name: number for name, text in fields.items() if (number := parse_number(text)) is not None}
 
 
 def read_meminfo(proc: Path) -> dict[str, int]:
     """/proc/meminfo in KiB; counts of pages are counts."""
-    return parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
+    return _parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
 
 
 def read_sysctls(proc: Path) -> dict[str, int]:
     """The settings that change which process is killed, without those that cannot be read."""
-    return parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
+    return _parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
 
 
 def read_kernel_release(proc: Path) -> str:
@@ -204,7 +206,7 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
     adj = parse_number(read(folder / "oom_score_adj"))
     if adj is None or not -1000 <= adj <= 1000:
         return None
-    comm = read(folder / "comm")
+    comm, mask = read(folder / "comm"), status.get("CapEff", "")
     sizes = {name: max(parse_number(with_memory.get(name)) or 0, 0) for name in _SIZES}
     return HostProcess(
         pid=pid,
@@ -220,7 +222,7 @@ def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
         pte_kb=sizes["VmPTE"] + sizes["VmPMD"],
         cgroup=memory_path(read_or_empty(folder / "cgroup")),
         uid=min(max(parse_number(status.get("Uid")) or 0, 0), 2**32 - 1),
-        admin=_has_admin(status.get("CapEff", "")),
+        admin=bool(re.fullmatch(r"[0-9a-fA-F]{1,32}", mask) and int(mask, 16) >> _CAP_SYS_ADMIN & 1),
         borrows=_borrows(proc, status),
     )
 
@@ -240,10 +242,7 @@ def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, s
 
 
 def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
-    """Whether it was created by vfork and uses the memory of its parent (in_vfork).
-
-    No file says so: the parent then waits uninterruptibly, and both have the very same memory.
-    """
+    """Whether vfork created it, so that its parent waits and both have the very same memory (in_vfork)."""
     parent = parse_number(status.get("PPid"))
     if not parent:
         return False
@@ -253,7 +252,3 @@ def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
 
 
 _MEMORY_OF_BOTH: Final = ("VmPeak", "VmSize", "VmHWM", "VmRSS", "VmData", "VmStk", "VmExe", "VmPTE")
-
-
-def _has_admin(mask: str) -> bool:
-    return bool(re.fullmatch(r"[0-9a-fA-F]{1,32}", mask) and int(mask, 16) >> _CAP_SYS_ADMIN & 1)

@@ -11,7 +11,7 @@ from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
+from kubectl_qos.qos.verify.compare import CheckedValue, Verified
 from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
 
 _HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
@@ -47,7 +47,9 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     """What could not be read, and the assumptions that a drift may depend on."""
     for one in verified:
         for unread in one.unread:
-            yield _unread_sentence(one, unread)
+            remedy = f" ({unread.remedy})" if unread.remedy else ""
+            name = f" container {unread.container}" if unread.container else ""
+            yield f"{_owner(one)}{escape(name)}: {escape(unread.why)}{escape(remedy)}"
     for one in verified:
         runtime = one.pod.spec.runtime_class_name if one.pod is not None else None
         if one.drift and runtime:
@@ -58,12 +60,6 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     assumptions = ", ".join(map(assumption_sentence, assumed))
     if assumptions and any(one.drift for one in verified):
         yield f"not measured, assumed: {assumptions}"
-
-
-def _unread_sentence(verified: Verified, unread: Unread) -> str:
-    remedy = f" ({unread.remedy})" if unread.remedy else ""
-    name = f" container {unread.container}" if unread.container else ""
-    return f"{_owner(verified)}{escape(name)}: {escape(unread.why)}{escape(remedy)}"
 
 
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> dict[str, Any]:
@@ -110,7 +106,6 @@ def _cells(check: CheckedValue) -> tuple[str, ...]:
 
 
 def _file(check: CheckedValue) -> str:
-    """The file's name; of oom_score_adj with its processes."""
     processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
     return f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file)
 

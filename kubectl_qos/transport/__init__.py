@@ -1,8 +1,4 @@
-"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection.
-
-Here are the connection flags; importing this loads nothing else. Not here: what is requested, and what
-responses mean (cluster/).
-"""
+"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection; here its options alone."""
 
 from __future__ import annotations
 

@@ -68,8 +68,7 @@ class Credentials(Protocol):
 def load_credentials(context: ResolvedContext, *, secure: bool) -> Credentials:
     """The credentials of the context's user; plugins run here for the first time. Raises QosError.
 
-    Over plain HTTP none are sent and plugins are not run. A token, a password or a certificate, of the user
-    entry or of flags, comes before a plugin.
+    Over plain HTTP none are sent and plugins are not run. Static credentials come before a plugin.
     """
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
@@ -122,8 +121,6 @@ def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
 
 
 class _StaticCredentials:
-    """A token, a token file, a password or a client certificate; files are read again."""
-
     def __init__(self, user: Entry) -> None:
         self._user = user
         self._token = user.get("token") or ""
@@ -194,8 +191,6 @@ _INSTALL_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Credential:
-    """What a plugin printed; without `expires` it is used until the server refuses it."""
-
     authorization: str
     pair: KeyPair | None
     expires: datetime | None
@@ -281,7 +276,6 @@ class ExecPlugin:
 
 
 def _cluster_info(cluster: Entry) -> dict[str, Any]:
-    """What a plugin with provideClusterInfo gets; the content of the CA, inline or not."""
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
     info: dict[str, Any] = {name: value for name, value in cluster.items() if name in names and value}
     ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))

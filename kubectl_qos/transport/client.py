@@ -26,6 +26,7 @@ from kubectl_qos.transport.net_errors import (
     BoundedResponse,
     connection_error,
     parse_timeout,
+    set_read_timeout,
     timeout_error,
     unreachable_error,
 )
@@ -85,10 +86,7 @@ def pool_manager(
 
 
 def connect(options: ConnectionOptions) -> Connection:
-    """A connection by kubeconfig, by flags or, in a pod, by its service account.
-
-    Nothing is sent yet, but credential plugins may run. Raises QosError with the place and the remedy.
-    """
+    """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError."""
     request_seconds = parse_timeout(options.request_timeout)
     context = resolve_context(options)
     validate_context(context)
@@ -137,7 +135,6 @@ class Connection:
         *,
         accept: str = "application/json",
         body: bytes | None = None,
-        content_type: str = "application/json",
         read_seconds: float | None = None,
         is_watch: bool = False,
     ) -> BaseHTTPResponse:
@@ -148,7 +145,7 @@ class Connection:
         """
         if method != "GET" and (method, path) != ("POST", REVIEWS):
             raise QosError(f"{method} {path} is not sent: it could change something")
-        headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
+        headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body is not None else {})
         url = self._url(path, list((query or {}).items()))
         return self._respond(_Request(method, url, headers, body, read_seconds, is_watch))
 
@@ -164,10 +161,7 @@ class Connection:
     def switch_protocols(
         self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], *, read_seconds: float
     ) -> BaseHTTPResponse:
-        """The response to a GET that asks to switch protocols; only for cluster/exec.py.
-
-        It runs a command in a container, which may do anything: its caller has only commands that read.
-        """
+        """The response to a GET that switches protocols; for cluster/exec.py alone, which only reads."""
         return self._respond(_Request("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
     def _url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
@@ -192,9 +186,7 @@ class Connection:
             return response
         if not request.is_watch:
             return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
-        sock = getattr(response.connection, "sock", None)
-        if sock is not None:
-            sock.settimeout(request.read_seconds or READ_SECONDS)
+        set_read_timeout(response, request.read_seconds or READ_SECONDS)
         return response
 
     def _send(self, request: _Request, authorization: str, deadline: float | None) -> BaseHTTPResponse:
@@ -271,12 +263,9 @@ class _SentBody:
 
 
 def _header_value(name: str, value: str) -> str:
-    """The value in UTF-8, each byte as the character that Python's client encodes as that byte.
+    """The value in UTF-8 as Python's client encodes it, valid as in golang.org/x/net/http/httpguts.
 
-    Raises ServerUnreachable for one that cannot be sent; Python's own error would repeat it, and it may be a
-    token.
-
-    Source: golang.org/x/net/http/httpguts (ValidHeaderFieldValue) and net/http/transport.go.
+    Raises ServerUnreachable; Python's own error would repeat the value, and it may be a token.
     """
     if _CONTROL_CHARACTERS.search(value):
         raise connection_error(f'net/http: invalid header field value for "{name}"')
@@ -284,11 +273,9 @@ def _header_value(name: str, value: str) -> str:
 
 
 def _base_url(server: str) -> str:
-    """The URL that paths are added to. Raises QosError for an invalid server.
+    """The URL that paths are added to, as client-go's DefaultServerURL makes it. Raises QosError.
 
     Without a scheme it is plain HTTP, whatever the TLS settings: `-s localhost:8001` finds kubectl proxy.
-
-    Source: k8s.io/client-go/rest/url_utils.go (DefaultServerURL).
     """
     invalid = QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
     parts = urlsplit(server)

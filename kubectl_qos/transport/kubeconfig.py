@@ -44,10 +44,7 @@ _Entries = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContext:
-    """The cluster and the user of a context, flags included, with absolute paths.
-
-    `user_file` is the kubeconfig that has the user entry, for tokens that must be written back.
-    """
+    """A context with its cluster and user, flags included; tokens are written back to `user_file`."""
 
     context: str
     namespace: str
@@ -60,8 +57,6 @@ class ResolvedContext:
 
 @dataclass(slots=True)
 class _MergedConfig:
-    """All files as one: of entries with the same name the first counts, and the first current-context."""
-
     files: list[Path] = field(default_factory=list)
     current: str = ""
     entries: dict[str, _Entries] = field(default_factory=lambda: {kind: {} for kind in _PATH_FIELDS})
@@ -71,8 +66,7 @@ class _MergedConfig:
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
     """The context that flags and kubeconfigs select; without a server in them, the account of this pod.
 
-    The files are that of --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Raises QosError for a
-    file that cannot be used and for names that do not exist.
+    Raises QosError for a file that cannot be used and for names that do not exist.
     """
     merged = _merge_files(options)
     context_name, cluster_name, user_name = _select_names(merged, options)
@@ -104,10 +98,7 @@ def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
 
 
 def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """A cluster entry with the flags over it.
-
-    Flags about trust replace all that the entry says about it, and another server has another name.
-    """
+    """Flags about trust replace all that the entry says about it, and another server has another name."""
     trust = options.insecure_skip_tls_verify or options.certificate_authority
     replaced = {
         "certificate-authority": trust,
@@ -126,10 +117,7 @@ def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any
 
 
 def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """A user entry with the flags over it.
-
-    A token replaces a token file too; client-go goes on reading the file and ignores the flag.
-    """
+    """A token replaces a token file too; client-go goes on reading the file and ignores the flag."""
     replaced = {
         "tokenFile": options.token,
         "client-certificate-data": options.client_certificate,

@@ -40,11 +40,15 @@ def parse_timeout(duration: str | None) -> float | None:
     return seconds if seconds > 0 else None
 
 
-class BoundedResponse:
-    """A response whose body must arrive by a deadline, on the clock of `time.monotonic`.
+def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
+    """How long the server may be silent from now on."""
+    sock = getattr(response.connection, "sock", None)
+    if sock is not None:
+        sock.settimeout(seconds)
 
-    Neither silence nor a trickle outlasts it. Everything else is the response's own.
-    """
+
+class BoundedResponse:
+    """A response whose body, silent or slow, must arrive by a deadline, on the clock of `time.monotonic`."""
 
     def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
         self._response = response
@@ -58,11 +62,9 @@ class BoundedResponse:
         from urllib3.exceptions import ReadTimeoutError
 
         left = self._deadline - time.monotonic()
-        sock = getattr(self._response.connection, "sock", None)
-        if sock is not None and left > 0:
-            sock.settimeout(left)
         with suppress(ReadTimeoutError):
             if left > 0:
+                set_read_timeout(self._response, left)
                 return self._response.read1(amt, decode_content=decode_content)
         # The rest of this body must not be taken for the next response.
         self._response.close()
@@ -134,7 +136,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException, server: str) -> str:
-    """Go's words for one failure, empty for an error that only wraps another."""
     from urllib3 import exceptions
 
     if isinstance(error, ssl.SSLError):

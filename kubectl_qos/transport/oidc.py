@@ -96,7 +96,6 @@ class OidcTokens:
         return endpoint
 
     def _exchange(self, endpoint: str) -> dict[str, Any]:
-        """The response for the refresh token: with the client's name in a header first, then in the form."""
         form = {"grant_type": "refresh_token", "refresh_token": self._config["refresh-token"]}
         name, secret = self._config["client-id"], self._config.get("client-secret") or ""
         basic = base64.b64encode(f"{quote(name, safe='')}:{quote(secret, safe='')}".encode()).decode()
@@ -143,7 +142,6 @@ class OidcTokens:
 
 
 def _expiry(token: str) -> float:
-    """When an id token expires, in seconds since 1970. Raises ServerUnreachable for anything else."""
     parts = token.split(".")
     if len(parts) != 3:
         raise connection_error("ID Token is not a valid JWT")
@@ -172,7 +170,6 @@ def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Hold kubectl's own lock on a kubeconfig."""
     lock = file.with_name(f"{file.name}.lock")
     lock.touch(mode=0o600, exist_ok=False)
     try:

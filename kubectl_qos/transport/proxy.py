@@ -19,10 +19,7 @@ SCHEMES: Final = ("http", "https", "socks5")
 
 
 def find_proxy(url: str, configured: str | None) -> str | None:
-    """The proxy's URL, None for a direct connection. Raises QosError for an unsupported proxy.
-
-    A host behind a SOCKS proxy is looked up by the proxy, for socks5 as for socks5h, as in Go.
-    """
+    """A proxy's URL, None for none; SOCKS proxies look up the host, as in Go. Raises QosError."""
     proxy = configured or _proxy_from_environment(url)
     if not proxy:
         return None
@@ -38,10 +35,7 @@ def find_proxy(url: str, configured: str | None) -> str | None:
 
 
 def proxy_problem(proxy: str) -> str:
-    """Why client-go refuses a proxy-url, empty if it does not.
-
-    Source: k8s.io/client-go/tools/clientcmd/helpers.go parseProxyURL.
-    """
+    """Why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), empty if it does not."""
     try:
         parts = urlsplit(proxy)
         _ = parts.port

@@ -54,7 +54,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert found.motion == "reduced"
     assert found.mouse is False
     assert dict(found.keys) == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
-    assert found.keymap() == {"pods.explain": "i", "table.down": "down,n,f5"}
+    assert found.keys == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
 
 
 @pytest.mark.parametrize(
