@@ -281,7 +281,7 @@ class QosApp(App[QosError]):
         elif isinstance(self.screen, QosScreen):
             self.screen.action_back()
 
-    def action_next_place(self) -> None:
+    def action_next(self) -> None:
         """The place that was left with back."""
         if not isinstance(self.screen, QosScreen):
             return
@@ -329,7 +329,7 @@ class QosApp(App[QosError]):
 
         self.push_screen(SaveAs(what, name, text_for), told)
 
-    def action_picture(self) -> None:
+    def action_save_screenshot(self) -> None:
         """What is on the screen, as a file that a browser or a pager shows.
 
         Behind the palette the foot comes back first: made anew after one refresh, painted with the next.
@@ -427,10 +427,10 @@ class QosApp(App[QosError]):
 
     def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
         """Every action that can be used on this screen, by its words."""
-        rooms = {BindingGroup.APP, *getattr(screen, "rooms", ())}
+        groups = {BindingGroup.APP, *getattr(screen, "binding_groups", ())}
         for action in ACTIONS:
-            if action.palette and action.room in rooms:
-                target = self if action.room is BindingGroup.APP else screen
+            if action.palette and action.group in groups:
+                target = self if action.group is BindingGroup.APP else screen
                 run = partial(self.run_action, action.verb, target)
                 yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):

@@ -151,7 +151,7 @@ class ApplyState:
             )
         if self.dry_run_result is not None:
             return accepted_lines(self.dry_run_result)
-        key = self.keys.first("landing.dry_run")
+        key = self.keys.first("apply.dry_run")
         return [TextLine(f"  dry run: not asked yet; {key} asks the server", "muted"), *self._expected()]
 
     def _expected(self) -> list[TextLine]:
@@ -162,7 +162,7 @@ class ApplyState:
         return [TextLine(f"! {expected_response_line(refused)}", "wrong")] if refused is not None else []
 
     def _remedies(self) -> list[str]:
-        look, ours = self.keys.first("landing.look"), self.keys.first("landing.ours")
+        look, ours = self.keys.first("apply.look"), self.keys.first("apply.ours")
         return [
             f"{look}  look again: give ours up, and edit what is there now",
             f"{ours}  keep ours: the same change of what is there now, dry run first",
@@ -180,7 +180,7 @@ class ApplyState:
         if not self.strategies:
             return []
         if self.strategy.request is None:
-            key = self.keys.first("landing.patch")
+            key = self.keys.first("apply.patch")
             return [TextLine(f"  {key} shows the patch and the manifest, to save them")]
         head, kind, *body = request_lines(self.strategy.request)
         return [TextLine(head, "answer"), TextLine(kind, "muted"), *map(TextLine, body)]

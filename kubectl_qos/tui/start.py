@@ -36,7 +36,7 @@ def settings() -> Settings:
         themes=[theme.name for theme in THEMES],
         views=[kind.value for kind in ListKind],
         actions={action.name: action.keys for action in ACTIONS},
-        active_together=[[room.name.lower() for room in together] for together in TOGETHER],
+        active_together=[[group.name.lower() for group in together] for together in TOGETHER],
     )
     return read_settings(config_file(), known)
 

@@ -42,17 +42,17 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.PATCH: (PatchScreen,),
     BindingGroup.PROMPT: (Prompt,),
     BindingGroup.FOLD: (CollapsibleTitle,),
-    BindingGroup.LANDING: (ApplyScreen,),
+    BindingGroup.APPLY: (ApplyScreen,),
     BindingGroup.PROGRESS: (ProgressScreen,),
     BindingGroup.UNDO: (UndoScreen,),
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
     BindingGroup.CONFIRM: (Confirm, ConfirmWrite),
-    BindingGroup.ASK: (AskNumber,),
+    BindingGroup.NUMBER: (AskNumber,),
     BindingGroup.SAVE: (SaveAs,),
-    BindingGroup.SHEET: (TextScreen,),
-    BindingGroup.FINDER: (Finder, Palette),
-    BindingGroup.CHOOSE: (SelectDialog,),
+    BindingGroup.HELP: (TextScreen,),
+    BindingGroup.SEARCH: (Finder, Palette),
+    BindingGroup.SELECT: (SelectDialog,),
     BindingGroup.COLUMNS: (ColumnsScreen,),
 }
 
@@ -63,7 +63,7 @@ def test_every_room_belongs_to_a_class() -> None:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_every_action_is_a_method_and_bound(action: Action) -> None:
-    for owner in CLASSES[action.room]:
+    for owner in CLASSES[action.group]:
         method = getattr(owner, f"action_{action.verb}")
         assert len(inspect.signature(method).parameters) == 1
         bound = [one for one in owner.BINDINGS if isinstance(one, Binding) and one.action == action.verb]

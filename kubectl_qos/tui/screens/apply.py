@@ -64,10 +64,10 @@ class ApplyScreen(QosScreen):
         saved: called when the patch was copied or saved.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.LANDING)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APPLY)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.LANDING,)
+    binding_groups = (BindingGroup.APPLY,)
 
     def __init__(
         self,

@@ -47,9 +47,9 @@ class TooSmall(Static):
 
 
 class QosScreen(SingleDismissScreen[None]):
-    """A screen of this UI; `rooms` are those whose actions it has, for the palette."""
+    """A screen of this UI; `binding_groups` are those whose actions it has, for the palette."""
 
-    rooms: ClassVar[tuple[BindingGroup, ...]] = ()
+    binding_groups: ClassVar[tuple[BindingGroup, ...]] = ()
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
         (0, "-tiny"),

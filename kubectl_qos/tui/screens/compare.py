@@ -35,7 +35,7 @@ class CompareScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COMPARE)
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "Input"
-    rooms = (BindingGroup.COMPARE,)
+    binding_groups = (BindingGroup.COMPARE,)
 
     def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ from kubectl_qos.tui.widgets.text_view import TextView, plain
 class SelectDialog(Dialog[str | None]):
     """Names below each other; enter chooses one, escape none. `present` is the one that holds now."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CHOOSE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SELECT)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, title: str, names: Sequence[str], present: str) -> None:
@@ -226,7 +226,7 @@ class ConfirmWrite(Dialog[bool]):
 class AskNumber(Dialog[int | None]):
     """A whole number from 1 on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.ASK)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.NUMBER)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "Input"
 

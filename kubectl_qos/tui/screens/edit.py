@@ -47,7 +47,7 @@ class EditScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EDIT)
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
-    rooms = (BindingGroup.EDIT,)
+    binding_groups = (BindingGroup.EDIT,)
 
     def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class EditScreen(QosScreen):
         """The preview a page down."""
         self.query_one("#preview", TextScroll).action_page_down()
 
-    def action_land(self) -> None:
+    def action_apply(self) -> None:
         """The ways in which the change can land."""
         if self._complain():
             return

@@ -65,7 +65,7 @@ class ExplainScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EXPLAIN)
     CSS_PATH = "explain.tcss"
     AUTO_FOCUS = "CollapsibleTitle"
-    rooms = (BindingGroup.EXPLAIN,)
+    binding_groups = (BindingGroup.EXPLAIN,)
 
     def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, wr
 class TextScreen(Dialog[None]):
     """A titled text that scrolls; escape, q and ? close it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SHEET)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.HELP)
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "TextScroll"
 
@@ -33,7 +33,7 @@ class TextScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """The title and the text."""
         with Vertical(id="sheet"):
-            closes = host(self.app).keys.first("sheet.close")
+            closes = host(self.app).keys.first("help.close")
             yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
             with TextScroll():
                 yield TextView(self._layout)
@@ -71,9 +71,9 @@ _FILTERS: Final = (
 
 def help_lines(keys: Keys) -> Iterator[str]:
     """Every action with its keys, filters, columns, classes and flags; a tab ends the left part of a line."""
-    for room in BindingGroup:
-        yield room.value
-        for action in actions_in_group(room):
+    for group in BindingGroup:
+        yield group.value
+        for action in actions_in_group(group):
             yield f"{keys.shown(action)}\t{action.help}"
         yield ""
     yield "Filters"

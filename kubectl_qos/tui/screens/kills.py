@@ -64,7 +64,7 @@ class KillsScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.KILLS)
     CSS_PATH = "kills.tcss"
     AUTO_FOCUS = "LineTable"
-    rooms = (BindingGroup.KILLS,)
+    binding_groups = (BindingGroup.KILLS,)
 
     def __init__(self, facts: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class KillsScreen(QosScreen):
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
 
-    def action_other(self) -> None:
+    def action_next_pane(self) -> None:
         """From the list to the evidence, and back."""
         (self.query_one(TextScroll) if self.table.has_focus else self.table).focus()
 

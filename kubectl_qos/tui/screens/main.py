@@ -34,7 +34,7 @@ class MainScreen(BrowseScreen):
     """Browse, filter, sort; everything else is one key away."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.MAIN)
-    rooms = (BindingGroup.MAIN,)
+    binding_groups = (BindingGroup.MAIN,)
 
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
@@ -222,7 +222,7 @@ class MainScreen(BrowseScreen):
             key, _ = self.table.sorted_by
             self.table.sort_by(keys[(keys.index(key) + 1) % len(keys)] if key in keys else keys[0])
 
-    def action_turn(self) -> None:
+    def action_reverse(self) -> None:
         """The same order, the other way round."""
         key, turned = self.table.sorted_by
         self.table.sort_by(key, turned=not turned)

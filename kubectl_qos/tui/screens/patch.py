@@ -36,7 +36,7 @@ class PatchScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PATCH)
     CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.PATCH,)
+    binding_groups = (BindingGroup.PATCH,)
 
     class ManifestMade(Message):
         """The whole object was read; `text` is empty where `error` says why not."""

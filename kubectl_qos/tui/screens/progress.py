@@ -39,7 +39,7 @@ class ProgressScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROGRESS)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.PROGRESS,)
+    binding_groups = (BindingGroup.PROGRESS,)
 
     def __init__(self, job: ApplyJob) -> None:
         super().__init__()

@@ -52,7 +52,7 @@ class SearchSpec(Generic[RowT]):
 class SearchDialog(Dialog[RowT | None]):
     """Type, choose with the arrows, take it with enter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FINDER)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SEARCH)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 

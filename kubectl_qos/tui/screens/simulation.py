@@ -70,7 +70,7 @@ class SimulationScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SIMULATION)
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
-    rooms = (BindingGroup.SIMULATION,)
+    binding_groups = (BindingGroup.SIMULATION,)
 
     def __init__(self, node: str, facts: ViewModel, key: PodKey | None = None) -> None:
         super().__init__()
@@ -259,7 +259,7 @@ class SimulationScreen(QosScreen):
         """The next one."""
         self._ask(lambda wish: wish.turned(1))
 
-    def action_mode_before(self) -> None:
+    def action_previous_mode(self) -> None:
         """The one before."""
         self._ask(lambda wish: wish.turned(-1))
 
@@ -271,7 +271,7 @@ class SimulationScreen(QosScreen):
         """Killed containers come back, or do not."""
         self._ask(lambda wish: replace(wish, restarts=not wish.restarts))
 
-    def action_who(self) -> None:
+    def action_growing_pod(self) -> None:
         """Choose the pod that grows."""
         ranked = self._facts.rows.nodes.get(self._node)
         if self._node_state is not None:

@@ -26,7 +26,7 @@ class TreeScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TREE)
     CSS_PATH = "tree.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.TREE,)
+    binding_groups = (BindingGroup.TREE,)
 
     def __init__(self, pod: Pod, facts: ViewModel) -> None:
         super().__init__()

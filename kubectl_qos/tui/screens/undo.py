@@ -55,7 +55,7 @@ class UndoScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
-    rooms = (BindingGroup.UNDO,)
+    binding_groups = (BindingGroup.UNDO,)
 
     def __init__(self, facts: ViewModel, source: Source) -> None:
         super().__init__()
