@@ -47,7 +47,7 @@ def _open_ui(options: argparse.Namespace) -> int:
             "edit opens the terminal UI, and standard output is no terminal",
             hint="kubectl qos explain says how a pod stands",
         )
-    from kubectl_qos.tui.context_switch import ContextSwitch
+    from kubectl_qos.tui.app import ContextSwitch
     from kubectl_qos.tui.start import settings, start
 
     options.settings = said = settings()

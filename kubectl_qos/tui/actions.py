@@ -100,17 +100,9 @@ _BY_GROUP: Final = {
         _action("simulate", "o", "what is killed next on the node, and after that, as its memory fills"),
         _action("kills", "K", "what was killed, by which mechanism, and how sure that is"),
         _action(
-            "filter",
-            "slash",
-            "show only some pods: /text, /!text, /node:worker-2, /-l app=web; see Filters",
-            footer=True,
+            "filter", "slash", "filter: text, !text, node:worker-2, -l app=web; see Filters", footer=True
         ),
-        _action(
-            "go_to",
-            "colon",
-            "nodes, node NAME, ns, workloads, pods NAMESPACE, sim, kills, ctx and so on",
-            footer=True,
-        ),
+        _action("go_to", "colon", "type a command: nodes, ns NAMESPACE, sim, kills, ctx …", footer=True),
         _action("list_nodes", "1", "the nodes with their memory and next victims", "cluster"),
         _action("list_namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
         _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
@@ -158,31 +150,10 @@ _BY_GROUP: Final = {
         _action("back", "escape", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.EDIT: (
-        _action(
-            "apply",
-            "ctrl+s",
-            "how to apply it: in place, through the owner, as a patch; with dry run and apply",
-            footer=True,
-        ),
-        _action(
-            "guaranteed",
-            "ctrl+g",
-            "requests equal to limits wherever a number is known",
-            "Guaranteed",
-            footer=True,
-        ),
-        _action(
-            "outlive",
-            "ctrl+o",
-            "the least memory requests with which it is killed after a pod that you choose",
-            footer=True,
-        ),
-        _action(
-            "rank",
-            "ctrl+n",
-            "the least memory requests with which its kill rank is N or later",
-            footer=True,
-        ),
+        _action("apply", "ctrl+s", "how to apply it: in place, through the owner, as a patch", footer=True),
+        _action("guaranteed", "ctrl+g", "make requests equal to limits", "Guaranteed", footer=True),
+        _action("outlive", "ctrl+o", "the least memory requests to be killed after another pod", footer=True),
+        _action("rank", "ctrl+n", "the least memory requests for a kill rank of N or later", footer=True),
         _action("reset", "ctrl+r", "reset every field", footer=True),
         _action("below", "down", "the field below; tab goes to the next one"),
         _action("above", "up", "the field above; shift-tab goes to the previous one"),
@@ -202,9 +173,7 @@ _BY_GROUP: Final = {
         _action("back", "escape", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (
-        _action(
-            "back", "escape", "stop watching only; the change goes on", "leave", footer=True, palette=False
-        ),
+        _action("back", "escape", "stop watching; the change goes on", "leave", footer=True, palette=False),
     ),
     BindingGroup.UNDO: (
         _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),
@@ -217,22 +186,11 @@ _BY_GROUP: Final = {
         _action("far_more", "shift+right L", "more, in larger steps", priority=True),
         _action("least", "home", "no memory", "nothing", priority=True),
         _action("most", "end", "as much memory as there is", "all of it", priority=True),
-        _action(
-            "mode",
-            "tab",
-            "memory is freed, a pod grows, all grow to their limits, all grow until the first is hit",
-            footer=True,
-            priority=True,
-        ),
+        _action("mode", "tab", "the next mode: what fills the memory", footer=True, priority=True),
         _action("previous_mode", "shift+tab", "the previous mode", priority=True),
         _action("growing_pod", "f", "choose the pod that grows", "who grows"),
         _action("eviction", "E", "the kubelet evicts before the kernel kills, or not", footer=True),
-        _action(
-            "restarts",
-            "R",
-            "killed containers come back and need their memory again, or not",
-            footer=True,
-        ),
+        _action("restarts", "R", "killed containers restart and need memory again, or not", footer=True),
         _action("explain", "d", "explain the victim's rank; enter does the same", footer=True),
         _action("notes", "n", "what is estimated, missing or assumed"),
         _action("copy", "c", "copy it as text"),
@@ -286,45 +244,25 @@ _BY_GROUP: Final = {
         _action("undo", "U", "the change history, to revert a change"),
         _action("theme", "t", "the next theme: dark, light, high contrast, colour-blind safe"),
         _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
-        _action(
-            "suspend",
-            "ctrl+z",
-            "back to the shell, whose fg brings kubectl qos back",
-            palette=False,
-            priority=True,
-        ),
+        _action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
         _action("quit", "q", "leave kubectl qos", footer=True),
-        _action(
-            "interrupt",
-            "ctrl+c ctrl+q",
-            "leave kubectl qos, from anywhere",
-            "quit",
-            palette=False,
-            priority=True,
-        ),
+        _action("interrupt", "ctrl+c ctrl+q", "leave from anywhere", "quit", palette=False, priority=True),
     ),
 }
 
-_OF_SCREENS: Final = frozenset(
-    {
-        BindingGroup.APP,
-        BindingGroup.MAIN,
-        BindingGroup.EXPLAIN,
-        BindingGroup.TREE,
-        BindingGroup.COMPARE,
-        BindingGroup.EDIT,
-        BindingGroup.APPLY,
-        BindingGroup.PROGRESS,
-        BindingGroup.PATCH,
-        BindingGroup.UNDO,
-        BindingGroup.SIMULATION,
-        BindingGroup.KILLS,
-    }
-)
-"""The groups whose actions the palette lists; those of widgets and dialogs are keys only."""
+_OF_WIDGETS: Final = {BindingGroup.TABLE, BindingGroup.TEXT, BindingGroup.PROMPT, BindingGroup.FOLD}
+_OF_DIALOGS: Final = {
+    BindingGroup.SEARCH,
+    BindingGroup.COLUMNS,
+    BindingGroup.SELECT,
+    BindingGroup.CONFIRM,
+    BindingGroup.NUMBER,
+    BindingGroup.SAVE,
+    BindingGroup.HELP,
+}
 
 ACTIONS: Final = tuple(
-    replace(action, group=group, palette=action.palette and group in _OF_SCREENS)
+    replace(action, group=group, palette=action.palette and group not in _OF_WIDGETS | _OF_DIALOGS)
     for group, actions in _BY_GROUP.items()
     for action in actions
 )

@@ -11,21 +11,24 @@ from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen
-from kubectl_qos.tui.screens.columns import ColumnsScreen
-from kubectl_qos.tui.screens.compare import CompareScreen
-from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs, SelectDialog
+from kubectl_qos.tui.screens.dialogs import (
+    AskNumber,
+    Confirm,
+    ConfirmWrite,
+    SaveAs,
+    TextScreen,
+    help_lines,
+)
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.screens.help import TextScreen, help_lines
+from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
-from kubectl_qos.tui.screens.search import Finder, Palette
+from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
-from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.text_view import TextScroll

@@ -28,16 +28,15 @@ from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.actions import ACTIONS, Action, Keys
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
-from kubectl_qos.tui.lists.table import ListTable
+from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.screens.edit import EditScreen
+from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER
+from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
@@ -155,7 +154,7 @@ async def nothing(pilot: Run) -> None:
 async def listed(pilot: Run) -> None:
     """Wait until everything that is to be listed is worked out."""
     main = main_of(pilot)
-    await until(pilot, lambda: left(pilot) or not (main.is_working_out or main._lister._running))
+    await until(pilot, lambda: left(pilot) or not main.is_building)
 
 
 def together(*seen: See) -> See:
@@ -1029,7 +1028,7 @@ async def test_a_click_takes_a_row_and_a_second_one_opens_it(small: Run) -> None
         assert at(small) == (2, True)
         assert found.row is found.rows[2]
         row = found.rows[1]
-        wanted = found.listing.opened(view(small), row)
+        wanted = found.definition.opened(view(small), row)
         await small.click(found, offset=(9, 1 + HEADER + 1), times=2)
         await listed(small)
         if wanted is None:
@@ -1058,7 +1057,7 @@ async def test_a_click_on_a_header_sorts_and_a_second_one_turns(small: Run) -> N
         number, column = next(
             (number, column)
             for number, column in enumerate(found.columns.columns)
-            if column.key != found.listing.natural
+            if column.key != found.definition.natural
         )
         for turned, arrow in ((False, "▼"), (True, "▲")):
             await small.click(found, offset=(begin_of(found, number), 1))
@@ -1082,7 +1081,7 @@ async def test_an_edge_is_drawn_and_given_back(small: Run) -> None:
         assert found.columns.widths[0] == width + 4
         assert found.widths == {found.columns.columns[0].key: width + 4}
         assert found.render_line(0).text != before
-        assert found.sorted_by == (found.listing.natural, False)
+        assert found.sorted_by == (found.definition.natural, False)
         await small.click(found, offset=(edge + 4, 1), times=2)
         await small.pause()
         assert found.widths == {}

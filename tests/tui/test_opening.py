@@ -14,8 +14,7 @@ from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
+from kubectl_qos.tui.app import ContextSwitch, QosApp
 
 KUBECONFIG = """
 current-context: test

@@ -1,4 +1,4 @@
-"""Who dies as memory fills: what is asked, what comes of it, and how it follows keys, mouse and facts."""
+"""Who dies as memory fills: what is asked, what comes of it, and how it follows keys, mouse and view_model."""
 
 from __future__ import annotations
 
@@ -32,11 +32,9 @@ from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.simulation_options import Mode, first_options, step_bytes
-from kubectl_qos.tui.widgets.choices import OptionBar
+from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_options, step_bytes
 from kubectl_qos.tui.widgets.line_table import HEADER
-from kubectl_qos.tui.widgets.slider import Slider
+from kubectl_qos.tui.widgets.simulation import OptionBar, Slider
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.sources import (
     ScriptedSource,
@@ -197,7 +195,7 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         slider = screen(pilot).query_one(Slider)
         await pilot.mouse_down(slider, offset=(60, 0))
         await pilot.pause()
-        half = screen(pilot)._wish
+        half = screen(pilot)._options
         assert half is not None
         assert 6 * GI < half.free_bytes < 9 * GI
         assert half.free_bytes % step_bytes(worker_2()) == 0
@@ -356,7 +354,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
 
     monkeypatch.setattr(situations, "build_node_state", slowly)
     async with running(ready=False) as pilot:
-        assert "Working it out …" in words(pilot)
+        assert "Simulating …" in words(pilot)
         await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
         assert isinstance(pilot.app.screen, SimulationScreen)
         await press(pilot, "escape")
@@ -449,12 +447,12 @@ def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
 
 def test_the_slider_never_ends_below_where_it_stands() -> None:
     node_state = worker_2()
-    wish = first_options(node_state, None).moved(40 * GI)
-    assert wish.mode is Mode.FREE
-    assert wish.top(node_state) == 40 * GI
-    assert wish.turned(2).moved(5) == wish.turned(2)
-    assert wish.moved(-5).free_bytes == 0
-    assert wish.turned(1).moved(-5).more_bytes == 0
+    options = first_options(node_state, None).with_amount(40 * GI)
+    assert options.mode is Mode.FREE
+    assert options.top(node_state) == 40 * GI
+    assert options.with_next_mode(2).with_amount(5) == options.with_next_mode(2)
+    assert options.with_amount(-5).free_bytes == 0
+    assert options.with_next_mode(1).with_amount(-5).more_bytes == 0
 
 
 def test_the_moment_of_the_demo_is_the_one_that_the_tests_name() -> None:

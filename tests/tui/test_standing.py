@@ -24,7 +24,7 @@ VALUES = (None, "0", "64Mi", "900Gi")
 
 
 @pytest.fixture(scope="module")
-def facts() -> ViewModel:
+def view_model() -> ViewModel:
     return build_view_model(demo(), Scope(), DEMO_TIME)
 
 
@@ -34,11 +34,11 @@ def first_container(pod: Pod) -> str:
 
 @pytest.mark.parametrize("text", VALUES)
 @pytest.mark.parametrize("side", Side)
-def test_lines_of_every_pod(facts: ViewModel, side: Side, text: str | None) -> None:
+def test_lines_of_every_pod(view_model: ViewModel, side: Side, text: str | None) -> None:
     source = DemoSource()
     quantity = None if text is None else Quantity.parse(text)
-    for pod in facts.snapshot.pods:
-        subject = EditTarget(pod, facts, source)
+    for pod in view_model.snapshot.pods:
+        subject = EditTarget(pod, view_model, source)
         edit = Edit(first_container(pod), side, "memory", quantity)
         found = subject.preview([edit])
         related = around(pod)
@@ -55,12 +55,12 @@ def test_lines_of_every_pod(facts: ViewModel, side: Side, text: str | None) -> N
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_lines_of_every_kind_of_workload(facts: ViewModel, kind: str) -> None:
+def test_lines_of_every_kind_of_workload(view_model: ViewModel, kind: str) -> None:
     raw: dict[str, Any] = {**deployment("shop", "api"), "kind": kind}
     if kind == "CronJob":
         raw["spec"] = {"jobTemplate": {"spec": raw["spec"]}}
     pod = pod_from_workload(kind, raw)
-    standing = ApplyState(EditTarget(pod, facts, DemoSource()), [memory("1Gi")])
+    standing = ApplyState(EditTarget(pod, view_model, DemoSource()), [memory("1Gi")])
     standing.take(around_of(raw))
     assert standing.strategy.kind is (StrategyKind.NEVER if kind == "Job" else StrategyKind.TEMPLATE)
     assert (standing.request is None) == (kind == "Job")
@@ -74,9 +74,9 @@ def around_of(raw: dict[str, Any]) -> Any:
     return RelatedObjects(raw=raw)
 
 
-def test_a_choice_is_kept_when_what_is_around_is_read_anew(facts: ViewModel) -> None:
+def test_a_choice_is_kept_when_what_is_around_is_read_anew(view_model: ViewModel) -> None:
     pod = pod_named(demo(), "api-7d9c5b6f8-x2mzq")
-    standing = ApplyState(EditTarget(pod, facts, DemoSource()), [memory("1Gi")])
+    standing = ApplyState(EditTarget(pod, view_model, DemoSource()), [memory("1Gi")])
     assert not standing.choose(1)
     standing.take(around(pod))
     assert standing.choose(1)
@@ -85,11 +85,11 @@ def test_a_choice_is_kept_when_what_is_around_is_read_anew(facts: ViewModel) -> 
     assert standing.strategy.kind is StrategyKind.TEMPLATE
 
 
-def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
+def test_an_object_that_cannot_be_read_is_an_error(view_model: ViewModel) -> None:
     with pytest.raises(QosError, match="the server's pod cannot be read"):
         pod_from_raw("Pod", {"spec": 1})
-    assert EditTarget(stub("Pod", "shop", "x"), facts, DemoSource()).others() == []
-    subject = EditTarget(pod_named(demo(), "api-7d9c5b6f8-x2mzq"), facts, DemoSource())
+    assert EditTarget(stub("Pod", "shop", "x"), view_model, DemoSource()).others() == []
+    subject = EditTarget(pod_named(demo(), "api-7d9c5b6f8-x2mzq"), view_model, DemoSource())
     standing = ApplyState(subject, [])
     standing.take(around_of({"spec": 1}), anew=True)
     assert standing.error is not None

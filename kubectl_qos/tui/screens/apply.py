@@ -29,15 +29,12 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.apply_state import ApplyState
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.base import KeyFooter, QosScreen, TitleLine, TooSmall
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
-from kubectl_qos.tui.widgets.footer import KeyFooter
-from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
-from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
 from kubectl_qos.tui.workers import ApplyJob, DryRunDone, RelatedLoaded, load_related, run_dry_run
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
@@ -202,7 +199,7 @@ class ApplyScreen(QosScreen):
     def _may_send(self) -> bool:
         why = self._standing.why_not()
         if why:
-            self.qos.tell(why, wrong=True)
+            self.qos.notify(why, severity="warning")
         return not why
 
     def _run_dry_run(self, *, then_apply: bool = False) -> None:
@@ -282,7 +279,7 @@ class ApplyScreen(QosScreen):
         if request is not None:
             self.qos.copy("\n".join(request_lines(request)) + "\n", "the request")
         else:
-            self.qos.tell("there is no request to copy", wrong=True)
+            self.qos.notify("there is no request to copy", severity="warning")
 
     def action_back(self) -> None:
         """Back; nothing was sent."""

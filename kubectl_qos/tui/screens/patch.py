@@ -18,10 +18,8 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.screens.base import KeyFooter, QosScreen, TitleLine, TooSmall
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
-from kubectl_qos.tui.widgets.title_line import TitleLine
 
 
 class PatchScreen(QosScreen):
@@ -84,7 +82,7 @@ class PatchScreen(QosScreen):
         if message.error:
             self._manifest = None
             self._shows_manifest = False
-            self.qos.tell(f"there is no manifest: {message.error}", wrong=True)
+            self.qos.notify(f"there is no manifest: {message.error}", severity="warning")
         self._show()
 
     def _show(self) -> None:
@@ -128,7 +126,7 @@ class PatchScreen(QosScreen):
             return
         kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.name or 'pod'}-{kind}.yaml"
-        self.qos.ask_and_save(f"the {kind}", name, lambda _: text, self._on_saved)
+        self.qos.save_as(f"the {kind}", name, lambda _: text, self._on_saved)
 
     def action_back(self) -> None:
         """Back to the ways of landing it."""

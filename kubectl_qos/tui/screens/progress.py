@@ -21,11 +21,9 @@ from kubectl_qos.present.apply import change_lines, progress_line
 from kubectl_qos.present.format import duration, escape
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.screens.base import KeyFooter, QosScreen, TitleLine, TooSmall
 from kubectl_qos.tui.widgets.strategies import layout_lines, sent_error_lines
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView
-from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.workers import ApplyJob, ProgressChecked, check_apply_progress
 
 LOOK_SECONDS: Final = 2.0
@@ -68,7 +66,7 @@ class ProgressScreen(QosScreen):
         self._show()
 
     @property
-    def last_question(self) -> str:
+    def leave_question(self) -> str:
         """An answer that is under way should be heard."""
         if self._is_sending:
             return f"{self._job.name}: it was sent, and there is no answer yet. Leave all the same?"
@@ -168,9 +166,10 @@ class ProgressScreen(QosScreen):
         """Look no longer."""
         undo = self.qos.keys.first("app.undo")
         if self._is_sending:
-            self.qos.tell(
-                f"{self._job.name} is under way: the answer will be told, and {undo} lists it", wrong=True
+            self.qos.notify(
+                f"{self._job.name} is under way: the answer will be shown, and {undo} lists it",
+                severity="warning",
             )
         elif not self._is_settled:
-            self.qos.tell(f"{self._job.name} goes on unwatched; {undo} lists it")
+            self.qos.notify(f"{self._job.name} goes on unwatched; {undo} lists it")
         self.dismiss()

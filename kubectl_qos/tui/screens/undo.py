@@ -27,14 +27,12 @@ from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, stub
 from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.base import KeyFooter, QosScreen, TitleLine, TooSmall
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.strategies import error_lines, layout_lines
-from kubectl_qos.tui.widgets.table_cells import Layout
+from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
-from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.workers import RelatedLoaded, load_related
 
 _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
