@@ -113,7 +113,7 @@ class ApplyState:
             why = self.strategy.reason or "save the manifest, delete the pod and create it anew"
             return f"{strategy_title(self.strategy)}: {why}"
         if isinstance(self.writer, QosError):
-            return f"{self.writer}; {self.keys.first('landing.patch')} shows the patch, to save it"
+            return f"{self.writer}; {self.keys.first('apply.patch')} shows the patch, to save it"
         return ""
 
     def change_lines(self) -> list[TextLine]:
@@ -147,7 +147,7 @@ class ApplyState:
             return error_lines(
                 "not from here",
                 self.writer,
-                [f"{self.keys.first('landing.patch')} shows the patch, to save it"],
+                [f"{self.keys.first('apply.patch')} shows the patch, to save it"],
             )
         if self.dry_run_result is not None:
             return accepted_lines(self.dry_run_result)

@@ -142,11 +142,11 @@ async def test_answers_stand_before_their_proof(pilot: Pilot[Any]) -> None:
 
 
 async def test_sections_fold_by_key_and_by_mouse(pilot: Pilot[Any]) -> None:
-    proof = "something is requested or limited"
+    proof = "requests or limits are set"
     assert proof in screen_text(pilot)
     await press(pilot, "enter")
     assert proof not in screen_text(pilot)
-    assert "Burstable, killed by how little it requests" in screen_text(pilot), "the answer stays"
+    assert "Burstable, oom_score_adj from its memory request" in screen_text(pilot), "the answer stays"
     await press(pilot, "enter")
     assert proof in screen_text(pilot)
     await pilot.click(CollapsibleTitle)
@@ -255,7 +255,7 @@ async def test_events_are_asked_for_beside_what_is_already_shown() -> None:
         assert pilot.app.screen.query(CollapsibleTitle).first().folded, "keys are answered meanwhile"
         source.hold_events.set()
         await until(pilot, lambda: titles(pilot)["Events"] != "loading …")
-        assert titles(pilot)["Events"] == ("2, 2 of them warnings, the newest 60s ago; read at 12:00:00 UTC")
+        assert titles(pilot)["Events"] == ("2, 2 warnings, the newest 60s ago; read at 12:00:00 UTC")
         assert "SystemOOM: the node itself ran out of memory" in documents(pilot)
         assert [pod.name for pod in source.told_about] == [POD]
 
@@ -272,7 +272,7 @@ async def test_r_asks_for_the_events_again() -> None:
         source.told = QosError("the connection was lost")
         source.later(1)
         await refresh(pilot)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "BackOff" not in documents(pilot)
         assert len(source.told_about) == 3
 
@@ -298,7 +298,7 @@ async def test_a_refusal_is_said_with_the_right_that_is_missing() -> None:
     source = ScriptedSource(demo())
     source.told = ApiError("Error from server (Forbidden): no", status=403, hint="grant list on events")
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "the list of the pod's events is missing: Error from server (Forbidden): no" in documents(
             pilot
         )
@@ -309,7 +309,7 @@ async def test_a_defect_of_a_source_does_not_leave_the_question_open(monkeypatch
     source = ScriptedSource(demo())
     monkeypatch.setattr(source, "events", lambda _: 1 // 0)
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "unexpected ZeroDivisionError" in documents(pilot)
 
 
@@ -354,7 +354,7 @@ async def test_the_demo_answers_at_once() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await explain(pilot, "huge-0")
-        assert titles(pilot)["Events"] == "1, 1 of them a warning, the newest 60s ago"
+        assert titles(pilot)["Events"] == "1, 1 warning, the newest 60s ago"
         assert "what pods use does not count" in documents(pilot)
         await press(pilot, "escape")
         await explain(pilot, "db-2")
