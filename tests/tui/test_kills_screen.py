@@ -100,7 +100,7 @@ async def test_what_is_long_is_broken_where_the_terminal_is_narrow() -> None:
         assert all(len(line) <= document.content_size.width for line in details(pilot))
         assert len(details(pilot)) > len(list(detail_lines(table(pilot).rows[0])))
         await press(pilot, "tab", "end")
-        assert "worker-2" in words(pilot)
+        assert "--kernel-log worker-2=FILE" in words(pilot)
 
 
 async def test_a_pod_that_lives_is_explained() -> None:
