@@ -355,7 +355,7 @@ async def test_the_demo_answers_at_once() -> None:
         await settled(pilot)
         await explain(pilot, "huge-0")
         assert titles(pilot)["Events"] == "1, 1 warning, the newest 60s ago"
-        assert "what pods use does not count" in documents(pilot)
+        assert "usage does not count" in documents(pilot)
         await press(pilot, "escape")
         await explain(pilot, "db-2")
         assert titles(pilot)["Events"] == "<none>"

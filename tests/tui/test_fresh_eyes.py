@@ -386,7 +386,7 @@ async def test_a_node_without_pods_says_so() -> None:
         await until(pilot, lambda: bool(main_of(pilot).table.rows))
         main_of(pilot).table.move_to("worker-3")
         await pilot.pause()
-        assert "worker-3: no pods are there, nothing would be killed" in screen_text(pilot)
+        assert "worker-3: it has no pods, nothing would be killed" in screen_text(pilot)
 
 
 async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor() -> None:

@@ -278,7 +278,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
 
 
 async def test_tab_goes_to_the_evidence_which_scrolls() -> None:
-    async with killed(size=(80, 16)) as pilot:
+    async with killed(size=(80, 15)) as pilot:
         await press(pilot, "tab", "down", "down")
         scroll = pilot.app.screen.query_one(TextScroll)
         assert scroll.has_focus

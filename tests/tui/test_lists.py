@@ -555,7 +555,7 @@ def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> Non
 
 def test_a_node_without_a_next_victim_says_so() -> None:
     for snapshot, why in (
-        (replace(demo(), pods=()), "no pods are there"),
+        (replace(demo(), pods=()), "it has no pods"),
         (replace(demo(), nodes={}, usage={}), "the kill order is unknown"),
     ):
         view_model = build_view_model(snapshot, Scope(), DEMO_TIME)

@@ -1,4 +1,4 @@
-"""Who dies as memory fills: what is asked, what comes of it, and how it follows keys, mouse and view_model."""
+"""The simulation screen: its options, what comes of them, and how it follows keys, mouse and updates."""
 
 from __future__ import annotations
 
