@@ -619,14 +619,14 @@ async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
     async with strategy_kind(source) as pilot:
-        assert not {"look again", "keep ours"} & set(footer(pilot))
+        assert not {"reload", "keep mine"} & set(footer(pilot))
         await press(pilot, "a")
         await seen(pilot, "changed by someone else")
         text = words(pilot)
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in text
         assert "l look again" in text
         assert "o keep ours" in text
-        assert {"look again", "keep ours"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(footer(pilot))
         await press(pilot, "a")
         await press(pilot, "d")
         assert told(pilot) == ["someone else changed it: look again, or keep ours"] * 2
@@ -700,7 +700,7 @@ async def test_a_conflict_of_the_write_itself_can_be_settled_too() -> None:
         await seen(pilot, "! not done: pod/x was changed by someone else")
         assert "before ours theirs" in words(pilot)
         await press(pilot, "escape")
-        assert {"look again", "keep ours"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(footer(pilot))
 
 
 # -- what is around it ----------------------------------------------------------------------------

@@ -28,8 +28,8 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
-from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_options, step_bytes
@@ -352,7 +352,7 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         assert hold.wait(10)
         return made(*arguments)
 
-    monkeypatch.setattr(situations, "build_node_state", slowly)
+    monkeypatch.setattr(simulation_screen, "build_node_state", slowly)
     async with running(ready=False) as pilot:
         assert "Simulating …" in words(pilot)
         await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
@@ -369,7 +369,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(situations, "build_node_state", broken)
+    monkeypatch.setattr(simulation_screen, "build_node_state", broken)
     async with running(ready=False) as pilot:
         await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
 
@@ -378,7 +378,10 @@ async def test_before_the_first_answer_there_is_no_node() -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
     async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
-        for key, sentence_ in (("o", "before the cluster has answered"), ("K", "before the cluster")):
+        for key, sentence_ in (
+            ("o", "the cluster has not answered yet"),
+            ("K", "the cluster has not answered"),
+        ):
             await press(pilot, key)
             await told(pilot, sentence_)
             assert isinstance(pilot.app.screen, MainScreen)
@@ -419,7 +422,7 @@ async def test_more_lines_have_room_for_all_notes() -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert "(n: 4 notes)" not in words(pilot)
-        assert "--restarts simulates that" in words(pilot)
+        assert "--restarts simulates them" in words(pilot)
 
 
 async def test_copy_has_all_of_it() -> None:
@@ -428,7 +431,7 @@ async def test_copy_has_all_of_it() -> None:
         lines = pilot.app.clipboard.splitlines()
         assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
         assert lines[3].split()[2:4] == [API, "c"]
-        assert lines[-1].startswith("killed containers that restart")
+        assert lines[-1].startswith("restarts of killed containers")
 
 
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
