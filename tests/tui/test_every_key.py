@@ -802,7 +802,7 @@ tour(
     leave("patch.back", "ApplyScreen"),
     Step("apply.apply", screen, "ConfirmWrite"),
     leave("confirm.no", "ApplyScreen", key="n"),
-    Step("apply.ours", said("keep ours", ACCEPTED), [ACCEPTED], stale),
+    Step("apply.ours", said("keep mine", ACCEPTED), [ACCEPTED], stale),
     Step("apply.look", screen, "EditScreen", stale),
     Step("apply.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
     Step("progress.back", screen, "MainScreen", sending),

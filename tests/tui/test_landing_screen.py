@@ -782,7 +782,7 @@ async def test_at_80_columns_the_foot_has_every_action() -> None:
     async with strategy_kind(size=size) as pilot:
         last = pilot.app.screen.query(FooterKey).last()
         assert last.region.right <= size[0]
-        assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
+        assert footer(pilot) == ["strategy", "dry run", "apply", "patch", "back", "help", "quit"]
         assert isinstance(pilot.app.screen, ApplyScreen)
         assert pilot.app.screen._standing.strategy.kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
