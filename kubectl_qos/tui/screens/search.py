@@ -193,10 +193,15 @@ class ColumnChoice:
     shown: bool
 
 
+def _unsorted(_: ColumnChoice) -> int:
+    """The order is the choice itself: a click on the header changes nothing."""
+    return 0
+
+
 _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
-    column("shown", lambda choice: "yes" if choice.shown else "", empty=""),
-    column("column", lambda choice: choice.column.header),
-    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS"),
+    column("shown", lambda choice: "yes" if choice.shown else "", empty="", sort_key=_unsorted),
+    column("column", lambda choice: choice.column.header, sort_key=_unsorted),
+    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS", sort_key=_unsorted),
 )
 
 
