@@ -162,14 +162,14 @@ _BY_GROUP: Final = {
         _action("back", "escape", "leave; asks if something is not saved", footer=True),
     ),
     BindingGroup.APPLY: (
-        _action("other", "tab", "the next strategy", "strategy", footer=True),
+        _action("next_strategy", "tab", "the next strategy", "strategy", footer=True),
         _action("previous_strategy", "shift+tab", "the previous strategy"),
         _action("dry_run", "d", "a dry run: what the server would make of it", footer=True),
         _action("apply", "a", "dry run, confirmation, then send it", footer=True),
         _action("patch", "m", "the patch and the manifest, to save", footer=True),
         _action("copy", "c", "copy the request"),
-        _action("look", "l", "after a conflict: discard mine, reload", "reload", footer=True),
-        _action("ours", "o", "after a conflict: make the same change again", "keep mine", footer=True),
+        _action("reload", "l", "after a conflict: discard mine, reload", footer=True),
+        _action("keep_mine", "o", "after a conflict: make the same change again", footer=True),
         _action("back", "escape", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (

@@ -53,7 +53,6 @@ from kubectl_qos.tui.view import (
 )
 from kubectl_qos.tui.view_model import Trends, ViewModel, newest
 from kubectl_qos.tui.widgets.text_view import escape_lines
-from kubectl_qos.tui.workers import ApplyDone
 from kubectl_qos.tui.write_service import WriteService
 
 NO_SETTINGS: Final = Settings()
@@ -221,12 +220,6 @@ class QosApp(App[QosError]):
     def readonly(self) -> bool:
         """Whether this cluster cannot be changed from here."""
         return self.writing.is_readonly(self.source.title)
-
-    def on_apply_done(self, message: ApplyDone) -> None:
-        result = self.writing.sent(message)
-        if result is not None:
-            text, is_wrong = result
-            self.notify(text, severity="warning" if is_wrong else "information")
 
     def go_to_context(self, name: str | None) -> None:
         """Go to another cluster; without a name, one is selected in a dialog."""
@@ -425,7 +418,8 @@ class QosApp(App[QosError]):
     def leave(self) -> None:
         """Leave; asks first where something is not saved, or has no answer yet."""
         screens = [screen for screen in self.screen_stack if isinstance(screen, QosScreen)]
-        question = next((screen.leave_question for screen in reversed(screens) if screen.leave_question), "")
+        questions = (self.writing.leave_question, *(screen.leave_question for screen in reversed(screens)))
+        question = next(filter(None, questions), "")
         if question:
             self.push_screen(
                 Confirm(question, "leave", "stay"), lambda really: self.exit() if really else None

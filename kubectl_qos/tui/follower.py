@@ -207,11 +207,6 @@ def run_in_background(
     threading.Thread(target=run, name="qos-worker", daemon=True).start()
 
 
-def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
-    """Run work in a thread and post the message that it returns."""
-    run_in_background(pump, work, lambda message: isinstance(message, Message) and pump.post_message(message))
-
-
 def attempt(work: Callable[[], T]) -> T | QosError:
     """The result of work in a thread, or its error."""
     try:

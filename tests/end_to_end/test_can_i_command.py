@@ -226,7 +226,7 @@ def test_nobody_in_particular(run: Run, serve: Serve, tmp_path: Path) -> None:
 def test_what_is_no_cluster_cannot_be_asked(run: Run, words: list[str]) -> None:
     done = run("can-i", *words)
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: can-i asks a cluster, and neither --demo nor -f has one to ask\n"
+    assert done.err == "error: can-i needs a cluster, and --demo and -f have none\n"
 
 
 def test_the_help_says_what_the_exit_code_means(run: Run) -> None:

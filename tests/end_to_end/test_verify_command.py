@@ -165,21 +165,24 @@ def test_numbers_that_are_none(ask: Any) -> None:
     cluster.answers["c"] = lambda request: switched(request, ended(text))
     done = ask(cluster, "pod/bu-mem-odd")
     assert done.code == 2
-    assert "what it said cannot be read" in done.err
+    assert "its output cannot be read" in done.err
     assert "\x1b" not in done.err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--demo", "pod/db-0", "-n", "data"], "neither --demo nor -f has any that run"),
+        (
+            ["--demo", "pod/db-0", "-n", "data"],
+            "and neither --demo nor -f has any",
+        ),
         (["deployment/web"], "a deployment has no cgroups"),
         (["pod/a", "pod/b"], "one pod or node can be verified at a time"),
         (["pod/a", "--proc-root", "/x"], "go with --local"),
         (["pod/a", "--local", "--dump", "x"], "cannot be used together"),
         (["pod/a", "--local", "--dry-run"], "run nothing"),
         (["--demo", "pod/none", "--dump", "absent.json"], 'pods "none" not found in demo'),
-        (["--demo", "node/worker-2", "--dump", "absent.json"], "open absent.json: no such file"),
+        (["--demo", "node/worker-2", "--dump", "absent.json"], "absent.json cannot be read: No such file"),
     ],
 )
 def test_what_cannot_be_asked_is_trouble(run: Run, words: list[str], message: str) -> None:
@@ -243,7 +246,7 @@ def test_another_node_than_this(run: Run, tmp_path: Path) -> None:
     objects = files_of(tmp_path, lines)
     proc, root = write_roots(tmp_path, recorded("be-plain"))
     done = run("verify", "-f", objects, "pod/bu-multi", "--local", "--proc-root", proc, "--cgroup-root", root)
-    assert "no cgroup here is that of its id (is this node node1?)" in done.err
+    assert "no cgroup here has its id (is this node node1?)" in done.err
 
 
 def test_a_sandboxed_runtime_is_said_where_something_differs(ask: Any) -> None:
@@ -280,7 +283,7 @@ def test_the_help_says_what_is_run(run: Run) -> None:
     text = " ".join(run("verify", "--help").out.split())
     assert "one command is run by exec: sh" in text
     assert "--dry-run prints it" in text
-    assert "Exit code 0 if nothing differs, 1 if something does, 2 if it could not be told." in text
+    assert "Exit code 0 if nothing differs, 1 if something does, 2 if it cannot be told." in text
 
 
 def test_no_more_is_loaded_than_for_a_list(serve: Serve, tmp_path: Path) -> None:

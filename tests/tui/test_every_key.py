@@ -20,9 +20,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets._footer import FooterKey
 
-from kubectl_qos.cluster.writer import ConflictError
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
+from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
@@ -785,9 +785,9 @@ tour(
 tour(
     "landing",
     Step("edit.apply", screen, "ApplyScreen", change),
-    Step("apply.other", way, "through deployment/api", ways),
+    Step("apply.next_strategy", way, "through deployment/api", ways),
     Step("apply.previous_strategy", way, "in place"),
-    Step("apply.other", way, "through deployment/api", act=by_foot),
+    Step("apply.next_strategy", way, "through deployment/api", act=by_foot),
     Step("apply.previous_strategy", way, "in place", act=by_palette),
     Step("apply.dry_run", said(ACCEPTED), [ACCEPTED]),
     Step("apply.copy", begins("PATCH /api/v1/namespaces/shop/pods/api-"), after=True),
@@ -802,8 +802,8 @@ tour(
     leave("patch.back", "ApplyScreen"),
     Step("apply.apply", screen, "ConfirmWrite"),
     leave("confirm.no", "ApplyScreen", key="n"),
-    Step("apply.ours", said("keep mine", ACCEPTED), [ACCEPTED], stale),
-    Step("apply.look", screen, "EditScreen", stale),
+    Step("apply.keep_mine", said("keep mine", ACCEPTED), [ACCEPTED], stale),
+    Step("apply.reload", screen, "EditScreen", stale),
     Step("apply.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
     Step("progress.back", screen, "MainScreen", sending),
 )

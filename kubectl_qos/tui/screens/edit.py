@@ -27,7 +27,7 @@ from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
-from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm
@@ -35,7 +35,6 @@ from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
-from kubectl_qos.tui.workers import RelatedLoaded, load_related
 
 
 class EditScreen(QosScreen):
@@ -64,20 +63,22 @@ class EditScreen(QosScreen):
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
         self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
-        self._read()
+        self._load_related()
         self._show_preview()
 
-    def _read(self) -> None:
-        in_background(self, partial(load_related, self._subject))
+    def _load_related(self) -> None:
+        target = self._subject
+        work = partial(target.source.related, target.pod)
+        run_in_background(self, work, partial(self._related_loaded, target))
 
-    async def on_related_loaded(self, message: RelatedLoaded) -> None:
+    async def _related_loaded(self, target: EditTarget, related: RelatedObjects | QosError) -> None:
         """Show what the related objects mean for the change; after a conflict reload the fields."""
-        if message.subject is not self._subject:
+        if target is not self._subject:
             return
-        self._related = message.found
-        if self._reloads and not isinstance(message.found, QosError):
+        self._related = related
+        if self._reloads and not isinstance(related, QosError):
             self._reloads = False
-            await self._reload(message.found)
+            await self._reload(related)
         self._show_preview()
 
     async def _reload(self, related: RelatedObjects) -> None:
@@ -209,17 +210,17 @@ class EditScreen(QosScreen):
             self._show_subject()
 
         related = self._related if isinstance(self._related, RelatedObjects) else None
-        screen = ApplyScreen(self._subject, preview.edits, related, saved=saved)
+        screen = ApplyScreen(self.qos.writing.begin(self._subject, preview.edits, related), saved)
         self.qos.push_screen(screen, lambda _: self._came_back(screen, saved))
 
     def _came_back(self, screen: ApplyScreen, saved: Callable[[], None]) -> None:
         """Leave after the change was applied; reload after a conflict."""
-        if screen.end is ApplyOutcome.LANDED:
+        if screen.outcome is ApplyOutcome.APPLIED:
             saved()
             self.dismiss()
-        elif screen.end is ApplyOutcome.LOOK_AGAIN:
+        elif screen.outcome is ApplyOutcome.RELOAD:
             self._reloads = True
-            self._read()
+            self._load_related()
 
     def _has_wrong_field(self) -> bool:
         """Whether a field is wrong; it gets the focus."""
