@@ -117,7 +117,7 @@ def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
 def _conflict_remedies(keys: Keys) -> list[str]:
     return [
         f"{keys.first('apply.reload')}  discard mine, reload",
-        f"{keys.first('apply.keep_mine')}  keep mine: the same change of the object as it is now, dry run first",
+        f"{keys.first('apply.keep_mine')}  keep mine: the same change of the object now, dry run first",
     ]
 
 
