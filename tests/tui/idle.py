@@ -17,7 +17,7 @@ LONGEST_SECONDS: Final = 1.0
 """An application that never rests is not waited for any longer."""
 BLOCKED_SECONDS: Final = 0.02
 """A thread that has taken no time for so long waits for something itself."""
-WORKER: Final = "qos-question"
+WORKER: Final = "qos-worker"
 
 
 async def at_rest(*_: Any, **__: Any) -> bool:
