@@ -157,20 +157,6 @@ async def test_tab_shift_tab_and_a_click_choose_a_way() -> None:
         assert "> through deployment/api" in words(pilot)
 
 
-async def test_a_change_of_class_goes_through_the_owner() -> None:
-    async with editing() as pilot:
-        await press(pilot, "ctrl+g", "ctrl+s")
-        text = words(pilot)
-        assert "> through deployment/api" in text
-        assert 'in place not possible: spec: Invalid value: "Burstable"' in text
-        await press(pilot, "tab", "a")
-        assert screen(pilot) == "ApplyScreen"
-        assert any("Pod QOS Class may not change" in one for one in told(pilot))
-        await press(pilot, "d", "c")
-        assert not writer_of(pilot).heard
-        assert pilot.app.clipboard == ""
-
-
 async def test_the_request_is_copied_as_it_is_shown() -> None:
     async with strategy_kind() as pilot:
         await press(pilot, "c")
@@ -211,14 +197,6 @@ async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise
         assert screen(pilot) == "ConfirmWrite"
         assert "would be stored as 768Mi, not 1Gi" in words(pilot), "also where it is confirmed"
         assert [kind for kind, _ in writer_of(pilot).heard] == ["rehearse"], "it need not be asked twice"
-
-
-async def test_what_a_server_says_is_only_text() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.rehearsals = [ApiError("[bold]no\x1b[31m", status=403)]
-    async with strategy_kind(source) as pilot:
-        await press(pilot, "d")
-        await seen(pilot, "[bold]no\\x1b[31m")
 
 
 async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing() -> None:
