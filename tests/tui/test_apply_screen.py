@@ -456,7 +456,7 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> N
             assert f"! not applied: {error}" in words(pilot)
             assert len(writer_of(pilot).heard_of("write")) == number, "nothing is retried"
             assert not writer_of(pilot).heard_of("look")
-        assert {"look again", "keep ours"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(footer(pilot))
 
 
 # -- when someone else was faster -----------------------------------------------------------------
@@ -466,14 +466,14 @@ async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
     async with strategy_kind(source) as pilot:
-        assert not {"look again", "keep ours"} & set(footer(pilot))
+        assert not {"reload", "keep mine"} & set(footer(pilot))
         await press(pilot, "a")
         await seen(pilot, "changed by someone else")
         text = words(pilot)
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in text
         assert "l discard mine, reload" in text
         assert "o keep mine" in text
-        assert {"look again", "keep ours"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(footer(pilot))
         await press(pilot, "a")
         await press(pilot, "d")
         assert told(pilot) == ["someone else changed it: reload, or keep mine"] * 2
@@ -606,7 +606,7 @@ async def test_at_80_columns_the_foot_has_every_action() -> None:
     async with strategy_kind(size=size) as pilot:
         last = pilot.app.screen.query(FooterKey).last()
         assert last.region.right <= size[0]
-        assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
+        assert footer(pilot) == ["strategy", "dry run", "apply", "patch", "back", "help", "quit"]
         assert isinstance(pilot.app.screen, ApplyScreen)
         assert pilot.app.screen.change.state.strategies[0].kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
