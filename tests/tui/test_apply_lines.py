@@ -225,9 +225,9 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     assert request is not None
     change.take(change.state.apply())
     change.take(change.state.dry_run_answered(request, accepted(request)))
-    assert not service.last_question
+    assert not service.leave_question
     change.take(change.state.confirm(yes=True))
-    assert "no answer yet" in service.last_question
+    assert "no answer yet" in service.leave_question
     change.take(change.state.leave())
     assert not app.shown
     change.take(change.state.sent(error or ApplyResult(entry_of(request, "1"), {}, request)))
@@ -235,4 +235,4 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     assert shown[0].startswith(f"pod shop/{API} in place")
     assert shown[0].endswith(text)
     assert shown[1] == ("information" if error is None else "warning")
-    assert not service.last_question
+    assert not service.leave_question

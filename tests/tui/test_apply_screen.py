@@ -436,9 +436,9 @@ async def test_leaving_the_ui_while_it_is_sent_asks() -> None:
         await until(pilot, lambda: screen(pilot) == "ProgressScreen")
         await press(pilot, "escape")
         await until(pilot, lambda: screen(pilot) == "MainScreen")
-        assert "no answer yet" in app_of(pilot).writing.last_question, "also where its screen was left"
+        assert "no answer yet" in app_of(pilot).writing.leave_question, "also where its screen was left"
         source.scripted.hold_write.set()
-        await until(pilot, lambda: not app_of(pilot).writing.last_question)
+        await until(pilot, lambda: not app_of(pilot).writing.leave_question)
 
 
 CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
