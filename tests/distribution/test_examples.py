@@ -45,9 +45,9 @@ ONLY_PARSED = {
     "can-i": "it asks an API server: tests/end_to_end/test_can_i_command.py",
     "--watch": "it goes on until ctrl-c",
     "--local": "it reads the kernel log of this machine",
-    "--yes": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
-    "--dry-run": "it asks an API server: tests/end_to_end/test_set_landing.py",
-    "--by": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
+    "--yes": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
+    "--dry-run": "it asks an API server: tests/end_to_end/test_set_apply.py",
+    "--by": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
     "--context": "there is no such cluster here",
 }
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
