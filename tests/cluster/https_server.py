@@ -124,6 +124,7 @@ class HttpsServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        getattr(self._answer, "end_watches", lambda: None)()
 
     def _end(self) -> None:
         self._listener.ended.set()

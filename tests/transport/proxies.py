@@ -28,7 +28,10 @@ def listening(handle: Callable[[socket.socket], object]) -> Iterator[int]:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)  # closing it alone does not wake `accept`
 
 
 class ConnectProxy:
