@@ -1,4 +1,4 @@
-"""Who may come in: whoever has the token, under a name that is ours, from a page that is ours.
+"""Authentication: who has the token, under a name that is ours, from a page that is ours.
 
 Any page that a person looks at can send requests to their loopback ports, and so can every other user of the
 machine. The token keeps out whoever does not have it, the Host header those that had their own name point at
@@ -17,7 +17,7 @@ _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(:(?P<port>[0-
 
 
 class Authenticator:
-    """The door of one server.
+    """The authentication of one server.
 
     Args:
         address: what it was told to listen on, an IP address or a name.

@@ -86,18 +86,18 @@ async def _serve(site: ServerOptions, started: Callable[[str], None], warn: Call
             f"warning: everybody who reaches {site.address} and has the URL sees what these credentials can"
             " read; the connection is not encrypted, so that whoever listens to it has the URL too"
         )
-    door = Authenticator(site.address, port, site.names)
-    pages = Pages(site.words, door)
+    authenticator = Authenticator(site.address, port, site.names)
+    pages = Pages(site.words, authenticator)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
     stopped = _stopped()
     logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
     try:
         await runner.setup()
         await web.SockSite(runner, listening).start()
-        started(door.url())
+        started(authenticator.url())
         if site.browse:
             # Some browsers return only when they are closed.
-            threading.Thread(target=_browse, args=(door.url_for_once(), warn), daemon=True).start()
+            threading.Thread(target=_browse, args=(authenticator.url_for_once(), warn), daemon=True).start()
         return 128 + await stopped
     finally:
         await runner.cleanup()
@@ -115,16 +115,16 @@ def _browse(url: str, warn: Callable[[str], None]) -> None:
 
 
 class Pages:
-    """What the server answers, to whom the door opens.
+    """What the server answers to whom it lets in.
 
     Args:
         words: the arguments of the UI behind each page.
-        door: decides who is answered.
+        authenticator: decides who is answered.
     """
 
-    def __init__(self, words: Sequence[str], door: Authenticator) -> None:
+    def __init__(self, words: Sequence[str], authenticator: Authenticator) -> None:
         self._words = words
-        self._door = door
+        self._authenticator = authenticator
         self._downloads = DownloadManager()
         self._visitors: set[Session] = set()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -133,7 +133,7 @@ class Pages:
 
     def application(self) -> web.Application:
         """The aiohttp application."""
-        application = web.Application(middlewares=[self._ask_at_the_door])
+        application = web.Application(middlewares=[self._authenticate])
         application.add_routes(
             [
                 web.get("/", partial(self._send, "page.html", "text/html")),
@@ -149,20 +149,20 @@ class Pages:
         return application
 
     @web.middleware
-    async def _ask_at_the_door(
+    async def _authenticate(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if not self._door.answers_to(request.host):
+        if not self._authenticator.answers_to(request.host):
             raise web.HTTPForbidden(
                 text="This server does not go by that name; kubectl qos web --allow-host NAME lets it.\n"
             )
         if request.path == "/" and "token" in request.query:
-            cookie = self._door.cookie_for(request.query["token"])
+            cookie = self._authenticator.cookie_for(request.query["token"])
             if cookie is not None:
                 came_in = web.HTTPSeeOther("/")
-                came_in.set_cookie(self._door.cookie, cookie, httponly=True, samesite="Strict")
+                came_in.set_cookie(self._authenticator.cookie, cookie, httponly=True, samesite="Strict")
                 raise came_in
-        elif self._door.knows(request.cookies.get(self._door.cookie)):
+        elif self._authenticator.knows(request.cookies.get(self._authenticator.cookie)):
             return await handler(request)
         raise web.HTTPForbidden(text="Open the URL that kubectl qos web has printed: it holds the token.\n")
 

@@ -142,8 +142,8 @@ class Session(AppService):
 
     async def on_meta(self, data: bytes) -> None:
         """What the process wants of the page; of links only those of the web are opened."""
-        wish = json.loads(data)
-        if wish["type"] != "open_url" or wish["url"].startswith(("http://", "https://")):
+        message = json.loads(data)
+        if message["type"] != "open_url" or message["url"].startswith(("http://", "https://")):
             await super().on_meta(data)
 
     async def _send_bytes(self, data: bytes) -> None:

@@ -26,7 +26,7 @@ class PageDriver(WebDriver):
             super().write(data)
 
     def write_meta(self, data: dict[str, object]) -> None:
-        """Write a wish to the server."""
+        """Write a message to the server."""
         with self._one_at_a_time:
             super().write_meta(data)
 

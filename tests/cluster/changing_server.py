@@ -94,7 +94,7 @@ class ChangingServer(ObjectServer):
             self._put(api_path(kind, "shop", name), None)
 
     def recreate(self, kind: str, name: str) -> None:
-        """Deleted and made anew: the same name, another uid."""
+        """Deleted and recreated: the same name, another uid."""
         with self._lock:
             found = self.find(kind, name)
             found["metadata"]["uid"] += "-again"

@@ -58,11 +58,11 @@ class Followed:
     ) -> Update:
         found: list[Update] = []
 
-        def is_met() -> bool:
+        def is_reached() -> bool:
             found.extend(update for update in candidates() if condition(update))
             return bool(found)
 
-        wait_for(is_met, seconds, lambda: str([_short(update) for update in self.updates[-3:]]))
+        wait_for(is_reached, seconds, lambda: str([_short(update) for update in self.updates[-3:]]))
         return found[0]
 
     def end(self) -> None:

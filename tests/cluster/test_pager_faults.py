@@ -241,7 +241,7 @@ POINTS = [
 
 
 class Spoiling:
-    """A server of 40 pods, one of whose answers a fault makes anew."""
+    """A server of 40 pods, one of whose answers a fault replaces."""
 
     def __init__(self, fault: Fault, point: Point) -> None:
         pods = [pod(f"p{number:02}", request=f"{number + 1}Mi") for number in range(40)]
@@ -266,12 +266,12 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
             monkeypatch.setattr(answers, "PART_BYTES", 2048)
         request = Connection.request
 
-        def impatient(self: Connection, method: str, path: str, query: Any = None, **more: Any) -> Any:
+        def without_retries(self: Connection, method: str, path: str, query: Any = None, **more: Any) -> Any:
             if point.is_meant(path, query or {}):
                 more["read_seconds"] = SILENCE_SECONDS
             return request(self, method, path, query, **more)
 
-        monkeypatch.setattr(Connection, "request", impatient)
+        monkeypatch.setattr(Connection, "request", without_retries)
 
     return start
 

@@ -93,12 +93,12 @@ def functions(path: Path) -> Iterator[Function]:
             yield Function(f"{path.name}:{node.lineno} {node.name}", node, ast.get_docstring(node) or "")
 
 
-def test_ruff_asks_for_a_docstring_of_everything_public() -> None:
+def test_ruff_requires_a_docstring_of_everything_public() -> None:
     lint = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
     assert lint["select"] == ["ALL"]
-    asked = {f"D10{number}" for number in range(8)} - {"D105", "D107"}
+    required = {f"D10{number}" for number in range(8)} - {"D105", "D107"}
     ignored = [*lint["ignore"], *(rule for rules in found_for_the_package(lint) for rule in rules)]
-    assert not [rule for rule in ignored if any(one.startswith(rule) for one in asked)]
+    assert not [rule for rule in ignored if any(one.startswith(rule) for one in required)]
 
 
 def found_for_the_package(lint: dict[str, dict[str, list[str]]]) -> list[list[str]]:

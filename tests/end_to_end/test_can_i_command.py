@@ -14,7 +14,7 @@ from kubectl_qos.k8s.rbac import TIERS
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
 from tests.cluster.replay import Replay
-from tests.cluster.reviewer import READER, Reviewer, asked_right
+from tests.cluster.reviewer import READER, Reviewer, reviewed_right
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import assert_as_kept
@@ -170,7 +170,7 @@ def test_the_namespace_asked_about(run: Run, serve: Serve, tmp_path: Path) -> No
         done = run("can-i", "--kubeconfig", config, "-o", "wide", *words)
         assert done.code == code
         assert where in done.lines[1]
-        suffixes = {right.partition(" in ")[2] for right in map(asked_right, server.requests)}
+        suffixes = {right.partition(" in ")[2] for right in map(reviewed_right, server.requests)}
         assert suffixes == {"", where.removeprefix("namespace ")} - {"all namespaces"}
 
 

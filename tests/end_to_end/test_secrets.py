@@ -239,7 +239,7 @@ def test_a_proxy(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> 
     url = proxy.url.replace("//", f"//me:{word}@")
     done = check("--kubeconfig", config(tmp_path, server, cluster=cluster | {"proxy-url": url}))
     is_told(done[:4], f"through the proxy {proxy.url}")
-    assert proxy.asked
+    assert proxy.requested
     proxy.close()
 
 

@@ -280,8 +280,8 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
 
     def container(found: Container, kind: str) -> Json:
         steps = adj.steps_for(found)
-        asked = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
-        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(asked)}
+        resources = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
+        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(resources)}
 
     def containers() -> Json:
         init = [(found, _kind_of(found, release, init=True)) for found in pod.init_containers]

@@ -63,23 +63,23 @@ def test_a_name_that_is_not(address: str, names: tuple[str, ...], host: str) -> 
 
 
 def test_the_token_and_nothing_else_gives_the_cookie() -> None:
-    door, other = Authenticator("127.0.0.1", 1), Authenticator("127.0.0.1", 1)
-    token = token_of(door.url())
+    auth, other = Authenticator("127.0.0.1", 1), Authenticator("127.0.0.1", 1)
+    token = token_of(auth.url())
     assert len(token) >= 43
-    assert door.knows(door.cookie_for(token))
-    assert door.knows(door.cookie_for(token))
+    assert auth.knows(auth.cookie_for(token))
+    assert auth.knows(auth.cookie_for(token))
     for wrong in ("", token[:-1], f"{token}x", token_of(other.url()), "ü", "\udc80"):
-        assert door.cookie_for(wrong) is None
-        assert not door.knows(wrong)
-    assert not door.knows(None)
+        assert auth.cookie_for(wrong) is None
+        assert not auth.knows(wrong)
+    assert not auth.knows(None)
 
 
 def test_a_ticket_is_good_for_once() -> None:
-    door = Authenticator("127.0.0.1", 1)
-    ticket = token_of(door.url_for_once())
-    assert not door.knows(ticket)
-    assert door.knows(door.cookie_for(ticket))
-    assert door.cookie_for(ticket) is None
+    auth = Authenticator("127.0.0.1", 1)
+    ticket = token_of(auth.url_for_once())
+    assert not auth.knows(ticket)
+    assert auth.knows(auth.cookie_for(ticket))
+    assert auth.cookie_for(ticket) is None
 
 
 @pytest.mark.parametrize(

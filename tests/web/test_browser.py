@@ -72,7 +72,7 @@ async def test_the_terminal_fills_the_window_and_follows_it(seen: Seen) -> None:
             " const left = innerWidth - screen.width, below = innerHeight - screen.height;"
             " return left >= 0 && left < 30 && below >= 0 && below < 30 })()"
         )
-    # 900 pixels have room for 100 columns of 9.6: the last pane is drawn anew, to their end.
+    # 900 pixels have room for 100 columns of 9.6: the last pane is redrawn, to their end.
     await seen.shows("not live")
 
 
@@ -119,10 +119,10 @@ async def test_a_server_that_ends_is_said(seen: Seen) -> None:
 
 async def test_a_download_is_saved_by_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visitor, "COMMAND", (sys.executable, delivering.__file__))
-    door = Authenticator("127.0.0.1", 0)
-    token = door.url().partition("?")[2]
+    auth = Authenticator("127.0.0.1", 0)
+    token = auth.url().partition("?")[2]
     (tmp_path / "saved").mkdir()
-    async with TestServer(Pages((), door).application()) as server, browser(tmp_path / "browser") as opened:
+    async with TestServer(Pages((), auth).application()) as server, browser(tmp_path / "browser") as opened:
         page = await opened(str(server.make_url(f"/?{token}")))
         await page.do("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "saved"))
         await page.until("document.activeElement?.tagName === 'TEXTAREA'")

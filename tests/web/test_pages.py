@@ -47,9 +47,9 @@ class Client:
 
 @asynccontextmanager
 async def pages(words: Sequence[str] = ()) -> AsyncIterator[Client]:
-    door = Authenticator("127.0.0.1", 0)
-    cookie = f"{door.cookie}={door.url().partition('token=')[2]}"
-    async with TestClient(TestServer(Pages(words, door).application())) as client:
+    auth = Authenticator("127.0.0.1", 0)
+    cookie = f"{auth.cookie}={auth.url().partition('token=')[2]}"
+    async with TestClient(TestServer(Pages(words, auth).application())) as client:
         yield Client(client, cookie)
 
 
