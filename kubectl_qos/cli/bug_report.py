@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from kubectl_qos.cli import streams
 from kubectl_qos.cli.installation import installation
 from kubectl_qos.cli.parser import spelled
+from kubectl_qos.cli.version import count_versions, version_counts_text
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.present.comparison import count_versions, version_counts_text
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:

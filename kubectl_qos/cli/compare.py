@@ -15,18 +15,17 @@ from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.comparison import (
+from kubectl_qos.present.effects import (
     changed_pods,
     comparison_subject,
+    comparison_table,
     comparison_values,
-    kubelet_parts,
-    node_parts,
-    part_lines,
-    pod_parts,
-    table,
+    kubelet_sections,
+    node_sections,
+    pod_sections,
 )
-from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.output import marked_lines, to_json, to_yaml
+from kubectl_qos.present.reasons import missing_sentence
 
 
 def run(options: argparse.Namespace) -> int:
@@ -91,20 +90,20 @@ def _print(
 ) -> None:
     if pod is not None:
         found = comparisons[0]
-        parts = (*kubelet_parts(found), *pod_parts(found.of(pod)))
-        streams.out([comparison_subject(found, settings), *part_lines(parts)])
+        parts = (*kubelet_sections(found), *pod_sections(found.of(pod)))
+        streams.out([comparison_subject(found, settings), *marked_lines(parts)])
         return
     for comparison in comparisons:
         streams.out(
             [
                 comparison_subject(comparison, settings),
-                *part_lines((*kubelet_parts(comparison), *node_parts(comparison))),
+                *marked_lines((*kubelet_sections(comparison), *node_sections(comparison))),
             ]
         )
     shown = {id(one) for comparison in comparisons for one in _of_scope(comparison, scope, None)}
     differing = [one for one in changed_pods(comparisons) if id(one) in shown]
     if differing:
-        streams.out(["", *table(differing)])
+        streams.out(["", *comparison_table(differing)])
     same = len(shown) - len(differing)
     if same:
         streams.notes([f"{same} of {len(shown)} pods stay as they are"])

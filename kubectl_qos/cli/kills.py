@@ -18,8 +18,8 @@ from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.present.kills import columns, detail_lines, list_values, nothing_sentence
-from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import table, to_json, to_yaml
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Need, parse_moment
 

@@ -29,11 +29,9 @@ from kubectl_qos.present.apply import (
     strategy_lines,
     strategy_title,
 )
-from kubectl_qos.present.comparison import part_lines
-from kubectl_qos.present.diff import EffectSection
 from kubectl_qos.present.findings import finding_line, findings_section
-from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.output import Section, marked_lines, sentences, to_json, to_yaml
+from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.sources import ResolvedSource
@@ -97,10 +95,10 @@ def choose_strategy(strategies: Sequence[Strategy], options: argparse.Namespace,
         through = [
             strategy.request
             for strategy in strategies
-            if strategy.strategy_kind is StrategyKind.TEMPLATE and strategy.request is not None
+            if strategy.kind is StrategyKind.TEMPLATE and strategy.request is not None
         ]
         raise InputError(
-            f"{name} cannot be changed {_words(found.strategy_kind)}: {found.reason or 'by hand only'}",
+            f"{name} cannot be changed {_words(found.kind)}: {found.reason or 'by hand only'}",
             hint=_instead(through[0] if through else None, found),
         )
     return found
@@ -109,9 +107,9 @@ def choose_strategy(strategies: Sequence[Strategy], options: argparse.Namespace,
 def _wanted(strategies: Sequence[Strategy], by: str | None) -> Strategy | None:
     """The way of --by, else in place where there is such a way, possible or not."""
     if by is not None:
-        return next((strategy for strategy in strategies if strategy.strategy_kind is _BY[by]), None)
+        return next((strategy for strategy in strategies if strategy.kind is _BY[by]), None)
     return next(
-        (strategy for strategy in strategies if strategy.strategy_kind is StrategyKind.IN_PLACE),
+        (strategy for strategy in strategies if strategy.kind is StrategyKind.IN_PLACE),
         strategies[0],
     )
 
@@ -128,7 +126,7 @@ def _instead(through: PatchRequest | None, strategy: Strategy) -> str:
         values = flags[0] if len(flags) == 1 else "…"
         command = f"kubectl qos set {through.reference}{where} {values}"
         return f"change what it is made from: {command}, or add --by template"
-    if strategy.strategy_kind is StrategyKind.NEVER:
+    if strategy.kind is StrategyKind.NEVER:
         return ""
     return "save what -o yaml prints, delete the pod and create it anew"
 
@@ -142,25 +140,25 @@ def strategy_report(
 ) -> list[str]:
     """Verdicts on the way that will be taken, every way, and the exact request of that one."""
     strategy = _wanted(strategies, by) or strategies[0]
-    parts = [findings_section(find_findings(found, related, strategy.strategy_kind, usage))]
-    parts.append(EffectSection("Ways", "", sentences=tuple(strategy_lines(strategies))))
+    parts = [findings_section(find_findings(found, related, strategy.kind, usage))]
+    parts.append(Section("Strategies", lines=sentences(*strategy_lines(strategies))))
     if strategy.request is not None:
         parts.append(
-            EffectSection(
+            Section(
                 "Request",
                 strategy_title(strategy),
-                sentences=tuple(filter(None, request_lines(strategy.request))),
+                sentences(*filter(None, request_lines(strategy.request))),
             )
         )
-    return list(part_lines(part for part in parts if part is not None))
+    return list(marked_lines(part for part in parts if part is not None))
 
 
 def refuse_what_a_server_would(
     found: Preview, related: RelatedObjects, strategy: Strategy, usage: PodUsage | None, name: str
 ) -> None:
     """Raise InputError with the first verdict that refuses: nobody is asked for a --dry-run=client."""
-    for finding in find_findings(found, related, strategy.strategy_kind, usage):
-        if finding.weight is Severity.REFUSES:
+    for finding in find_findings(found, related, strategy.kind, usage):
+        if finding.severity is Severity.REFUSAL:
             raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
 
 

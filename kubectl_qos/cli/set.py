@@ -19,10 +19,9 @@ from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.comparison import part_lines
-from kubectl_qos.present.diff import change_part, never_sentence, preview_parts, preview_subject
-from kubectl_qos.present.notes import capacity_sentence, missing_sentence
-from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.effects import change_section, never_sentence, preview_sections
+from kubectl_qos.present.output import marked_lines, to_json, to_yaml
+from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -136,10 +135,10 @@ def _land(
 ) -> None:
     """Show how the change can land, then do it as far as the flags go."""
     from kubectl_qos.cli import land
-    from kubectl_qos.edit.strategy import strategies
+    from kubectl_qos.edit.strategy import find_strategies
 
     related = wanted.source.related(pod)
-    all_strategies = strategies(pod, found.edits, found, related)
+    all_strategies = find_strategies(pod, found.edits, found, related)
     usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
     by = getattr(options, "by", None)
     shown = land.strategy_report(found, related, all_strategies, usage, by)
@@ -210,10 +209,10 @@ def _print(
         manifest = build_manifest(wanted.source.raw(pod), pod, found.edits)
         streams.out_text(to_yaml(manifest) if output == "yaml" else to_json(manifest))
     else:
-        parts = [change_part(pod, found.edits, with_flags=with_flags)]
+        parts = [change_section(pod, found.edits, with_flags=with_flags)]
         if found.edits:
-            parts += preview_parts(found)
-        streams.out([preview_subject(found), *part_lines(parts)])
+            parts += preview_sections(found)
+        streams.out([pod_subject(found.before), *marked_lines(parts)])
 
 
 def _how_to_apply(found: Preview, pod: Pod) -> Iterator[str]:

@@ -19,16 +19,16 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.simulation import (
-    BUDGETS_NOT_ASKED,
+    BUDGETS_NOT_READ,
     NO_USAGE,
     NO_USAGE_HINT,
-    sentence,
     simulation_lines,
     simulation_notes,
     simulation_subject,
+    simulation_summary,
     simulation_values,
     what_if_lines,
 )
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     if not hasattr(options, "output"):
         streams.notes((*map(missing_sentence, snapshot.missing), *simulation_notes(here, now)))
         if wanted.source.is_live:
-            streams.note(BUDGETS_NOT_ASKED)
+            streams.note(BUDGETS_NOT_READ)
     streams.notes((*problems, *(f"error: {problem}" for problem in wanted.problems)))
     return EXIT_ERROR if wanted.failed else 0
 
@@ -242,8 +242,8 @@ def _print_both(
             simulation_subject(here),
             *_block(what_if_lines(now, then)),
             "",
-            f"now: {sentence(now)}",
-            f"then: {sentence(then)}",
+            f"now: {simulation_summary(now)}",
+            f"then: {simulation_summary(then)}",
         ]
     )
 

@@ -12,8 +12,7 @@ from kubectl_qos.cli import streams
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.output import table, table_values, to_csv, to_json, to_yaml
-from kubectl_qos.present.pod_columns import ColumnOf, RowT
+from kubectl_qos.present.output import Column, RowT, table, table_values, to_csv, to_json, to_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class TableView(Generic[RowT]):
 
     kind: str
     rows: Sequence[RowT]
-    columns: Sequence[ColumnOf[RowT]]
+    columns: Sequence[Column[RowT]]
     notes: tuple[str, ...]
     key: Callable[[RowT], Hashable]
     reference: Callable[[RowT], str]

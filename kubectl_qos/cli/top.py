@@ -14,17 +14,16 @@ from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import usage_sentence, usage_values
 from kubectl_qos.present.pod_columns import (
     DEFAULT_KEYS,
     EVERY_KEYS,
     EVICTION_KEYS,
-    Column,
-    column_named,
-    columns,
+    PodColumn,
+    find_pod_column,
+    pod_columns,
 )
-from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
-from kubectl_qos.present.symbols import row_risk
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, row_risk
+from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
 
 
@@ -90,7 +89,7 @@ class PodTable:
         return TableView(
             kind="PodRanking",
             rows=rows,
-            columns=columns(self._keys(found, scope)),
+            columns=pod_columns(self._keys(found, scope)),
             notes=found.notes,
             key=lambda row: row.key,
             reference=_reference,
@@ -122,8 +121,8 @@ class PodTable:
         return found
 
 
-def _sort_column(name: str | None, *, containers: bool) -> Column | None:
-    found = column_named(name) if name else None
+def _sort_column(name: str | None, *, containers: bool) -> PodColumn | None:
+    found = find_pod_column(name) if name else None
     if found is not None and found.key == "container" and not containers:
         raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
     return found

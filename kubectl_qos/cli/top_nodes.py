@@ -20,7 +20,7 @@ from kubectl_qos.present.node_columns import (
     EVERY_KEYS,
     EVICTION_KEYS,
     WIDE_KEYS,
-    node_column_named,
+    find_node_column,
     node_columns,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows
@@ -35,7 +35,7 @@ class NodeTable:
                 raise UsageError(f"{word} selects among pods, not among nodes", hint="kubectl qos top pods")
         self._names = names
         sort_by = getattr(options, "sort_by", None)
-        self._sort_column = node_column_named(sort_by) if sort_by else None
+        self._sort_column = find_node_column(sort_by) if sort_by else None
         self._keys = self._columns(getattr(options, "output", None))
         self._selector = Selector()
         options.only_ranking = EVICTION_KEYS.isdisjoint(self._keys)

@@ -13,20 +13,18 @@ from kubectl_qos.cli import land, streams
 from kubectl_qos.cli.sources import ResolvedSource, resolve_source
 from kubectl_qos.cli.wish import dry_run
 from kubectl_qos.edit.edits import as_flags
-from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits
+from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
 from kubectl_qos.edit.preview import StrategyKind, preview
-from kubectl_qos.edit.strategy import strategies
+from kubectl_qos.edit.strategy import find_strategies
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.apply import conflict_lines, entry_change, entry_object, entry_state
-from kubectl_qos.present.comparison import part_lines
-from kubectl_qos.present.diff import change_part, preview_parts, preview_subject
+from kubectl_qos.present.effects import change_section, preview_sections
 from kubectl_qos.present.format import age, escape
-from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.output import lines, to_json
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import cell_table, marked_lines, to_json
+from kubectl_qos.present.reasons import missing_sentence, pod_subject
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
@@ -80,7 +78,7 @@ def _list(entries: Sequence[Entry], options: argparse.Namespace) -> None:
         )
         for one in shown
     ]
-    streams.out(lines(rows, (Align.LEFT,) * len(_TITLES), _TITLES))
+    streams.out(cell_table(rows, _TITLES))
 
 
 def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
@@ -96,7 +94,7 @@ def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
         }
         for edit in entry.after
     ]
-    names = ("at", "context", "server", "kind", "namespace", "name", "uid", "subresource", "said")
+    names = ("at", "context", "server", "kind", "namespace", "name", "uid", "subresource", "message")
     return {
         "id": entry.id,
         **{name: getattr(entry, name) for name in names},
@@ -162,16 +160,19 @@ def _undo(entry: Entry, wanted: ResolvedSource, options: argparse.Namespace) -> 
     snapshot = wanted.source.snapshot(scope)
     setup = snapshot.setup(pod.node_name)
     found = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
-    all_strategies = strategies(pod, found.edits, found, related)
+    all_strategies = find_strategies(pod, found.edits, found, related)
     usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
-    streams.out([preview_subject(found), *part_lines([change_part(pod, found.edits), *preview_parts(found)])])
+    streams.out(
+        [
+            pod_subject(found.before),
+            *marked_lines([change_section(pod, found.edits), *preview_sections(found)]),
+        ]
+    )
     by = "in-place" if entry.subresource else "template"
     streams.out(land.strategy_report(found, related, all_strategies, usage, by))
     streams.notes([*map(missing_sentence, snapshot.missing), *land.related_notes(related)])
     wanted_strategy = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
-    strategy = next(
-        (one for one in all_strategies if one.strategy_kind is wanted_strategy), all_strategies[0]
-    )
+    strategy = next((one for one in all_strategies if one.kind is wanted_strategy), all_strategies[0])
     if strategy.request is None:
         raise QosError(
             f"{entry.kind.lower()}/{entry.name} cannot be changed back: {strategy.reason}",
@@ -184,7 +185,7 @@ def _undo(entry: Entry, wanted: ResolvedSource, options: argparse.Namespace) -> 
 
 def _check_conflicts(entry: Entry, pod: Pod, writer: Writer | None, options: argparse.Namespace) -> None:
     """Show values that somebody else has changed since. Raises QosError where nobody can decide on them."""
-    found = conflicts(entry, pod)
+    found = find_conflicts(entry, pod)
     if not found:
         return
     name = f"{entry.kind.lower()}/{entry.name}"

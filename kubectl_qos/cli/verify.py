@@ -15,8 +15,8 @@ from kubectl_qos.cli.verify_reading import Read, Reader, Wanted, running
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable, UsageError
 from kubectl_qos.k8s.snapshot import OTHER_PODS
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.verification import (
     check_lines,
     summary,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import streams
-from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
-from kubectl_qos.present.comparison import (
-    NEWEST,
-    OLDEST,
-    count_versions,
-    minor_version,
-    range_notes,
-    version_counts_text,
-)
-from kubectl_qos.present.format import escape
+from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
+from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Release
+from kubectl_qos.present.format import count, escape
 
+OLDEST: Final = f"1.{SUPPORTED_MINORS[0]}"
+NEWEST: Final = f"1.{SUPPORTED_MINORS[-1]}"
 TIMEOUT: Final = "5s"
 """So long a server has, if --request-timeout does not say something else."""
 
@@ -114,3 +111,48 @@ def _values(found: _Found, notes: list[str]) -> dict[str, Any]:
             {"version": version, "nodes": count} for version, count in found.kubelets.items()
         ]
     return values | ({"notes": notes} if notes else {})
+
+
+_MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
+_SUPPORTED: Final = frozenset(f"1.{minor}" for minor in SUPPORTED_MINORS)
+
+
+def minor_version(version: str) -> str:
+    """`1.36` of `v1.36.2-eks-1`; other texts unchanged."""
+    match = _MINOR.match(version)
+    return match[1] if match else version
+
+
+def count_versions(names: Iterable[str]) -> dict[str, int]:
+    """How often each name occurs, sorted by the numbers in it."""
+    return dict(sorted(Counter(names).items(), key=lambda pair: _by_numbers(pair[0])))
+
+
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def version_counts_text(counts: Mapping[str, int], noun: str = "node") -> str:
+    """`1.33 (12 nodes), 1.34 (1 node)`."""
+    return ", ".join(f"{name or 'unknown'} ({count(number, noun)})" for name, number in counts.items())
+
+
+def range_notes(server: str, kubelets: Iterable[str]) -> Iterator[str]:
+    """Which versions are outside the supported range, and the rules that are used for them.
+
+    Predictions use the release of each pod's kubelet, or the server's where that is unknown.
+    """
+    for who, version in (("the server", server), *(("a kubelet", one) for one in kubelets)):
+        minor = minor_version(version)
+        if version and minor not in _SUPPORTED:
+            yield f"{who} is {minor}, outside {OLDEST} to {NEWEST}: {_rules_for(minor)}"
+
+
+def _rules_for(minor: str) -> str:
+    try:
+        release = Release.of(minor)
+    except InputError:
+        return "not a known release of Kubernetes"
+    if release.assumed:
+        return f"the rules of {release} are assumed"
+    return f"the rules of {release} are used, but not verified against Kubernetes' own code"

@@ -21,8 +21,7 @@ from kubectl_qos.cli.tables import TableCommand, TableView, print_table
 from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Table, table, to_csv, to_json, to_yaml
-from kubectl_qos.present.pod_columns import ColumnOf
+from kubectl_qos.present.output import Column, Table, table, to_csv, to_json, to_yaml
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
@@ -116,7 +115,7 @@ class _Appended:
         self._output = getattr(options, "output", None)
         self._before: Mapping[Hashable, Sequence[Any]] | None = None
         self._table: Table[Any] | None = None
-        self._columns: Sequence[ColumnOf[Any]] = ()
+        self._columns: Sequence[Column[Any]] = ()
         self._said: set[str] = set()
 
     def show(self, shown: TableView[Any], at: _Time) -> None:

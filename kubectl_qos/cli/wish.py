@@ -12,18 +12,18 @@ from kubectl_qos.edit.edits import (
     Amount,
     Edit,
     Side,
-    apply,
+    apply_edits,
     format_amounts,
     parse_amounts,
     select_containers,
 )
-from kubectl_qos.edit.goals import Goal, goal
+from kubectl_qos.edit.goals import Goal, reach_class
 from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.diff import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 
@@ -127,14 +127,14 @@ def build_edits(wish: SetOptions, pod: Pod, snapshot: Snapshot) -> list[Edit]:
     ]
     if not wish.has_goal:
         return given
-    found, name = _goal(wish, apply(pod, given), setup, snapshot)
+    found, name = _goal(wish, apply_edits(pod, given), setup, snapshot)
     return [*given, *_towards(found, name, given, pod)]
 
 
 def _goal(wish: SetOptions, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
     """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
     if wish.target is not None:
-        return goal(pod, wish.target, setup.release), wish.target.value
+        return reach_class(pod, wish.target, setup.release), wish.target.value
     from kubectl_qos.edit.rank_goals import outlive, rank_at_least
 
     neighbours = snapshot.by_node().get(pod.node_name, ())

@@ -18,8 +18,8 @@ import msgspec
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error, read_body
 from kubectl_qos.cluster.kube_api import check_object, read_object
-from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, ValueConflict, conflicts, value_now
+from kubectl_qos.edit.edits import Edit, value_now
+from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, ValueConflict, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import is_managed_by_us
 from kubectl_qos.edit.status import Progress, check_progress, pod_from_object
@@ -139,7 +139,7 @@ class Writer:
         except QosError as error:
             if _may_have_been_done(error):
                 return self._find_out(dry_run_result, entry, history, error)
-            history.put(replace(entry, state=EntryState.REFUSED, said=str(error)))
+            history.put(replace(entry, state=EntryState.REFUSED, message=str(error)))
             raise self._explain(error, request) from None
         try:
             raw = _decode_answer(request, body, "the change of")
@@ -183,7 +183,7 @@ class Writer:
         raw = self._read(request)
         if metadata_text(raw, "uid") != request.uid:
             raise ConflictError(_recreated(request))
-        found = conflicts(request, _pod(request, raw))
+        found = find_conflicts(request, _pod(request, raw))
         if found:
             raise ConflictError(
                 f"{request.reference} was changed by someone else since it was looked at", found
@@ -210,9 +210,9 @@ class Writer:
         request = dry_run_result.request
         raw, seen = self._look_for_write(dry_run_result)
         if raw is not None:
-            return _record_done(request, raw, replace(entry, said=f"{error}; {seen}"), history)
+            return _record_done(request, raw, replace(entry, message=f"{error}; {seen}"), history)
         sentence = f"it is not known whether {request.reference} was changed: {error}; {seen}"
-        unknown = replace(entry, state=EntryState.UNKNOWN, said=sentence)
+        unknown = replace(entry, state=EntryState.UNKNOWN, message=sentence)
         history.put(unknown)
         raise UnknownOutcome(sentence, unknown) from error
 

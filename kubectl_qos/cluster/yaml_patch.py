@@ -18,7 +18,7 @@ from kubectl_qos.cluster.documents import (
 )
 from kubectl_qos.cluster.yaml_positions import Branch, Leaf, Span, json_spans, yaml_spans
 from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.patch import edited
+from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 
@@ -73,9 +73,9 @@ def patch_document(document: Document, wanted: Any) -> str:
 
 def _edit_object(value: Any, item: int | None, pod: Pod, edits: Sequence[Edit]) -> Any:
     if item is None:
-        return edited(value, pod, edits)
+        return edit_object(value, pod, edits)
     items = list(value["items"])
-    items[item] = edited(items[item], pod, edits)
+    items[item] = edit_object(items[item], pod, edits)
     return {**value, "items": items}
 
 

@@ -1,1 +1,1 @@
-"""A change of requests and limits as a value: what it does, and the patch that would land it. Pure."""
+"""A change of requests and limits as a value: its effects, its findings, and the request that applies it."""

@@ -1,10 +1,10 @@
-"""What another release or setting of a node changes for its pods, which stay as they are."""
+"""What another release or other settings of a node change for its pods; and pods with changed manifests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,10 +23,10 @@ from kubectl_qos.qos.ranking import rank_node
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One node before and after: its pods in their order, and the cgroups above them.
+    """One node before and after: its pods, and the cgroups above them.
 
-    `node_files` are of kubepods, the classes and the reserved cgroups, which count every pod of the node.
-    `refusals` are why a kubelet would not start with the new configuration, in its own words.
+    `node_files` are those of kubepods, the classes and the reserved cgroups, which depend on every pod of the
+    node. `refusals` are the kubelet's own words where it would not start with the new configuration.
     """
 
     before: NodeSetup
@@ -37,15 +37,15 @@ class Comparison:
 
     @property
     def refuses_cgroup_v1(self) -> bool:
-        """Whether the new kubelet, unlike the old one, does not start on cgroup v1 by itself."""
+        """Whether the new kubelet, unlike the old one, does not start on cgroup v1 by default."""
         return _refuses_v1(self.after) and not _refuses_v1(self.before)
 
     def of(self, pod: Pod) -> Effects:
-        """The effects on one pod; files may hold workloads of one name and several kinds."""
+        """The effects on one pod; files may have workloads of one name and several kinds."""
         return next(
-            one
-            for one in self.pods
-            if one.before.pod.kind == pod.kind and one.before.pod.metadata == pod.metadata
+            effects
+            for effects in self.pods
+            if effects.before.pod.kind == pod.kind and effects.before.pod.metadata == pod.metadata
         )
 
 
@@ -55,29 +55,31 @@ def compare(
     after: NodeSetup,
     usage: Mapping[PodKey, PodUsage] | None = None,
 ) -> Comparison:
-    """The pods of one node with one setup and with the other.
+    """The pods of one node with two setups.
 
     Args:
-        pods: every pod that is known of the node, as stored or written.
+        pods: every known pod of the node, as stored or written.
         before: the node as it is.
-        after: the node as it would be (k8s/settings.py makes it).
-        usage: memory by pod, for the ranks; taken to be the same before and after.
+        after: the node as it would be (see k8s/node_overrides.py).
+        usage: memory by pod, for the ranks; assumed to be the same before and after.
     """
     pods = list(pods)
-    old = _predictions(pods, before)
-    new = _predictions(map(_without_ids, pods) if _other_runtime(before, after) else pods, after)
+    runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
+    old = _predict_all(pods, before)
+    new = _predict_all(map(_without_ids, pods) if len(runtimes) > 1 else pods, after)
     ranking_before = rank_node([one.pod for one in old], before.node, before.release, usage)
     ranking_after = rank_node([one.pod for one in new], after.node, after.release, usage)
+    old_refusals = _refusals(before)
     return Comparison(
         before,
         after,
         tuple(build_effects(zip(old, new, strict=True), ranking_before, ranking_after)),
         tuple(_node_files(cgroup_tree(pods, before), cgroup_tree(pods, after))),
-        tuple(one for one in _refusals(after) if one not in _refusals(before)),
+        tuple(refusal for refusal in _refusals(after) if refusal not in old_refusals),
     )
 
 
-def _predictions(pods: Iterable[Pod], setup: NodeSetup) -> list[Prediction]:
+def _predict_all(pods: Iterable[Pod], setup: NodeSetup) -> list[Prediction]:
     return [predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release) for pod in pods]
 
 
@@ -89,13 +91,8 @@ def _refuses_v1(setup: NodeSetup) -> bool:
     return setup.node.cgroup_version == 1 and setup.release.has(Change.CGROUP_V1_IS_REFUSED)
 
 
-def _other_runtime(before: NodeSetup, after: NodeSetup) -> bool:
-    names = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
-    return len(names) > 1
-
-
 def _without_ids(pod: Pod) -> Pod:
-    """Another runtime makes the containers anew, under ids that nobody knows yet."""
+    """Another runtime recreates the containers, with ids that are not known yet."""
 
     def without(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
         return statuses and tuple(msgspec.structs.replace(one, container_id="") for one in statuses)
@@ -109,66 +106,62 @@ def _without_ids(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, status=status)
 
 
-_ABOVE_PODS = (CgroupLevel.RESERVED, CgroupLevel.KUBEPODS, CgroupLevel.CLASS)
+_ABOVE_PODS: Final = (CgroupLevel.RESERVED, CgroupLevel.KUBEPODS, CgroupLevel.CLASS)
 
 
 def _node_files(before: CgroupTree, after: CgroupTree) -> Iterable[FileChange]:
-    """The files above the pods that differ, by level and class: another driver names directories anew."""
+    """The differing files above the pods, matched by level and class: another driver renames directories."""
     old, new = _above_pods(before), _above_pods(after)
     for key in {**old, **new}:
-        was, now = old.get(key), new.get(key)
-        files_before = was.files if was is not None else {}
-        files_after = now.files if now is not None else {}
-        path = (now or was or _NOWHERE).path
+        files_before = old[key].files if key in old else {}
+        files_after = new[key].files if key in new else {}
+        path = (new.get(key) or old[key]).path
         for name in {**files_before, **files_after}:
             if files_before.get(name) != files_after.get(name):
                 yield FileChange(path, name, files_before.get(name), files_after.get(name))
 
 
-_NOWHERE = Directory("", CgroupLevel.KUBEPODS, {})
-
-
 def _above_pods(tree: CgroupTree) -> dict[tuple[object, ...], Directory]:
     return {
-        (found.level, found.qos, found.path if found.level is CgroupLevel.RESERVED else ""): found
-        for found in tree.walk()
-        if found.level in _ABOVE_PODS
+        (one.level, one.qos, one.path if one.level is CgroupLevel.RESERVED else ""): one
+        for one in tree.walk()
+        if one.level in _ABOVE_PODS
     }
 
 
 class WhatIf(NamedTuple):
-    """The pods with the changes, and which of those are about no pod of the node."""
+    """Pods with changed manifests, and the manifests that match no pod."""
 
     pods: tuple[Pod, ...]
     unused: tuple[Pod, ...]
 
 
 def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
-    """Each pod as the change for it has it: one of its own name, or the template of its workload.
+    """The pods, each changed by the manifest of its own name or by the template of its workload.
 
-    A change without a namespace is about any. A pod keeps its name, node and statuses, so its usage too; its
-    class is worked out anew. The number of a PriorityClass that only a server knows is kept where the class
-    stays, and is 0 for another.
+    A manifest without a namespace matches in any. A pod keeps its name, node and statuses, and so its usage;
+    its class is computed again. The number of a PriorityClass that only a server knows is kept with the
+    class, and 0 for another one.
     """
     used: set[int] = set()
-    found = []
+    result = []
     for pod in pods:
-        place = next((place for place, change in enumerate(changes) if _is_about(change, pod)), None)
-        if place is None or pod.is_terminal:
-            found.append(pod)
+        index = next((index for index, change in enumerate(changes) if _matches(change, pod)), None)
+        if index is None or pod.is_terminal:
+            result.append(pod)
         else:
-            used.add(place)
-            found.append(_changed(pod, changes[place]))
-    return WhatIf(tuple(found), tuple(one for place, one in enumerate(changes) if place not in used))
+            used.add(index)
+            result.append(_with_manifest(pod, changes[index]))
+    return WhatIf(tuple(result), tuple(one for index, one in enumerate(changes) if index not in used))
 
 
-def _is_about(change: Pod, pod: Pod) -> bool:
+def _matches(change: Pod, pod: Pod) -> bool:
     if change.namespace and pod.namespace and change.namespace != pod.namespace:
         return False
     return belongs_to(pod, change.kind, change.name)
 
 
-def _changed(pod: Pod, change: Pod) -> Pod:
+def _with_manifest(pod: Pod, change: Pod) -> Pod:
     spec = change.spec
     priority = spec.priority
     if priority is None and spec.priority_class_name == pod.spec.priority_class_name:

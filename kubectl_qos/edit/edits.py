@@ -1,4 +1,4 @@
-"""Edits of requests and limits, how they are written as flags, and the pod that they make."""
+"""Edits of requests and limits: the edited pod, and the flags that say the same."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.objects import (
     CPU,
+    EMPTY_RESOURCES,
     EPHEMERAL_STORAGE,
     HUGEPAGES_PREFIX,
     MEMORY,
@@ -28,7 +29,7 @@ POD_LEVEL = ""
 
 
 class Side(StrEnum):
-    """Which of the two maps an edit is in."""
+    """Which of the two maps of a container's resources."""
 
     REQUESTS = "requests"
     LIMITS = "limits"
@@ -45,12 +46,12 @@ class Edit:
 
     @property
     def target(self) -> tuple[str, Side, str]:
-        """What is edited, whatever the value."""
+        """Which value it is."""
         return self.owner, self.side, self.resource
 
 
 def parse_quantity(text: str) -> Quantity | None:
-    """What a person typed: a quantity, or None for nothing. Raises QuantityError with the reason."""
+    """A typed quantity, or None for an empty text. Raises QuantityError with the reason."""
     text = text.strip()
     if not text:
         return None
@@ -60,72 +61,74 @@ def parse_quantity(text: str) -> Quantity | None:
     return quantity
 
 
-def current(pod: Pod, owner: str, side: Side, resource: str) -> Quantity | None:
-    """The value that an edit would replace. Raises InputError for a container that is not there."""
-    resources = pod.spec.resources if owner == POD_LEVEL else _container(pod, owner).resources
-    held = getattr(resources, side.value) if resources is not None else None
-    found: Quantity | None = (held or {}).get(resource)
-    return found
+def current_value(pod: Pod, owner: str, side: Side, resource: str) -> Quantity | None:
+    """The value that an edit would replace. Raises InputError for a container that does not exist."""
+    resources = pod.spec.resources if owner == POD_LEVEL else _find_container(pod, owner).resources
+    quantities: ResourceList | None = getattr(resources, side.value) if resources is not None else None
+    return (quantities or EMPTY_RESOURCES).get(resource)
 
 
-def apply(pod: Pod, edits: Iterable[Edit]) -> Pod:
-    """The pod with the edits made. Raises InputError for a container that is not there."""
+def value_now(pod: Pod, edit: Edit) -> Quantity | None:
+    """The value at the edit's target, None too where the container does not exist."""
+    try:
+        return current_value(pod, *edit.target)
+    except InputError:
+        return None
+
+
+def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
+    """The edited pod. Raises InputError for a container that does not exist."""
     for edit in edits:
-        pod = _apply_one(pod, edit)
+        pod = _apply_edit(pod, edit)
     return pod
 
 
-def effective(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
+def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """The edits that change something, the last of several for the same value."""
     last = {edit.target: edit for edit in edits}
     return tuple(
-        edit
-        for edit in last.values()
-        if not _same(current(pod, edit.owner, edit.side, edit.resource), edit.quantity)
+        edit for edit in last.values() if not _is_same(current_value(pod, *edit.target), edit.quantity)
     )
 
 
-def _same(left: Quantity | None, right: Quantity | None) -> bool:
-    if left is None or right is None:
-        return left is right
+def _is_same(left: Quantity | None, right: Quantity | None) -> bool:
+    """Equal in value and in spelling: `1Gi` and `1024Mi` differ."""
     return left == right and str(left) == str(right)
 
 
-def _apply_one(pod: Pod, edit: Edit) -> Pod:
+def _apply_edit(pod: Pod, edit: Edit) -> Pod:
     if edit.owner == POD_LEVEL:
         if edit.quantity is None and pod.spec.resources is None:
             return pod
-        resources = _with(pod.spec.resources or ResourceRequirements(), edit)
+        resources = _edit_resources(pod.spec.resources or ResourceRequirements(), edit)
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=resources))
-    _container(pod, edit.owner)
+    _find_container(pod, edit.owner)
     spec = msgspec.structs.replace(
         pod.spec,
-        containers=_each(pod.spec.containers, edit),
-        init_containers=_each(pod.spec.init_containers, edit),
+        containers=_edit_containers(pod.spec.containers, edit),
+        init_containers=_edit_containers(pod.spec.init_containers, edit),
     )
     return msgspec.structs.replace(pod, spec=spec)
 
 
-def _each(containers: tuple[Container, ...] | None, edit: Edit) -> tuple[Container, ...] | None:
-    if containers is None:
-        return None
-    return tuple(
-        msgspec.structs.replace(container, resources=_with(container.resources, edit))
+def _edit_containers(containers: tuple[Container, ...] | None, edit: Edit) -> tuple[Container, ...] | None:
+    return containers and tuple(
+        msgspec.structs.replace(container, resources=_edit_resources(container.resources, edit))
         if container.name == edit.owner
         else container
         for container in containers
     )
 
 
-def _with(resources: ResourceRequirements, edit: Edit) -> ResourceRequirements:
-    held = dict(getattr(resources, edit.side.value) or {})
-    held.pop(edit.resource, None)
+def _edit_resources(resources: ResourceRequirements, edit: Edit) -> ResourceRequirements:
+    quantities = dict(getattr(resources, edit.side.value) or {})
+    quantities.pop(edit.resource, None)
     if edit.quantity is not None:
-        held[edit.resource] = edit.quantity
-    return msgspec.structs.replace(resources, **{edit.side.value: ResourceList(held)})
+        quantities[edit.resource] = edit.quantity
+    return msgspec.structs.replace(resources, **{edit.side.value: ResourceList(quantities)})
 
 
-def _container(pod: Pod, name: str) -> Container:
+def _find_container(pod: Pod, name: str) -> Container:
     for container in (*pod.containers, *pod.init_containers):
         if container.name == name:
             return container
@@ -133,30 +136,26 @@ def _container(pod: Pod, name: str) -> Container:
     raise InputError(f"container {name} is not valid for pod {pod.name}", hint=f"its containers are: {names}")
 
 
-EVERY: Final = "*"
-"""The pattern of all containers."""
-
-
 class Amount(NamedTuple):
-    """A value of one resource for whatever container is selected; None removes it."""
+    """A value of one resource, for any of the selected containers; None removes it."""
 
     resource: str
     quantity: Quantity | None
 
 
 def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
-    """What a flag says, in its order.
+    """The amounts of a flag such as `cpu=250m,memory-`, in its order.
 
-    Raises UsageError for what is no list of values, InputError for a resource or a quantity that no server
-    would take; both name the flag.
+    Raises UsageError for invalid syntax, InputError for a resource or quantity that no server accepts; both
+    name the flag.
     """
-    found: dict[str, Amount] = {}
+    amounts: dict[str, Amount] = {}
     for part in text.split(","):
-        amount = _amount(part, flag)
-        if amount.resource in found:
-            raise UsageError(f"{flag} {text}: {amount.resource} is there twice")
-        found[amount.resource] = amount
-    return tuple(found.values())
+        amount = _parse_amount(part, flag)
+        if amount.resource in amounts:
+            raise UsageError(f"{flag} {text}: {amount.resource} is given twice")
+        amounts[amount.resource] = amount
+    return tuple(amounts.values())
 
 
 def format_amounts(amounts: Iterable[Amount]) -> str:
@@ -184,35 +183,35 @@ def as_flags(edits: Sequence[Edit]) -> list[str]:
 
 
 def select_containers(pod: Pod, patterns: Sequence[str]) -> list[str]:
-    """The names of the containers that the patterns select, app containers first as kubectl has them.
+    """The names of the containers that the patterns select, app containers first as in kubectl.
 
     `*` in a pattern stands for any text; without patterns all are selected. Raises InputError for a pattern
-    that no container has.
+    that matches no container.
     """
     names = [container.name for container in (*pod.containers, *pod.init_containers)]
-    found: dict[str, None] = {}
-    for pattern in patterns or (EVERY,):
-        form = re.compile(".*".join(map(re.escape, pattern.split(EVERY))), re.DOTALL)
-        matching = [name for name in names if form.fullmatch(name)]
+    selected: set[str] = set()
+    for pattern in patterns or ("*",):
+        regex = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        matching = [name for name in names if regex.fullmatch(name)]
         if not matching:
             raise InputError(
                 f"unable to find container named {pattern} in {pod.kind.lower()}/{pod.name}",
                 hint=f"its containers are: {', '.join(names)}",
             )
-        found.update(dict.fromkeys(matching))
-    return [name for name in names if name in found]
+        selected.update(matching)
+    return [name for name in names if name in selected]
 
 
-def _amount(part: str, flag: str) -> Amount:
+def _parse_amount(part: str, flag: str) -> Amount:
     resource, equals, text = part.partition("=")
     if not equals and part.endswith("-") and len(part) > 1:
-        return Amount(_resource(part.removesuffix("-"), part, flag), None)
+        return Amount(_parse_resource(part.removesuffix("-"), part, flag), None)
     if not resource or not text or "=" in text:
         raise UsageError(
             f"{flag}: invalid argument syntax {part}, expected <resource>=<value>",
             hint=f"{flag} cpu=250m,memory=1Gi sets two values, {flag} memory- removes one",
         )
-    resource = _resource(resource, part, flag)
+    resource = _parse_resource(resource, part, flag)
     try:
         return Amount(resource, parse_quantity(text))
     except QuantityError as error:
@@ -225,8 +224,8 @@ _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-
 _STANDARD: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 
-def _resource(name: str, part: str, flag: str) -> str:
-    """A name that containers may request (`validateContainerResourceName`)."""
+def _parse_resource(name: str, part: str, flag: str) -> str:
+    """A resource that containers may request (`validateContainerResourceName`)."""
     if name in _STANDARD or name.startswith(HUGEPAGES_PREFIX) or _QUALIFIED.fullmatch(name):
         return name
     raise InputError(

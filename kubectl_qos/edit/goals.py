@@ -1,16 +1,13 @@
-"""What a goal of a person takes in edits, and the edits that give a pod another QoS class: as few as do it.
-
-Not here: goals about the kill order (rank_goals.py).
-"""
+"""Goals and the fewest edits that reach them; here: another QoS class. The kill order is in rank_goals.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply, current
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -30,18 +27,17 @@ _RESOURCES: Final = (CPU, MEMORY)
 class ObstacleReason(StrEnum):
     """Why no memory request reaches a goal."""
 
-    NO_CAPACITY = "the node's memory is not known"
-    NO_PROCESSES = "the pod has no processes on a node"
-    NO_USAGE = "the pod's usage is not known, that of others is"
-    OTHER_NOT_THERE = "the other pod is not on that node"
-    OTHER_HAS_NO_PROCESSES = "the other pod has no processes there"
-    TOO_FEW_PODS = "the node has not so many pods that can be killed"
-    CRITICAL = "the value of critical pods is fixed"
-    GUARANTEED = "the value of Guaranteed pods is fixed"
-    BEYOND_BURSTABLE = "no Burstable container is spared that much"
-    BEYOND_GUARANTEED = "not even a Guaranteed pod is spared that much"
-    RESTRICTED = "containerd sets nothing below its own value"
-    NOT_BY_REQUESTS = "requests do not count here"
+    NO_CAPACITY = "no capacity"
+    NO_PROCESSES = "no processes"
+    NO_USAGE = "no usage"
+    OTHER_NOT_THERE = "other pod not on the node"
+    OTHER_HAS_NO_PROCESSES = "other pod has no processes"
+    TOO_FEW_PODS = "too few pods"
+    CRITICAL = "critical"
+    GUARANTEED = "guaranteed"
+    BEYOND_BURSTABLE = "beyond burstable"
+    RESTRICTED = "restricted by containerd"
+    NOT_BY_REQUESTS = "not by requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +45,14 @@ class Obstacle:
     """What stands in the way of a goal, with its numbers.
 
     Attributes:
-        why: what it is.
-        container: which one it is about, empty for the whole pod.
+        reason: what it is.
+        container: the container concerned, empty for the whole pod.
         needed: the highest oom_score_adj with which that container would be killed late enough.
-        least: the least that it can have.
+        least: the lowest oom_score_adj that it can have.
         ranked: how many pods of the node have a rank.
     """
 
-    why: ObstacleReason
+    reason: ObstacleReason
     container: str = ""
     needed: int | None = None
     least: int | None = None
@@ -65,10 +61,9 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The edits towards a goal; `to_choose` are the steps of which only a person knows the number.
+    """The edits towards a goal; `to_choose` are the steps for which a person has to choose a number.
 
-    Where nothing is left to choose and nothing stands in the way (`obstacle`), the edits reach the goal, and
-    none of them can be left out.
+    Without `to_choose` and `obstacle` the edits reach the goal, and none of them can be left out.
     """
 
     edits: tuple[Edit, ...]
@@ -76,78 +71,78 @@ class Goal:
     obstacle: Obstacle | None = None
 
 
-def goal(pod: Pod, target: QosClass, release: Release) -> Goal:
-    """The smallest change that makes the pod, created anew, one of the target class.
+def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
+    """The smallest change with which the recreated pod is of the target class.
 
     Args:
         pod: as stored or written, not defaulted by us.
         target: the class.
         release: the server's.
     """
+
+    def suffice(some: Sequence[Edit]) -> bool:
+        return computed_class(default_pod(apply_edits(pod, some), release), release) is target
+
     edits: list[Edit] = []
     while True:
-        changed = apply(pod, edits)
+        changed = apply_edits(pod, edits)
         steps = steps_to(default_pod(changed, release), target, release)
         more = [edit for step in steps for edit in edits_for_step(step, changed, release)]
         if not more:
-            return Goal(tuple(edits if steps else _needed(pod, edits, target, release)), tuple(steps))
+            # A zero counts as absent and may stay, unless defaulting makes more of it; and once
+            # spec.resources are empty (1.37), the containers count alone.
+            return Goal(tuple(edits if steps else drop_redundant(edits, suffice)), tuple(steps))
         edits += more
 
 
-def _needed(pod: Pod, edits: list[Edit], target: QosClass, release: Release) -> list[Edit]:
-    """Without those that need not be.
-
-    A zero counts as absent and may stay, unless defaulting makes more of it; and once spec.resources are
-    empty (1.37), the containers count alone.
-    """
+def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool]) -> list[Edit]:
+    """The edits without those that can be left out."""
     for edit in edits:
         others = [one for one in edits if one is not edit]
-        if computed_class(default_pod(apply(pod, others), release), release) is target:
-            return _needed(pod, others, target, release)
+        if suffice(others):
+            return drop_redundant(others, suffice)
     return edits
 
 
 def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit]:
-    """The edits that take a step; none where a number has to be chosen."""
+    """The edits that take a step; none where a person has to choose a number."""
+    owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
     if step.kind is ClassStepKind.SET_LIMIT:
-        yield Edit(_owner(step), Side.LIMITS, step.resource, _limit(step, pod))
+        yield Edit(owner, Side.LIMITS, step.resource, _limit(step, owner, pod))
     elif step.kind is ClassStepKind.SET_REQUEST:
-        yield Edit(_owner(step), Side.REQUESTS, step.resource, step.value)
+        yield Edit(owner, Side.REQUESTS, step.resource, step.value)
     elif step.kind is ClassStepKind.LOWER_A_REQUEST:
-        yield from _one_limit_less(pod, release)
+        yield from _remove_one_limit(pod, release)
     elif step.kind is ClassStepKind.REMOVE_ALL:
         for side in Side:
             for resource in _RESOURCES:
-                if current(pod, _owner(step), side, resource) is not None:
-                    yield Edit(_owner(step), side, resource, None)
+                if current_value(pod, owner, side, resource) is not None:
+                    yield Edit(owner, side, resource, None)
 
 
-def _owner(step: ClassStep) -> str:
-    return POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
-
-
-def _limit(step: ClassStep, pod: Pod) -> Quantity | None:
-    """The limit of a step; a pod's own holds that of each container, or a server refuses it."""
-    if _owner(step) != POD_LEVEL or step.value is None:
+def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
+    """The limit of a step; a pod's own is not below that of any container, which a server would refuse."""
+    if owner != POD_LEVEL or step.value is None:
         return step.value
-    held = (container.limits.get(step.resource) for container in pod.containers)
-    return max([step.value, *(limit for limit in held if limit is not None)])
+    limits = (container.limits.get(step.resource) for container in pod.containers)
+    return max([step.value, *(limit for limit in limits if limit is not None)])
 
 
-def _one_limit_less(pod: Pod, release: Release) -> Iterator[Edit]:
-    """The first limit without which a Guaranteed pod is Burstable, of CPU sooner than of memory.
+def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
+    """The first limit without which a Guaranteed pod is Burstable, of CPU rather than of memory.
 
-    Without a CPU limit nothing dies that would not die with it. A limit whose request is written is taken
-    sooner than one that the request is a copy of: the request would go with it.
+    Removing a CPU limit kills nothing. A limit with an explicit request is preferred to one that the request
+    is defaulted from: the request would go with it.
     """
     owners = [POD_LEVEL] if pod.spec.resources is not None else []
     owners += [container.name for container in (*pod.containers, *pod.init_containers)]
-    places = [(owner, resource) for resource in _RESOURCES for owner in owners]
-    places.sort(key=lambda place: current(pod, place[0], Side.REQUESTS, place[1]) is None)
-    for owner, resource in places:
-        if current(pod, owner, Side.LIMITS, resource) is None:
+    candidates = [(owner, resource) for resource in _RESOURCES for owner in owners]
+    candidates.sort(key=lambda one: current_value(pod, one[0], Side.REQUESTS, one[1]) is None)
+    for owner, resource in candidates:
+        if current_value(pod, owner, Side.LIMITS, resource) is None:
             continue
         edit = Edit(owner, Side.LIMITS, resource, None)
-        if computed_class(default_pod(apply(pod, [edit]), release), release) is QosClass.BURSTABLE:
+        changed = default_pod(apply_edits(pod, [edit]), release)
+        if computed_class(changed, release) is QosClass.BURSTABLE:
             yield edit
             return

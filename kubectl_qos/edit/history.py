@@ -1,23 +1,22 @@
-"""What was written to clusters, as values, and the edits that revert it."""
+"""Recorded writes to clusters as values, and the edits that revert them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from kubectl_qos.edit.edits import Edit, Side, current
+from kubectl_qos.edit.edits import Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 
 
 class EntryState(StrEnum):
-    """What is known of a write.
+    """The known outcome of a write.
 
-    `SENT` is put down before anything leaves: found later, it says that the program ended in between.
+    `SENT` is recorded before anything leaves: found later, it says that the program ended in between.
     """
 
     SENT = "sent"
@@ -37,11 +36,11 @@ class Entry:
         server: the API server's address.
         kind: of the object; likewise `namespace`, `name`, `uid`.
         subresource: `resize` or empty.
-        before: the values that were there, None for those that were not.
-        after: the values that were sent; once it is done, what the server made of them.
-        state: what is known of it.
-        said: the server's or the network's sentence, where there is one.
-        undoes: the id of the entry that this one took back, else empty.
+        before: the previous values, None for absent ones.
+        after: the values that were sent; once done, as the server stored them.
+        state: its outcome.
+        message: the server's or the network's sentence, or empty.
+        undoes: the id of the entry that this one reverts, or empty.
     """
 
     id: str
@@ -56,22 +55,22 @@ class Entry:
     before: tuple[Edit, ...]
     after: tuple[Edit, ...]
     state: EntryState
-    said: str = ""
+    message: str = ""
     undoes: str = ""
 
 
 class HistoryStore(Protocol):
-    """Where writes are put down."""
+    """Where writes are recorded."""
 
     def put(self, entry: Entry) -> None:
-        """Add an entry, or replace the one of the same id. Never fails: what cannot be kept is said later."""
+        """Add an entry, or replace the one of the same id. Never fails: problems are reported later."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueConflict:
-    """One value that is not what was expected: as it was, as we set or want it, and as it is now.
+    """A value that is not as expected: as it was before, as we set or want it, and as it is now.
 
-    None is a value that is not there, or whose container is not.
+    None is an absent value, or one of an absent container.
     """
 
     owner: str
@@ -87,57 +86,48 @@ class ValueConflict:
         return self.owner, self.side, self.resource
 
 
-def conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
+def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
     """The values that somebody else has changed.
 
-    Of a request those that are no longer what it was made for; of an entry those that are neither what was
-    written nor, taken back already, what was there before.
+    Of a request: those that are no longer what it was made for. Of an entry: those that are neither what was
+    written nor, already reverted, what there was before.
 
     Args:
-        planned: what is to be done, or was done.
+        planned: the request to send, or the entry to revert.
         pod: the object as it is now; for workloads the pod of its template.
     """
-    return tuple(_conflicts(planned, pod))
-
-
-def _conflicts(planned: Entry | PatchRequest, pod: Pod) -> Iterator[ValueConflict]:
     after = planned.after if isinstance(planned, Entry) else planned.edits
+    conflicts = []
     for old, new in zip(planned.before, after, strict=True):
         theirs = value_now(pod, new)
-        expected = (old.quantity, new.quantity) if isinstance(planned, Entry) else (old.quantity,)
-        if theirs not in expected:
-            yield ValueConflict(*new.target, before=old.quantity, ours=new.quantity, theirs=theirs)
+        if theirs != old.quantity and not (isinstance(planned, Entry) and theirs == new.quantity):
+            conflicts.append(
+                ValueConflict(*new.target, before=old.quantity, ours=new.quantity, theirs=theirs)
+            )
+    return tuple(conflicts)
 
 
 def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
-    """The edits that bring back what was there before, those of conflicts included.
+    """The edits that restore the previous values, also where somebody else changed them since.
 
     Args:
-        entry: what was written.
+        entry: the write to revert.
         pod: the object as it is now; for workloads the pod of its template.
         uid: the object's, where that is a workload: a template has none.
 
     Raises:
-        QosError: it is another object, or everything is as it was.
+        QosError: it is another object, or it has the previous values already.
     """
     name = f"{entry.kind.lower()}/{entry.name}"
     if (pod.kind, pod.namespace, pod.name) != (entry.kind, entry.namespace, entry.name):
         raise QosError(f"the change was of {name} in {entry.namespace}, not of {pod.kind.lower()}/{pod.name}")
-    now = uid or pod.metadata.uid
-    if now and entry.uid and now != entry.uid:
+    uid_now = uid or pod.metadata.uid
+    if uid_now and entry.uid and uid_now != entry.uid:
         raise QosError(
-            f"{name} is another object than the one that was changed: it was deleted and made anew",
-            hint="what it has now was written with it; edit it instead",
+            f"{name} was deleted and recreated since the change",
+            hint="its values came with the new object; edit it instead",
         )
     edits = tuple(old for old in entry.before if value_now(pod, old) != old.quantity)
     if not edits:
-        raise QosError(f"nothing is left to undo: the values of {name} are what they were before")
+        raise QosError(f"nothing to undo: {name} has the previous values already")
     return edits
-
-
-def value_now(pod: Pod, edit: Edit) -> Quantity | None:
-    """What is at the edit's target, None too where the container is not there."""
-    try:
-        return current(pod, edit.owner, edit.side, edit.resource)
-    except InputError:
-        return None

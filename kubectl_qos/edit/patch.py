@@ -1,4 +1,4 @@
-"""A change as the exact request that makes it, as a patch or as a manifest."""
+"""A change as the exact request that makes it, or as a manifest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, current
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import api_path, template_path
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import Pod, nested
 
 FIELD_MANAGER: Final = "kubectl-qos"
 METHOD: Final = "PATCH"
 CONTENT_TYPE: Final = "application/strategic-merge-patch+json"
 RESIZE: Final = "resize"
+
+
+_SERVER_FIELDS: Final = frozenset(
+    {"managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,11 @@ class PatchRequest:
         kind: of the object: `Pod`, `Deployment`.
         namespace: of the object.
         name: of the object.
-        uid: of the object that was looked at; another one of the same name is not meant.
-        resource_version: of the object that was looked at.
+        uid: of the object that was read, so that no other of its name is changed.
+        resource_version: of the object that was read.
         subresource: `resize` for a change in place, else empty.
-        edits: what changes.
-        before: the same values as they were, None for those that were not there.
+        edits: the new values.
+        before: the old values, None for absent ones.
         patch: the change alone, without the precondition.
     """
 
@@ -52,7 +57,7 @@ class PatchRequest:
 
     @property
     def reference(self) -> str:
-        """What a sentence calls the object: `deployment/web`."""
+        """The object in sentences: `deployment/web`."""
         return f"{self.kind.lower()}/{self.name}"
 
     @property
@@ -68,16 +73,16 @@ class PatchRequest:
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:
-    """The request that makes the edits.
+    """The request for these edits.
 
     Args:
         raw: the object as the server has it: the pod, or the workload.
         pod: the same, decoded; for workloads the pod of its template, under its kind and name.
-        edits: the values to change, each of them once.
+        edits: the new values, one edit for each.
         in_place: through the pod's resize subresource.
     """
     edits = tuple(edits)
-    metadata = raw.get("metadata") or {}
+    metadata = nested(raw, "metadata")
     return PatchRequest(
         kind=pod.kind,
         namespace=pod.namespace,
@@ -86,22 +91,9 @@ def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in
         resource_version=str(metadata.get("resourceVersion", "")),
         subresource=RESIZE if in_place else "",
         edits=edits,
-        before=tuple(
-            Edit(edit.owner, edit.side, edit.resource, current(pod, edit.owner, edit.side, edit.resource))
-            for edit in edits
-        ),
+        before=tuple(Edit(*edit.target, current_value(pod, *edit.target)) for edit in edits),
         patch=build_patch(pod, edits),
     )
-
-
-_SERVER_FIELDS: Final = (
-    "managedFields",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "selfLink",
-)
 
 
 def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
@@ -114,7 +106,7 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
             resources = spec.setdefault("resources", {})
         else:
             kind = "initContainers" if edit.owner in init else "containers"
-            resources = _named(spec.setdefault(kind, []), edit.owner).setdefault("resources", {})
+            resources = _container_patch(spec.setdefault(kind, []), edit.owner).setdefault("resources", {})
         resources.setdefault(edit.side.value, {})[edit.resource] = value
     patch: dict[str, Any] = {"spec": spec}
     for key in reversed(template_path(pod.kind)):
@@ -123,19 +115,19 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
 
 
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The whole object with the edits made and without what only a server fills in.
+    """The edited object without the fields that only a server sets.
 
-    A pod that a server has seen names its node because the scheduler chose it; made anew it is chosen again.
+    The node of a stored pod is left out too: the scheduler chose it, and will choose again.
 
     Args:
         raw: the object as the file or the server has it.
         pod: the same, decoded; for workloads its template.
-        edits: the values to change.
+        edits: the new values.
 
     Raises:
         InputError: the object has no such container.
     """
-    manifest = edited(raw, pod, edits)
+    manifest = edit_object(raw, pod, edits)
     manifest.pop("status", None)
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
@@ -146,26 +138,25 @@ def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> d
     return manifest
 
 
-def edited(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The whole object with the edits made, and all else as it is. Arguments and errors as `manifest_of`."""
-    whole = copy.deepcopy(dict(raw))
-    place: Any = whole
+def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
+    """The edited object, all else unchanged. Arguments and errors as in `build_manifest`."""
+    result = copy.deepcopy(dict(raw))
+    template: Any = result
     for key in template_path(pod.kind):
-        place = place[key]
-    spec = place["spec"]
+        template = template[key]
     for edit in edits:
-        _edit_raw(spec, edit)
-    return whole
+        _edit_spec(template["spec"], edit)
+    return result
 
 
 def kubectl_command(pod: Pod, *, in_place: bool) -> str:
-    """How to apply the saved patch by hand."""
+    """The command that applies the saved patch."""
     where = f" -n {pod.namespace}" if pod.namespace else ""
-    how = " --subresource resize" if in_place else ""
-    return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{how} --patch-file FILE"
+    subresource = " --subresource resize" if in_place else ""
+    return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{subresource} --patch-file FILE"
 
 
-def _named(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _container_patch(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:
     for container in containers:
         if container["name"] == name:
             return container
@@ -173,29 +164,28 @@ def _named(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return containers[-1]
 
 
-def _edit_raw(spec: dict[str, Any], edit: Edit) -> None:
-    owner: Any = spec if edit.owner == POD_LEVEL else _raw_container(spec, edit.owner)
+def _edit_spec(spec: dict[str, Any], edit: Edit) -> None:
+    owner: Any = spec if edit.owner == POD_LEVEL else _find_container(spec, edit.owner)
     resources = owner.get("resources") or {}
     values = dict(resources.get(edit.side.value) or {})
     if edit.quantity is None:
         values.pop(edit.resource, None)
     else:
-        values[edit.resource] = _written(str(edit.quantity), values.get(edit.resource))
+        values[edit.resource] = _like(values.get(edit.resource), str(edit.quantity))
     resources = {**resources, edit.side.value: values}
     if not values:
         del resources[edit.side.value]
     owner["resources"] = resources
 
 
-def _written(text: str, held: object) -> str | int:
+def _like(old: object, new: str) -> str | int:
     """A number stays a number where it was written as one."""
-    return int(text) if type(held) is int and text.isdecimal() else text
+    return int(new) if type(old) is int and new.isdecimal() else new
 
 
-def _raw_container(spec: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _find_container(spec: Mapping[str, Any], name: str) -> Any:
     for kind in ("containers", "initContainers"):
         for container in spec.get(kind) or ():
             if container.get("name") == name:
-                found: dict[str, Any] = container
-                return found
+                return container
     raise InputError(f"the object has no container {name}")

@@ -1,4 +1,4 @@
-"""What differs for one pod between two predictions: scores, rank, cgroup files."""
+"""The effects of edits on one pod: class, scores, kill rank, cgroup files, and how the change is applied."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 
 import msgspec
 
-from kubectl_qos.edit.edits import Edit, apply, effective
+from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -26,7 +26,7 @@ from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus, resize_outcome, 
 class FileChange:
     """One cgroup file whose content changes; None where the file is not written.
 
-    `container` is whose file it is, empty for the pod's own.
+    `container` is empty for the pod's own files.
     """
 
     path: str
@@ -38,7 +38,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class ContainerChange:
-    """A container's oom_score_adj and oom_score before and after; None is not known."""
+    """A container's oom_score_adj and oom_score before and after; None where unknown."""
 
     name: str
     adj_before: int | None
@@ -77,22 +77,22 @@ class Effects:
 
     @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
-        """The pods that were killed after this one and would be killed before it."""
-        return _passed(self.ranking_after, self.mine_after, self.ranking_before, self.mine_before)
+        """The pods that were killed after this one and would now be killed before it."""
+        return _newly_earlier(self.ranking_after, self.mine_after, self.ranking_before, self.mine_before)
 
     @property
     def overtakes(self) -> tuple[PodKey, ...]:
-        """The pods that were killed before this one and would be killed after it."""
-        return _passed(self.ranking_before, self.mine_before, self.ranking_after, self.mine_after)
+        """The pods that were killed before this one and would now be killed after it."""
+        return _newly_earlier(self.ranking_before, self.mine_before, self.ranking_after, self.mine_after)
 
     @property
     def changes_class(self) -> bool:
-        """Whether the pod is of another class."""
+        """Whether the pod gets another class."""
         return self.before.qos_class is not self.after.qos_class
 
     @property
     def changes_path(self) -> bool:
-        """Whether the pod or a container is at another place in the cgroup tree."""
+        """Whether the pod or a container moves in the cgroup tree."""
         pairs = zip(self.before.containers, self.after.containers, strict=True)
         return self.before.cgroup.path != self.after.cgroup.path or any(
             old.process_path != new.process_path for old, new in pairs
@@ -113,41 +113,38 @@ class Effects:
 def build_effects(
     pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
 ) -> list[Effects]:
-    """What differs for each pair; the pods of all predictions must be among those of their ranking."""
-    rows_before, rows_after = _by_pod(ranking_before), _by_pod(ranking_after)
-    found = []
+    """The differences of each pair (before, after); the rankings must have the pods of all predictions."""
+    # By the identity of pods: in files two may have one name.
+    rows_before = {id(row.pod): row for row in ranking_before.pods}
+    rows_after = {id(row.pod): row for row in ranking_after.pods}
+    effects = []
     for before, after in pairs:
         mine_before, mine_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
-        found.append(
+        effects.append(
             Effects(
                 before=before,
                 after=after,
-                containers=tuple(_containers(mine_before, mine_after)),
+                containers=tuple(_container_changes(mine_before, mine_after)),
                 rank_before=mine_before.rank,
                 rank_after=mine_after.rank,
-                files=tuple(_files(before, after)),
+                files=tuple(_file_changes(before, after)),
                 ranking_before=ranking_before,
                 ranking_after=ranking_after,
                 mine_before=mine_before,
                 mine_after=mine_after,
             )
         )
-    return found
+    return effects
 
 
-def _by_pod(ranking: Ranking) -> Mapping[int, RankedPod]:
-    """Rows by the identity of their pod: names may occur twice in files."""
-    return {id(row.pod): row for row in ranking.pods}
-
-
-def _passed(
-    now_before: Ranking, mine_now: RankedPod, was: Ranking, mine_was: RankedPod
+def _newly_earlier(
+    ranking: Ranking, mine: RankedPod, other_ranking: Ranking, mine_in_other: RankedPod
 ) -> tuple[PodKey, ...]:
-    """Pods that are killed strictly before mine in one ranking and were not in the other."""
-    if mine_now.rank is None or mine_was.rank is None:
+    """Pods that are killed strictly before mine in the one ranking and not in the other."""
+    if mine.rank is None or mine_in_other.rank is None:
         return ()
-    earlier = _earlier(was, mine_was.rank)
-    return tuple(key for key in _earlier(now_before, mine_now.rank) if key not in earlier)
+    earlier_in_other = _earlier(other_ranking, mine_in_other.rank)
+    return tuple(key for key in _earlier(ranking, mine.rank) if key not in earlier_in_other)
 
 
 def _earlier(ranking: Ranking, rank: int) -> dict[PodKey, None]:
@@ -158,21 +155,16 @@ def _earlier(ranking: Ranking, rank: int) -> dict[PodKey, None]:
     }
 
 
-def _containers(before: RankedPod, after: RankedPod) -> Iterable[ContainerChange]:
-    held = {score.name: score for score in before.containers}
-    for score in after.containers:
-        was = held.get(score.name)
-        yield ContainerChange(
-            score.name,
-            was.adj if was is not None else None,
-            score.adj,
-            was.oom_score if was is not None else None,
-            score.oom_score,
-        )
+def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[ContainerChange]:
+    old_scores = {score.name: score for score in before.containers}
+    for new in after.containers:
+        old = old_scores.get(new.name)
+        adj, oom_score = (old.adj, old.oom_score) if old is not None else (None, None)
+        yield ContainerChange(new.name, adj, new.adj, oom_score, new.oom_score)
 
 
-def _files(before: Prediction, after: Prediction) -> Iterable[FileChange]:
-    """The files of the pod's and the containers' cgroups that differ; a new class moves them all."""
+def _file_changes(before: Prediction, after: Prediction) -> Iterable[FileChange]:
+    """The files of the pod's and the containers' cgroups that differ, at their new paths."""
     pairs = [("", before.cgroup, after.cgroup)]
     pairs += [
         (new.name, old.cgroup, new.cgroup)
@@ -180,23 +172,23 @@ def _files(before: Prediction, after: Prediction) -> Iterable[FileChange]:
     ]
     for container, old, new in pairs:
         for name in {**old.files, **new.files}:
-            was, now = old.files.get(name), new.files.get(name)
-            if was != now:
-                yield FileChange(new.path, name, was, now, container)
+            old_value, new_value = old.files.get(name), new.files.get(name)
+            if old_value != new_value:
+                yield FileChange(new.path, name, old_value, new_value, container)
 
 
 class StrategyKind(StrEnum):
-    """How a change of this kind of object takes effect."""
+    """How a change of an object is applied."""
 
     IN_PLACE = "in place"
     TEMPLATE = "new pods from the template"
-    RECREATE = "the pod has to be created anew"
-    NEVER = "not at all"
+    RECREATE = "the pod must be recreated"
+    NEVER = "impossible"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFit:
-    """Whether the node could hold the changed pod: what is free without it, and what it requests.
+    """Whether the changed pod fits its node: what is free without it, and what it requests.
 
     In bytes or millicores.
     """
@@ -207,7 +199,7 @@ class NodeFit:
 
     @property
     def fits(self) -> bool:
-        """Whether the request is within what is free."""
+        """Whether enough is free."""
         return self.needed <= self.free
 
 
@@ -215,13 +207,13 @@ class NodeFit:
 class Preview:
     """A change and its effects.
 
-    `refusals` are what a server would answer to the pod, `resize_refusals` what to the change in place of a
-    running one; `restarts` and `outcome` are what the kubelet makes of the latter.
+    `refusals` are a server's answers to the changed pod, `resize_refusals` those to the change in place;
+    `restarts` are the containers that the kubelet restarts for a change in place, `outcome` its answer.
     """
 
     effects: Effects
     edits: tuple[Edit, ...]
-    room: tuple[NodeFit, ...]
+    node_fit: tuple[NodeFit, ...]
     refusals: tuple[Refusal, ...]
     resize_refusals: tuple[Refusal, ...]
     restarts: tuple[str, ...]
@@ -235,7 +227,7 @@ class Preview:
 
     @property
     def after(self) -> Prediction:
-        """The pod as it would be created anew."""
+        """The pod as if recreated with the edits."""
         return self.effects.after
 
 
@@ -246,44 +238,42 @@ def preview(
     neighbours: Sequence[Pod] = (),
     usage: Mapping[PodKey, PodUsage] | None = None,
 ) -> Preview:
-    """The effects of edits on a pod as it would be created anew with them.
+    """The effects of edits on a pod, as if it were recreated with them.
 
     Args:
         pod: as stored or written, not defaulted by us.
-        edits: the values to change; those that change nothing are dropped.
+        edits: the new values; those that change nothing are dropped.
         setup: the pod's node.
         neighbours: every other pod of the node.
         usage: memory by pod, for the ranks.
     """
-    edits = effective(pod, edits)
-    changed = as_new(apply(pod, edits)) if edits else pod
+    edits = effective_edits(pod, edits)
+    changed = as_recreated(apply_edits(pod, edits)) if edits else pod
     before = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     after = predict(changed, setup.node, kubelet=setup.kubelet, release=setup.release)
     key = (pod.namespace, pod.name)
     others = neighbours_without(pod, neighbours, setup.release)
     ranking_before = rank_node([before.pod, *others], setup.node, setup.release, usage)
     ranking_after = rank_node([after.pod, *others], setup.node, setup.release, usage)
-    refused = resize_refusals(before.pod, after.pod, setup.release, setup.node)
-    in_place = strategy_kind(pod, before, refused) is StrategyKind.IN_PLACE
+    refusals = resize_refusals(before.pod, after.pod, setup.release, setup.node)
+    kind = _strategy_kind(pod, before, refusals)
+    in_place = kind is StrategyKind.IN_PLACE
     return Preview(
         effects=build_effects([(before, after)], ranking_before, ranking_after)[0],
         edits=edits,
-        room=tuple(_room(after.pod, others, setup)),
+        node_fit=tuple(_node_fit(after.pod, others, setup)),
         refusals=tuple(pod_refusals(after.pod, setup.release)),
-        resize_refusals=tuple(refused),
+        resize_refusals=tuple(refusals),
         restarts=tuple(restarting(before.pod, after.pod)) if in_place else (),
         outcome=resize_outcome(before.pod, after.pod, setup, others, (usage or {}).get(key))
         if in_place
-        else _DONE,
-        strategy_kind=strategy_kind(pod, before, refused),
+        else ResizeOutcome(ResizeStatus.ACTUATED),
+        strategy_kind=kind,
     )
 
 
-_DONE = ResizeOutcome(ResizeStatus.ACTUATED)
-
-
 def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:
-    """The neighbours of a pod without the pod itself, defaulted."""
+    """The neighbours of a pod, defaulted, without the pod itself."""
     key = (pod.namespace, pod.name)
     return [
         default_pod(one, release)
@@ -292,35 +282,28 @@ def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) ->
     ]
 
 
-def strategy_kind(pod: Pod, before: Prediction, refused: Sequence[Refusal]) -> StrategyKind:
-    """How the change can take effect, in place unless a server would refuse the resize."""
+def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusal]) -> StrategyKind:
     if pod.kind == "Job":
         return StrategyKind.NEVER
     if pod.kind != "Pod":
         return StrategyKind.TEMPLATE
     if before.static or before.mirror:
         return StrategyKind.NEVER
-    return StrategyKind.RECREATE if refused else StrategyKind.IN_PLACE
+    return StrategyKind.RECREATE if resize_refused else StrategyKind.IN_PLACE
 
 
-def as_new(pod: Pod) -> Pod:
-    """The pod without a stored class: created anew, the server computes it from the spec."""
+def as_recreated(pod: Pod) -> Pod:
+    """The pod without its stored class, which the server computes again for a recreated pod."""
     status = msgspec.structs.replace(pod.status, qos_class="")
     return msgspec.structs.replace(pod, status=status)
 
 
-def _room(pod: Pod, others: Sequence[Pod], setup: NodeSetup) -> Iterable[NodeFit]:
+def _node_fit(pod: Pod, others: Sequence[Pod], setup: NodeSetup) -> Iterable[NodeFit]:
     """Allocatable minus the requests of the others, against the pod's own request."""
-    requests = pod_requests(pod, setup.release)
-    for resource in (CPU, MEMORY):
+    needed = pod_requests(pod, setup.release)
+    used = [pod_requests(one, setup.release) for one in others if not one.is_terminal]
+    for resource, read in ((CPU, Quantity.milli_value), (MEMORY, Quantity.value)):
         allocatable = setup.node.status_allocatable.get(resource)
-        if allocatable is None:
-            continue
-        milli = resource == CPU
-        free = allocatable.milli_value() if milli else allocatable.value()
-        for one in others:
-            if not one.is_terminal:
-                held = pod_requests(one, setup.release).get(resource, ZERO)
-                free -= held.milli_value() if milli else held.value()
-        needed = requests.get(resource, ZERO)
-        yield NodeFit(resource, free, needed.milli_value() if milli else needed.value())
+        if allocatable is not None:
+            free = read(allocatable) - sum(read(requests.get(resource, ZERO)) for requests in used)
+            yield NodeFit(resource, free, read(needed.get(resource, ZERO)))

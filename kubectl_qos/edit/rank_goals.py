@@ -1,21 +1,20 @@
-"""The least memory request with which a pod is killed late enough on its node.
+"""The least memory requests with which a pod is killed late enough on its node.
 
-The kernel goes by usage and oom_score_adj, and the kubelet makes the latter of Burstable containers from
+The kernel goes by usage and oom_score_adj, and the kubelet computes the latter for Burstable containers from
 their memory requests. Goals about the class itself are in goals.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, goal
-from kubectl_qos.edit.preview import as_new, neighbours_without
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
+from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, drop_redundant
+from kubectl_qos.edit.preview import as_recreated, neighbours_without
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod, ResourceRequirements
+from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.resources import aggregate_requests, is_sidecar
@@ -23,7 +22,6 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
-    GUARANTEED_ADJ,
     LOWEST_BURSTABLE_ADJ,
     Kernel,
     PodAdj,
@@ -34,29 +32,22 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_po
 from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
 
 UNIT_BYTES: Final = 1 << 20
-"""Requests are raised to whole Mi: less than that nobody writes, and few nodes have steps that are finer."""
+"""Requests are raised to whole Mi: people write no less, and few nodes have a finer step of the score."""
 
 Usage = Mapping[PodKey, PodUsage]
-_Reached = Callable[[Ranking, RankedPod], bool]
 
 
 def outlive(
-    pod: Pod,
-    other: Pod,
-    setup: NodeSetup,
-    neighbours: Sequence[Pod],
-    usage: Usage | None = None,
-    *,
-    may_be_guaranteed: bool = False,
+    pod: Pod, other: Pod, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
 ) -> Goal:
     """The least memory requests with which a pod is killed after another one of its node.
 
-    After means a higher kill rank: two that the kernel cannot tell apart do not outlive each other. Usage is
-    taken to stay as it is, and what is added is counted in whole Mi (`UNIT_BYTES`): one of them less does not
-    do. Requests of containers are raised, each as far as it has to be; where spec.resources decides the pod's
-    class, its request alone, because it is what the containers share. A limit is raised where the request
-    would exceed it, and to one Mi above the request where the pod would be Guaranteed otherwise. Nothing is
-    ever lowered. What the node has free does not count here: the preview tells it.
+    After means a higher kill rank: two pods that share a rank do not outlive each other. Usage is assumed to
+    stay, and requests are raised to whole Mi (`UNIT_BYTES`): one Mi less is not enough. Each container's
+    request is raised as far as necessary; where spec.resources decides the pod's class, only its request,
+    which the containers share. A limit is raised where the request would exceed it, and to one Mi above the
+    request where the pod would become Guaranteed otherwise. Nothing is ever lowered. What the node has free
+    does not matter here: the preview checks it.
 
     Args:
         pod: as stored or written, not defaulted by us.
@@ -64,63 +55,55 @@ def outlive(
         setup: the node.
         neighbours: the pods of the node, the pod itself may be among them.
         usage: memory by pod; those without count as using nothing.
-        may_be_guaranteed: whether the class Guaranteed is an answer where no request is enough.
     """
     others = neighbours_without(pod, neighbours, setup.release)
+    if not setup.node.memory_capacity_bytes:
+        return _impossible(ObstacleReason.NO_CAPACITY)
     rows = rank_node(others, setup.node, setup.release, usage).pods
     key = (other.kind, other.namespace, other.name)
-    its = next((row for row in rows if (row.pod.kind, row.pod.namespace, row.pod.name) == key), None)
-    if not setup.node.memory_capacity_bytes:
-        return _impossible(Obstacle(ObstacleReason.NO_CAPACITY))
-    if its is None:
-        return _impossible(Obstacle(ObstacleReason.OTHER_NOT_THERE))
-    if its.worst is None or its.worst.points is None:
-        return _impossible(Obstacle(ObstacleReason.OTHER_HAS_NO_PROCESSES))
-    search = _RankSearch(pod, setup, others, usage, its.worst.points)
-    return search.found(may_be_guaranteed=may_be_guaranteed)
+    row = next((row for row in rows if (row.pod.kind, row.pod.namespace, row.pod.name) == key), None)
+    if row is None:
+        return _impossible(ObstacleReason.OTHER_NOT_THERE)
+    if row.worst is None or row.worst.points is None:
+        return _impossible(ObstacleReason.OTHER_HAS_NO_PROCESSES)
+    return _RankSearch(pod, setup, others, usage, row.worst.points).find()
 
 
 def rank_at_least(
-    pod: Pod,
-    rank: int,
-    setup: NodeSetup,
-    neighbours: Sequence[Pod],
-    usage: Usage | None = None,
-    *,
-    may_be_guaranteed: bool = False,
+    pod: Pod, rank: int, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
 ) -> Goal:
-    """The least memory requests with which a pod is the `rank`-th of its node to be killed, or a later one.
+    """The least memory requests with which a pod gets the kill rank `rank` or a higher one on its node.
 
-    Rank 1 is the next victim, so a later death is a higher number: 10 asks for the rank 10, 11 or any beyond
-    it, which is at least nine pods that are killed before it. The rest is as in `outlive`.
+    Rank 1 is the next victim: with rank 10 or more at least nine pods are killed before it. The rest is as
+    in `outlive`.
     """
     others = neighbours_without(pod, neighbours, setup.release)
     if not setup.node.memory_capacity_bytes:
-        return _impossible(Obstacle(ObstacleReason.NO_CAPACITY))
+        return _impossible(ObstacleReason.NO_CAPACITY)
     rows = rank_node(others, setup.node, setup.release, usage).pods
     points = [row.worst.points for row in rows if row.worst is not None and row.worst.points is not None]
     if rank <= 1:
         return Goal(())
     if rank > len(points) + 1:
-        return _impossible(Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=len(points) + 1))
-    search = _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2])
-    return search.found(may_be_guaranteed=may_be_guaranteed)
+        return Goal((), obstacle=Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=len(points) + 1))
+    return _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2]).find()
 
 
-def _impossible(obstacle: Obstacle) -> Goal:
-    return Goal((), obstacle=obstacle)
+def _impossible(
+    reason: ObstacleReason, container: str = "", needed: int | None = None, least: int | None = None
+) -> Goal:
+    return Goal((), obstacle=Obstacle(reason, container, needed, least))
 
 
-@dataclass(frozen=True, slots=True)
-class _RaisedRequest:
-    """A place with a memory request, and what it is raised to. In bytes."""
+class _RaisedRequest(NamedTuple):
+    """Whose memory request is raised, and to how many bytes."""
 
     owner: str
     to: int
 
 
 class _RankSearch:
-    """The search for one pod: it has to come below so many points."""
+    """The search for the requests with which one pod has fewer points than `points`."""
 
     def __init__(
         self, pod: Pod, setup: NodeSetup, others: Sequence[Pod], usage: Usage | None, points: int
@@ -132,76 +115,49 @@ class _RankSearch:
         self._points = points
         self._release = setup.release
         self._capacity = setup.node.memory_capacity_bytes or 0
-        self._new = default_pod(as_new(pod), setup.release)
-        self._own = (_memory(self._new.spec.resources, "requests") or ZERO).value()
-        self._is_pod_level = is_decided_at_pod_level(self._new, setup.release)
+        self._recreated = default_pod(as_recreated(pod), setup.release)
+        self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
-    def found(self, *, may_be_guaranteed: bool) -> Goal:
+    def find(self) -> Goal:
         """The edits, or what stands in the way."""
-        ranking, mine = self._ranked(default_pod(self._pod, self._release))
+        ranking, mine = self._rank(default_pod(self._pod, self._release))
         if mine.worst is None:
-            return _impossible(Obstacle(ObstacleReason.NO_PROCESSES))
+            return _impossible(ObstacleReason.NO_PROCESSES)
         if ranking.basis is Basis.USAGE and mine.usage is None:
-            return _impossible(Obstacle(ObstacleReason.NO_USAGE))
+            return _impossible(ObstacleReason.NO_USAGE)
         if self._is_reached(mine):
             return Goal(())
-        burstable = self._burstable(mine)
-        if burstable.obstacle is None or not may_be_guaranteed:
-            return burstable
-        if burstable.obstacle.why is not ObstacleReason.BEYOND_BURSTABLE:
-            return burstable
-        return self._guaranteed(mine)
-
-    def _burstable(self, mine: RankedPod) -> Goal:
-        """By requests alone."""
-        qos = computed_class(self._new, self._release)
-        fixed = PodAdj(self._new, qos, self._capacity, self._release).fixed
         highest = self._highest_adj(mine)
         name, needed = min(highest.items(), key=lambda item: item[1])
+        qos = computed_class(self._recreated, self._release)
+        fixed = PodAdj(self._recreated, qos, self._capacity, self._release).fixed
         if fixed is not None and fixed.adj != BEST_EFFORT_ADJ:
-            why = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
-            return _impossible(Obstacle(why, name, needed, fixed.adj))
-        runtime = self._setup.node.runtime_oom_score_adj
-        least = restrict_adj(LOWEST_BURSTABLE_ADJ, runtime)
+            reason = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
+            return _impossible(reason, name, needed, fixed.adj)
+        least = restrict_adj(LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
         if needed < least:
             by_runtime = needed >= LOWEST_BURSTABLE_ADJ
-            why = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
-            return _impossible(Obstacle(why, name, needed, least))
-        bytes_needed = {name: self._bytes_for(adj) for name, adj in highest.items()}
-        raises = self._pod_level(bytes_needed) if self._is_pod_level else self._containers(bytes_needed)
-        edits = self._still_burstable([edit for one in raises or self._any() for edit in self._edits(one)])
-        if not self._does(edits):
-            return _impossible(Obstacle(ObstacleReason.NOT_BY_REQUESTS, name, needed))
-        return Goal(tuple(self._needed(edits)))
+            reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
+            return _impossible(reason, name, needed, least)
+        requests = {name: self._request_for(adj) for name, adj in highest.items()}
+        raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
+        edits = [edit for one in raises or self._raise_any() for edit in self._edits(one)]
+        edits = self._keep_burstable(edits)
+        if not self._suffice(edits):
+            return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
+        # A request that is not written is its limit.
+        return Goal(tuple(drop_redundant(edits, self._suffice)))
 
-    def _does(self, edits: Iterable[Edit]) -> bool:
-        """Whether a server takes the edits, and they are enough without making the pod Guaranteed."""
-        changed = default_pod(as_new(apply(self._pod, edits)), self._release)
+    def _suffice(self, edits: Iterable[Edit]) -> bool:
+        """Whether a server accepts the edits, and they are enough without making the pod Guaranteed."""
+        changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
         if pod_refusals(changed, self._release):
             return False
         if computed_class(changed, self._release) is QosClass.GUARANTEED:
             return False
-        return self._is_reached(self._ranked(changed)[1])
+        return self._is_reached(self._rank(changed)[1])
 
-    def _needed(self, edits: list[Edit]) -> list[Edit]:
-        """Without those that need not be: a request that is not written is its limit."""
-        for edit in edits:
-            others = [one for one in edits if one is not edit]
-            if self._does(others):
-                return self._needed(others)
-        return edits
-
-    def _guaranteed(self, mine: RankedPod) -> Goal:
-        found = goal(self._pod, QosClass.GUARANTEED, self._release)
-        least = restrict_adj(GUARANTEED_ADJ, self._setup.node.runtime_oom_score_adj)
-        name, needed = min(self._highest_adj(mine).items(), key=lambda item: item[1])
-        if needed < least:
-            return _impossible(Obstacle(ObstacleReason.BEYOND_GUARANTEED, name, needed, least))
-        return found
-
-    # -- what the kernel makes of it --------------------------------------------------------------
-
-    def _ranked(self, pod: Pod) -> tuple[Ranking, RankedPod]:
+    def _rank(self, pod: Pod) -> tuple[Ranking, RankedPod]:
         ranking = rank_node([pod, *self._others], self._setup.node, self._release, self._usage)
         return ranking, next(row for row in ranking.pods if row.pod is pod)
 
@@ -209,10 +165,10 @@ class _RankSearch:
         return mine.worst is not None and mine.worst.points is not None and mine.worst.points < self._points
 
     def _highest_adj(self, mine: RankedPod) -> dict[str, int]:
-        """The oom_score_adj of each container with processes that is just low enough.
+        """The highest oom_score_adj of each container with processes that is low enough.
 
-        `badness` turned round: used pages and adj * (total / 1000) have to stay below the points. Kernels
-        before 5.9 know nothing below one point.
+        The inverse of `badness`: used pages + adj * (total / 1000) have to stay below the points. Kernels
+        before 5.9 have no score below one point.
         """
         node = self._setup.node
         page = node.page_size_bytes
@@ -220,99 +176,92 @@ class _RankSearch:
         most = self._points - 1
         if kernel_formula(node.kernel) is not Kernel.SIGNED and most < 1:
             most = _OUT_OF_REACH
-        found = {}
-        for one in mine.alive():
-            used = one.usage.kernel_bytes // page if one.usage is not None else 0
+        highest = {}
+        for score in mine.alive():
+            used = score.usage.kernel_bytes // page if score.usage is not None else 0
             if thousandth:
-                found[one.name] = (most - used) // thousandth
+                highest[score.name] = (most - used) // thousandth
             else:
-                found[one.name] = BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
-        return found
+                highest[score.name] = BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
+        return highest
 
-    # -- what the kubelet makes of requests -------------------------------------------------------
+    def _request_for(self, adj: int) -> int:
+        """The least request for at most this oom_score_adj.
 
-    def _bytes_for(self, adj: int) -> int:
-        """The least request with at most this oom_score_adj: `1000 - 1000 * request / capacity` turned round.
-
-        999 is what any Burstable container has at most.
+        The inverse of `1000 - 1000 * request / capacity`; no Burstable container has more than 999.
         """
         return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
 
-    def _pod_level(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """The pod's request, of which every container has an equal part of what none of them claims."""
-        containers = [*self._new.containers, *self._new.init_containers]
-        share = max(needed[one.name] - self._held(one) for one in containers if one.name in needed)
-        to = _whole_units(self._claimed() + len(containers) * max(share, 0))
-        return [_RaisedRequest(POD_LEVEL, to)] if to > self._own else []
+    def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
+        """The pod's request: containers share equally what none of them requests."""
+        containers = [*self._recreated.containers, *self._recreated.init_containers]
+        share = max(needed[one.name] - self._counted_request(one) for one in containers if one.name in needed)
+        to = _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))
+        return [_RaisedRequest(POD_LEVEL, to)] if to > self._pod_request() else []
 
-    def _claimed(self) -> int:
-        """What the containers request in all: the pod cannot request less."""
-        return aggregate_requests(self._new, self._release).get(MEMORY, ZERO).value()
+    def _pod_request(self) -> int:
+        return (current_value(self._recreated, POD_LEVEL, Side.REQUESTS, MEMORY) or ZERO).value()
 
-    def _held(self, container: Container) -> int:
-        """What counts as a container's request: a sidecar is spared like the least of the app containers."""
-        held = _request(container)
-        if not self._is_like_an_app(container):
-            return held
-        return max(held, min(map(_request, self._new.containers)))
+    def _sum_of_containers(self) -> int:
+        """The requests of all containers: the pod cannot request less."""
+        return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
 
-    def _is_like_an_app(self, container: Container) -> bool:
+    def _counted_request(self, container: Container) -> int:
+        """What counts as a container's request: of a sidecar at least the least of the app containers."""
+        own = _request(container)
+        if not self._counts_as_app(container):
+            return own
+        return max(own, min(map(_request, self._recreated.containers)))
+
+    def _counts_as_app(self, container: Container) -> bool:
         if not self._release.has(Change.SIDECAR_OOM_SCORE) or not is_sidecar(container, self._release):
             return False
-        return any(container.name == init.name for init in self._new.init_containers)
+        return any(container.name == init.name for init in self._recreated.init_containers)
 
-    def _containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """Requests of containers, the fewest bytes in all.
+    def _raise_containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
+        """Requests of containers, the fewest bytes in total.
 
-        A sidecar comes out as well by its own request as by those of all app containers, so both are tried
-        for each.
+        A sidecar can be reached by its own request or by those of all app containers, so both are tried for
+        each.
         """
-        sidecars = [one for one in self._new.init_containers if self._is_like_an_app(one)]
+        sidecars = [one for one in self._recreated.init_containers if self._counts_as_app(one)]
         floors = {0, *(needed.get(one.name, 0) for one in sidecars)}
-        tried = [self._with_floor(needed, floor) for floor in sorted(floors)]
-        held = {one.name: _request(one) for one in (*self._new.containers, *self._new.init_containers)}
-        return min(tried, key=lambda raises: sum(one.to - held[one.owner] for one in raises))
+        candidates = [self._raise_with_floor(needed, floor) for floor in sorted(floors)]
+        containers = (*self._recreated.containers, *self._recreated.init_containers)
+        now = {one.name: _request(one) for one in containers}
+        return min(candidates, key=lambda raises: sum(one.to - now[one.owner] for one in raises))
 
-    def _with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
-        """The raises where every app container requests at least `floor`."""
+    def _raise_with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
+        """The raises with which every app container requests at least `floor`."""
         raises: list[_RaisedRequest] = []
-        for one in self._new.containers:
-            raises += _raised(one, max(needed.get(one.name, 0), floor))
-        reached = {one.owner: one.to for one in raises}
-        least = min(reached.get(one.name, _request(one)) for one in self._new.containers)
-        for one in self._new.init_containers:
-            wanted = needed.get(one.name, 0)
-            if not (self._is_like_an_app(one) and least >= wanted):
-                raises += _raised(one, wanted)
+        for one in self._recreated.containers:
+            raises += _raise_to(one, max(needed.get(one.name, 0), floor))
+        raised = {one.owner: one.to for one in raises}
+        least = min(raised.get(one.name, _request(one)) for one in self._recreated.containers)
+        for one in self._recreated.init_containers:
+            if not (self._counts_as_app(one) and least >= needed.get(one.name, 0)):
+                raises += _raise_to(one, needed.get(one.name, 0))
         return raises
 
-    def _any(self) -> list[_RaisedRequest]:
-        """The least request there is: it makes a BestEffort pod Burstable."""
+    def _raise_any(self) -> list[_RaisedRequest]:
+        """The least possible request: it makes a BestEffort pod Burstable."""
         if self._is_pod_level:
-            least = max(self._own + 1, self._claimed())
+            least = max(self._pod_request() + 1, self._sum_of_containers())
             return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
-        first = self._new.containers[0]
+        first = self._recreated.containers[0]
         return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
 
-    # -- edits ------------------------------------------------------------------------------------
-
     def _edits(self, raised: _RaisedRequest) -> Iterable[Edit]:
-        """The request, and the limit where it would be below; a limit of 0 is none, and goes."""
+        """The request, and the limit where it would be below; a limit of 0 means none and is removed."""
         quantity = _quantity(raised.to)
         yield Edit(raised.owner, Side.REQUESTS, MEMORY, quantity)
-        limit = self._limit(raised.owner)
+        limit = current_value(self._recreated, raised.owner, Side.LIMITS, MEMORY)
         if limit is not None and limit < quantity:
             yield Edit(raised.owner, Side.LIMITS, MEMORY, None if limit.is_zero else quantity)
 
-    def _limit(self, owner: str) -> Quantity | None:
-        if owner == POD_LEVEL:
-            return _memory(self._new.spec.resources, "limits")
-        containers = (*self._new.containers, *self._new.init_containers)
-        return next(_memory(one.resources, "limits") for one in containers if one.name == owner)
-
-    def _still_burstable(self, edits: list[Edit]) -> list[Edit]:
-        """The edits with one limit above its request, where requests that meet all limits are Guaranteed."""
-        changed = default_pod(as_new(apply(self._pod, edits)), self._release)
+    def _keep_burstable(self, edits: list[Edit]) -> list[Edit]:
+        """The edits with one limit above its request where the pod would become Guaranteed."""
+        changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
         if computed_class(changed, self._release) is not QosClass.GUARANTEED:
             return edits
         last = next(edit for edit in reversed(edits) if edit.side is Side.REQUESTS)
@@ -324,23 +273,17 @@ class _RankSearch:
 _OUT_OF_REACH: Final = -(1 << 62)
 
 
-def _memory(resources: ResourceRequirements | None, side: str) -> Quantity | None:
-    found = (getattr(resources, side) if resources is not None else None) or EMPTY_RESOURCES
-    quantity: Quantity | None = found.get(MEMORY)
-    return quantity
-
-
 def _request(container: Container) -> int:
     return container.requests.get(MEMORY, ZERO).value()
 
 
-def _raised(container: Container, needed: int) -> list[_RaisedRequest]:
+def _raise_to(container: Container, needed: int) -> list[_RaisedRequest]:
     return [_RaisedRequest(container.name, _whole_units(needed))] if needed > _request(container) else []
 
 
-def _whole_units(needed: int) -> int:
-    return -(-needed // UNIT_BYTES) * UNIT_BYTES
+def _whole_units(size: int) -> int:
+    return -(-size // UNIT_BYTES) * UNIT_BYTES
 
 
-def _quantity(amount: int) -> Quantity:
-    return Quantity(amount, 0, Format.BINARY_SI)
+def _quantity(size: int) -> Quantity:
+    return Quantity(size, 0, Format.BINARY_SI)

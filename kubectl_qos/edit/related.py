@@ -1,4 +1,4 @@
-"""What else a server has that bears on a change of a pod: values, read by cluster/surroundings.py."""
+"""The objects that matter for a change of a pod, as values; cluster/related.py reads them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
-from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.objects import Json, Pod, nested
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 OWNER: Final = "the owner"
-"""How `Missing.what` begins where a controller could not be read."""
+"""The start of `Missing.what` for a controller that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A workload above the pod: as the server has it, and the pod that its template makes.
+    """A workload that owns the pod, directly or not: as the server has it, and the pod of its template.
 
-    `template` is None for what has no pod template, an operator's own resource say.
+    `template` is None for kinds without a known pod template, such as an operator's resource.
     """
 
     raw: Json
@@ -30,26 +30,26 @@ class Owner:
 
     @property
     def kind(self) -> str:
-        """Such as `Deployment`."""
+        """Its kind: `Deployment`."""
         return str(self.raw.get("kind", ""))
 
     @property
     def name(self) -> str:
         """Its name."""
-        return str((self.raw.get("metadata") or {}).get("name", ""))
+        return str(nested(self.raw, "metadata").get("name", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedObjects:
-    """What was read for one pod or workload.
+    """A pod or workload with the objects around it.
 
     Attributes:
         raw: the object itself as the server has it.
-        owners: the chain of controllers above it, the nearest first: ReplicaSet, Deployment. It ends where
-            there is no controller, or where that may not be read (then `missing` says so).
+        owners: its chain of controllers, the nearest first: ReplicaSet, Deployment. It ends where there is no
+            controller, or where that could not be read (then it is in `missing`).
         limit_ranges: of its namespace.
         quotas: of its namespace.
-        autoscalers: the VerticalPodAutoscalers of its namespace; none where the cluster has no such kind.
+        autoscalers: the VerticalPodAutoscalers of its namespace, if the cluster has that kind.
         missing: what could not be read, and why.
     """
 
@@ -62,16 +62,11 @@ class RelatedObjects:
 
 
 def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -> bool:
-    """Whether the values that a request leads to are set by us, through the same road.
+    """Whether we manage the stored values of a request, through the same subresource.
 
-    A value that is removed has no manager any more: who removed it cannot be told, unless something is set
-    along with it.
+    A removed value has no manager: who removed it is unknown, unless another value was set along with it.
     """
-    values = [
-        ManagedValue(edit.owner, edit.side.value, edit.resource)
-        for edit in stored
-        if edit.quantity is not None
-    ]
+    values = [ManagedValue(*edit.target) for edit in stored if edit.quantity is not None]
     ours = [
         entry
         for entry in managed_fields(raw)

@@ -1,14 +1,14 @@
-"""What an API server would answer to the request that makes a change, before it is sent."""
+"""The expected response of an API server to the request that makes a change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply, effective
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits, effective_edits
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
@@ -16,7 +16,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
-from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert
+from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
     QuotaPod,
     ResourceQuota,
@@ -34,13 +34,13 @@ from kubectl_qos.qos.resize import beyond_node, invalid_resize, resize_is_unknow
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """The object that a request changes on one road, before and after.
+    """The object that a request changes with some strategy, before and after.
 
     Attributes:
         raw: the object as the server has it: the pod, or the workload whose template is changed.
         old: the pod, or the pod of the template, as stored.
         new: the same with the edits, not defaulted.
-        edits: those that change something of it; what a template does not have is left out.
+        edits: those that change a value; edits of containers that the template does not have are left out.
     """
 
     raw: Json
@@ -51,37 +51,30 @@ class ChangedObject:
     @property
     def raw_spec(self) -> Json:
         """The pod spec inside the object."""
-        place: Any = self.raw
-        for key in (*template_path(self.old.kind), "spec"):
-            place = (place.get(key) if isinstance(place, Mapping) else None) or {}
-        return place if isinstance(place, Mapping) else {}
+        return nested(self.raw, *template_path(self.old.kind), "spec")
 
 
-def changed_object(preview: Preview, related: RelatedObjects, road: StrategyKind) -> ChangedObject:
-    """What is changed on a road; through the template it is that of the topmost owner that has one."""
-    stored = preview.before.pod
-    if road is StrategyKind.TEMPLATE:
-        for owner in reversed(related.owners):
+def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind) -> ChangedObject:
+    """The object that a strategy changes; for templates that of the topmost owner that has one."""
+    raw, old = related.raw, _as_written(preview.before.pod, related.raw)
+    if kind is StrategyKind.TEMPLATE:
+        for owner in related.owners:
             if owner.template is not None and owner.kind in WORKLOADS:
-                return _target(owner.raw, owner.template, preview.edits)
-    return _target(related.raw, _written(stored, related.raw), preview.edits)
-
-
-def _target(raw: Json, old: Pod, edits: Iterable[Edit]) -> ChangedObject:
+                raw, old = owner.raw, owner.template
     names = {POD_LEVEL, *(one.name for one in (*old.containers, *old.init_containers))}
-    found = effective(old, [edit for edit in edits if edit.owner in names])
-    return ChangedObject({"kind": old.kind, **raw} if raw else raw, old, apply(old, found), found)
+    edits = effective_edits(old, [edit for edit in preview.edits if edit.owner in names])
+    return ChangedObject({"kind": old.kind, **raw} if raw else raw, old, apply_edits(old, edits), edits)
 
 
-def _written(pod: Pod, raw: Json) -> Pod:
-    """The pod without our defaulting: in templates and manifests a request follows its limit still.
+def _as_written(pod: Pod, raw: Json) -> Pod:
+    """The pod without our defaulting: in templates and manifests a request still follows its limit.
 
-    What a server has stored is defaulted already.
+    Pods that a server has stored are defaulted already.
     """
     try:
         if pod.kind in WORKLOADS:
             return pod_from_workload(pod.kind, raw) if raw else pod
-        if not pod.metadata.uid and (raw.get("spec") or {}).get("containers"):
+        if not pod.metadata.uid and nested(raw, "spec").get("containers"):
             return convert(raw, Pod)
     except msgspec.ValidationError:
         pass
@@ -89,21 +82,18 @@ def _written(pod: Pod, raw: Json) -> Pod:
 
 
 def as_created(pod: Pod, ranges: Sequence[LimitRange], release: Release) -> Pod:
-    """A pod, or a template's, as a server stores it when it is created, its LimitRanges included."""
-    return with_limit_ranges(default_pod(_as_new(pod), release), ranges)
+    """The pod as a server stores it when it is created, with what LimitRanges add."""
+    without_status = msgspec.structs.replace(pod, status=PodStatus())
+    return with_limit_ranges(default_pod(without_status, release), ranges)
 
 
 def as_resized(target: ChangedObject, ranges: Sequence[LimitRange], release: Release) -> Pod:
-    """The pod as a server stores it after a resize: LimitRanges fill in what it has not (1.32 and later)."""
+    """The pod as a server stores it after a resize: LimitRanges add what is absent (1.32 and later)."""
     return with_limit_ranges(default_pod(target.new, release), ranges)
 
 
-def _as_new(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, status=PodStatus())
-
-
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
-    """The pod as quotas look at it."""
+    """The pod as quotas count it."""
     spec = target.raw_spec
     best_effort = qos_class(pod, release) is QosClass.BEST_EFFORT
     return QuotaPod(pod, best_effort, is_terminating(spec), crosses_namespaces(spec))
@@ -112,7 +102,7 @@ def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
 def range_refusals(
     pod: Pod, ranges: Sequence[LimitRange], release: Release
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The LimitRanges that refuse a pod, with their sentences; a server says those of the first alone."""
+    """The LimitRanges that refuse a pod, with their sentences; a server reports only those of the first."""
     for limit_range in ranges:
         sentences = limit_range_refusals(pod, [limit_range], release)
         if sentences:
@@ -122,18 +112,17 @@ def range_refusals(
 def creation_quota(
     target: ChangedObject, quotas: Iterable[ResourceQuota], release: Release
 ) -> list[ResourceQuota]:
-    """The quotas as they stand once the old pod is gone, for one that takes its place.
+    """The quotas without the old pod, which the new one replaces.
 
-    A pod that no server has made yet (a manifest: it has no uid) is charged by none of them.
+    A manifest (it has no uid) is not counted by any of them yet.
     """
     if target.old.kind != "Pod" or not target.old.metadata.uid:
         return list(quotas)
     claim = quota_pod(target.old, target, release)
-    return [freed(quota, claim, release) for quota in quotas]
+    return [_without_pod(quota, claim, release) for quota in quotas]
 
 
-def freed(quota: ResourceQuota, claim: QuotaPod, release: Release) -> ResourceQuota:
-    """A quota without what it counts for a pod."""
+def _without_pod(quota: ResourceQuota, claim: QuotaPod, release: Release) -> ResourceQuota:
     if not matches(quota, claim):
         return quota
     usage = quota_usage(claim.pod, release)
@@ -145,9 +134,9 @@ def freed(quota: ResourceQuota, claim: QuotaPod, release: Release) -> ResourceQu
 
 
 def priority_refusal(pod: Pod) -> str:
-    """What the Priority plugin says to a manifest that writes another priority than its class has.
+    """What the Priority plugin answers to a manifest with another priority than its class has, or empty.
 
-    Source: plugin/pkg/admission/priority/admission.go; known of the classes of every cluster only.
+    Only for the classes that every cluster has. Source: plugin/pkg/admission/priority/admission.go.
     """
     computed = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
     if computed is None or pod.spec.priority is None or pod.spec.priority == computed:
@@ -159,7 +148,7 @@ def priority_refusal(pod: Pod) -> str:
 
 
 ELIDED: Final = "…"
-"""Stands where the server prints a whole object."""
+"""In place of a whole object that the server prints."""
 _NO_RESOURCE: Final = "the server could not find the requested resource"
 _ONLY: Final = (
     "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -171,7 +160,7 @@ _ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusal:
-    """A server's answer to a request that it does not carry out: HTTP status, reason and message."""
+    """A server's refusal of a request: HTTP status, reason and message."""
 
     status: int
     reason: str
@@ -179,34 +168,33 @@ class ServerRefusal:
 
 
 def expected_response(
-    preview: Preview, related: RelatedObjects, road: StrategyKind, request: PatchRequest | None = None
+    preview: Preview, related: RelatedObjects, kind: StrategyKind, request: PatchRequest | None = None
 ) -> ServerRefusal | None:
-    """What the server would answer to the request of a road; None where it would accept.
+    """How the server would refuse the request of a strategy; None where it would accept it.
 
     Args:
         preview: the change of a pod, or of a workload under its own kind.
-        related: what was read for it; with an empty `raw` the object is gone.
-        road: in place, through the template, or as a new pod made from the manifest.
-        request: the one that would be sent, where it is there already: an older version of the object than
-            `surroundings.raw` is refused.
+        related: the objects around it; with an empty `raw` the object is gone.
+        kind: in place, through the template, or as a new pod from the manifest.
+        request: the request to send, if there is one: refused where it is for an older version of the object.
     """
-    target = changed_object(preview, related, road)
+    target = changed_object(preview, related, kind)
+    name = f'{_resource(target.old)} "{target.old.name}"'
     if not target.raw:
-        return ServerRefusal(404, "NotFound", f'{_resource(target.old)} "{target.old.name}" not found')
+        return ServerRefusal(404, "NotFound", f"{name} not found")
     if request is not None and _is_stale(request, target):
         sentence = (
             "the object has been modified; please apply your changes to the latest version and try again"
         )
-        what = f'{_resource(target.old)} "{target.old.name}"'
-        return ServerRefusal(409, "Conflict", f"Operation cannot be fulfilled on {what}: {sentence}")
+        return ServerRefusal(409, "Conflict", f"Operation cannot be fulfilled on {name}: {sentence}")
     setup = preview.before.setup
-    if road is StrategyKind.RECREATE:
-        return _creation(target, related, setup)
+    if kind is StrategyKind.RECREATE:
+        return _create(target, related, setup.release)
     if not target.edits:
         return None
     if target.old.kind in WORKLOADS:
-        return _template(target, setup)
-    if road is StrategyKind.TEMPLATE:
+        return _change_template(target, setup.release)
+    if kind is StrategyKind.TEMPLATE:
         return _invalid(target.old, [Refusal("spec", f"{_ONLY}\n{ELIDED}")])
     return _resize(target, related, setup)
 
@@ -229,8 +217,7 @@ def _resize(target: ChangedObject, related: RelatedObjects, setup: NodeSetup) ->
     return None
 
 
-def _creation(target: ChangedObject, related: RelatedObjects, setup: NodeSetup) -> ServerRefusal | None:
-    release = setup.release
+def _create(target: ChangedObject, related: RelatedObjects, release: Release) -> ServerRefusal | None:
     priority = priority_refusal(target.new)
     if priority and not target.old.metadata.uid:
         return _forbidden(target.old, priority)
@@ -246,23 +233,21 @@ def _creation(target: ChangedObject, related: RelatedObjects, setup: NodeSetup) 
     return None
 
 
-def _template(target: ChangedObject, setup: NodeSetup) -> ServerRefusal | None:
-    """Only validation bears on a template: LimitRanges and quotas look at the pods that are made of it."""
+def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
+    """A template is only validated: LimitRanges and quotas apply to its pods."""
     if target.old.kind == "Job":
         sentence = f"Invalid value: {ELIDED}: field is immutable"
         return _invalid(target.old, [Refusal("spec.template", sentence)])
     where = ".".join(template_path(target.old.kind))
-    found = [
-        Refusal(f"{where}.{one.path}", one.message)
-        for one in pod_refusals(target.new, setup.release)
-        if one.path
+    refusals = [
+        Refusal(f"{where}.{one.path}", one.message) for one in pod_refusals(target.new, release) if one.path
     ]
-    return _invalid(target.old, found) if found else None
+    return _invalid(target.old, refusals) if refusals else None
 
 
 def _is_stale(request: PatchRequest, target: ChangedObject) -> bool:
-    held = str((target.raw.get("metadata") or {}).get("resourceVersion", ""))
-    return bool(request.resource_version and held) and request.resource_version != held
+    version = str(nested(target.raw, "metadata").get("resourceVersion", ""))
+    return bool(request.resource_version and version) and request.resource_version != version
 
 
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
@@ -276,9 +261,9 @@ def _forbidden(pod: Pod, sentence: str) -> ServerRefusal:
 
 
 def _aggregated(sentences: Iterable[str]) -> str:
-    """One sentence as it is, several in brackets, none twice."""
-    found = list(dict.fromkeys(sentences))
-    return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    """One sentence alone, several in brackets, none twice (`utilerrors.Aggregate`)."""
+    unique = list(dict.fromkeys(sentences))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
 def _resource(pod: Pod) -> str:

@@ -1,39 +1,46 @@
-"""The ways in which a change of an object can land, each with its exact request. Pure.
+"""The strategies of applying a change, each with its exact request, and the rollout that a template starts.
 
-Not here: what a change does (preview.py), what speaks against it (verdicts.py), sending (cluster/write.py).
+Not here: the effects of a change (preview.py), what speaks against it (findings.py), sending it
+(cluster/writer.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
-from kubectl_qos.edit.status import ON_DELETE, number, text
+from kubectl_qos.edit.status import (
+    is_on_delete,
+    number,
+    read_partition,
+    read_replicas,
+    unchanged_pods_note,
+)
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller
-from kubectl_qos.k8s.objects import Pod, all_containers
-
-JOB: Final = "Job"
+from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
+from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
+from kubectl_qos.k8s.releases import Release
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to land a change.
+    """One strategy of applying a change.
 
     Attributes:
-        landing: which way.
-        request: what is sent; None where it is not possible, or possible by hand only, as a manifest.
-        reason: why it is not possible, empty where it is.
+        kind: of the strategy.
+        request: the request to send; None where that is impossible, or possible by hand only, as a manifest.
+        reason: why it is impossible, else empty.
         restarts: the containers that restart in place.
-        pods: how many pods are replaced by new ones; None where that is not known.
-        note: what else there is to know: pods that keep their values.
+        pods: how many pods are replaced; None where unknown.
+        note: which pods keep their values, empty where none.
     """
 
-    strategy_kind: StrategyKind
+    kind: StrategyKind
     request: PatchRequest | None
     reason: str = ""
     restarts: tuple[str, ...] = ()
@@ -42,130 +49,232 @@ class Strategy:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the change can land so."""
+        """Whether the change can be applied so."""
         return not self.reason
 
 
-def strategies(
+def find_strategies(
     pod: Pod, edits: Iterable[Edit], preview: Preview, related: RelatedObjects
 ) -> tuple[Strategy, ...]:
-    """Every way that there is for this object, the possible ones first.
+    """The strategies for an object, the possible ones first.
 
     Args:
         pod: the object as it is; for workloads the pod of its template.
-        edits: the values to change; those that change nothing are dropped.
+        edits: the new values; those that change nothing are dropped.
         preview: of the same edits.
         related: the object as the server has it, and its owners.
     """
-    edits = effective(pod, edits)
+    edits = effective_edits(pod, edits)
     if pod.kind == "Pod":
-        found = _of_pod(pod, edits, preview, related)
+        strategies = _for_pod(pod, edits, preview, related)
     else:
         own = Owner({"kind": pod.kind, **related.raw}, pod)
-        found = [_through(_topmost(related) or own, edits, preview, related)]
-    return tuple(sorted(found, key=lambda strategy: not strategy.is_possible))
+        strategies = [_through_template(_topmost(related) or own, edits, preview, related)]
+    return tuple(sorted(strategies, key=lambda strategy: not strategy.is_possible))
 
 
-def _of_pod(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects) -> list[Strategy]:
+def _for_pod(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects) -> list[Strategy]:
     if preview.before.static or preview.before.mirror:
-        sentence = "its kubelet makes it from a file: edit that file on the node"
-        return [
-            Strategy(StrategyKind.NEVER, None, f"{sentence}{f' {pod.node_name}' if pod.node_name else ''}")
-        ]
+        node = f" {pod.node_name}" if pod.node_name else ""
+        reason = f"the kubelet creates it from a file: edit that file on the node{node}"
+        return [Strategy(StrategyKind.NEVER, None, reason)]
     in_place = _in_place(pod, edits, preview, related)
     owner = _topmost(related)
     if owner is not None:
-        return [in_place, _through(owner, edits, preview, related)]
-    unread = _unread(related, related.raw)
+        return [in_place, _through_template(owner, edits, preview, related)]
+    unread = _unread_owner(related, related.raw)
     if unread:
         return [in_place, Strategy(StrategyKind.TEMPLATE, None, unread)]
     if related.owners:
         nearest = related.owners[0]
-        reason = f"{nearest.kind.lower()}/{nearest.name} has no pod template that is known"
+        reason = f"{nearest.kind.lower()}/{nearest.name} has no known pod template"
         return [in_place, Strategy(StrategyKind.TEMPLATE, None, reason)]
-    return [in_place, Strategy(StrategyKind.RECREATE, None, _unfit(edits, preview))]
+    return [in_place, Strategy(StrategyKind.RECREATE, None, _refusal(edits, preview))]
 
 
 def _in_place(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects) -> Strategy:
-    refused = "; ".join(dict.fromkeys(map(str, preview.resize_refusals)))
-    reason = (
-        f"the pod has ended: {pod.status.phase}" if pod.is_terminal else _unfit(edits, preview) or refused
-    )
+    if pod.is_terminal:
+        reason = f"the pod has ended: {pod.status.phase}"
+    else:
+        reason = _refusal(edits, preview) or "; ".join(dict.fromkeys(map(str, preview.resize_refusals)))
     if reason:
         return Strategy(StrategyKind.IN_PLACE, None, reason)
     request = build_request(related.raw, pod, edits, in_place=True)
     return Strategy(StrategyKind.IN_PLACE, request, restarts=preview.restarts)
 
 
-def _through(owner: Owner, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects) -> Strategy:
-    """Through the template of the topmost workload that is known."""
-    unread = _unread(related, owner.raw)
-    if unread or owner.template is None:
-        return Strategy(StrategyKind.TEMPLATE, None, unread or "it has no pod template")
+def _through_template(
+    owner: Owner, edits: tuple[Edit, ...], preview: Preview, related: RelatedObjects
+) -> Strategy:
     name = f"{owner.kind.lower()}/{owner.name}"
-    if owner.kind == JOB:
-        return Strategy(
-            StrategyKind.NEVER, None, f"the template of {name} cannot be changed: delete it and make it anew"
-        )
     template = owner.template
-    present = {container.name for container in all_containers(template)}
-    absent = [edit.owner for edit in edits if edit.owner != POD_LEVEL and edit.owner not in present]
-    if absent:
-        names = ", ".join(dict.fromkeys(absent))
-        reason = f"{name} does not have the container {names} in its template: it is injected into pods"
-        return Strategy(StrategyKind.TEMPLATE, None, reason)
-    reason = _unfit(edits, preview)
-    needed = effective(template, edits)
-    if not reason and not needed:
+    reason = _unread_owner(related, owner.raw)
+    if reason or template is None:
+        return Strategy(StrategyKind.TEMPLATE, None, reason or "it has no pod template")
+    if owner.kind == "Job":
+        return Strategy(
+            StrategyKind.NEVER, None, f"the template of {name} is immutable: delete and recreate the job"
+        )
+    containers = {POD_LEVEL, *(container.name for container in all_containers(template))}
+    injected = dict.fromkeys(edit.owner for edit in edits if edit.owner not in containers)
+    needed = [] if injected else effective_edits(template, edits)
+    if injected:
+        names = ", ".join(injected)
+        reason = f"the template of {name} has no container {names}: it is injected into pods"
+    elif not (reason := _refusal(edits, preview)) and not needed:
         reason = f"the template of {name} has these values already"
     if reason:
         return Strategy(StrategyKind.TEMPLATE, None, reason)
-    pods, note = _rolls(owner.kind, owner.raw)
     request = build_request(owner.raw, template, needed, in_place=False)
+    pods, note = _replaced_pods(owner.kind, owner.raw), unchanged_pods_note(owner.kind, owner.raw)
     return Strategy(StrategyKind.TEMPLATE, request, pods=pods, note=note)
 
 
 def _topmost(related: RelatedObjects) -> Owner | None:
-    """The highest workload above with a template; a ReplicaSet below a Deployment is never changed itself."""
-    above = [owner for owner in related.owners if owner.kind in WORKLOADS and owner.template is not None]
-    return above[-1] if above else None
+    """The topmost workload with a template: a ReplicaSet of a Deployment is never changed itself."""
+    workloads = [owner for owner in related.owners if owner.kind in WORKLOADS and owner.template is not None]
+    return workloads[-1] if workloads else None
 
 
-def _unread(related: RelatedObjects, raw: Mapping[str, Any]) -> str:
-    """Why the controller of an object is not known where it should be: it would change back what it owns."""
-    above = find_controller(raw)
-    if above is None or above.get("kind") not in WORKLOADS:
+def _unread_owner(related: RelatedObjects, raw: Json) -> str:
+    """Why the controller of an object is unknown, empty where it is known: it would revert the change."""
+    controller = find_controller(raw)
+    if controller is None or controller.get("kind") not in WORKLOADS:
         return ""
-    if any((owner.kind, owner.name) == (above.get("kind"), above.get("name")) for owner in related.owners):
+    key = (controller.get("kind"), controller.get("name"))
+    if any((owner.kind, owner.name) == key for owner in related.owners):
         return ""
-    name = f"{above['kind'].lower()}/{above.get('name')}"
     why = next((one.why for one in related.missing if one.what.startswith(OWNER)), "")
+    name = f"{controller['kind'].lower()}/{controller.get('name')}"
     return f"its owner {name} could not be read{f': {why}' if why else ''}"
 
 
-def _unfit(edits: tuple[Edit, ...], preview: Preview) -> str:
-    """Why no server takes it, in any way."""
+def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
+    """Why no server accepts the change with any strategy, empty where one may."""
     if not edits:
         return "nothing changes"
     return "; ".join(dict.fromkeys(map(str, preview.refusals)))
 
 
-def _rolls(kind: str, raw: Mapping[str, Any]) -> tuple[int | None, str]:
-    """How many pods are replaced, and what becomes of others."""
-    strategy = text(raw, "spec", "updateStrategy", "type")
-    if kind in {"ReplicaSet", "ReplicationController"}:
-        return 0, "existing pods keep their values: only new ones are made from the template"
-    if kind == "CronJob":
-        return 0, "the next run has the values; running jobs keep theirs"
-    if strategy == ON_DELETE:
-        return 0, f"updateStrategy {ON_DELETE}: pods keep their values until they are deleted"
+def _replaced_pods(kind: str, workload: Json) -> int | None:
+    """How many pods a changed template replaces."""
+    is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
+    if kind in {"ReplicaSet", "ReplicationController", "CronJob"} or is_on_delete(workload) or is_paused:
+        return 0
     if kind == "DaemonSet":
-        return number(raw, "status", "desiredNumberScheduled"), ""
-    replicas = number(raw, "spec", "replicas")
-    replicas = 1 if replicas is None else replicas
-    if kind == "Deployment" and (raw.get("spec") or {}).get("paused") is True:
-        return 0, "it is paused: its pods keep their values until it is resumed"
-    partition = number(raw, "spec", "updateStrategy", "rollingUpdate", "partition") or 0
-    if kind == "StatefulSet" and partition:
-        return max(replicas - partition, 0), f"pods below the partition {partition} keep their values"
-    return replicas, ""
+        return number(workload, "status", "desiredNumberScheduled")
+    return max(read_replicas(workload) - (read_partition(workload) if kind == "StatefulSet" else 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPlan:
+    """How a workload replaces its pods: up to `surge` more than `pods` may exist, and up to `missing` fewer.
+
+    `running` is the number of old pods; those of a CronJob are not replaced.
+    """
+
+    pods: int
+    running: int
+    surge: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReach:
+    """Where a rollout ends: `made` of `total` new pods, with `left` old ones."""
+
+    made: int
+    total: int
+    left: int
+
+    @property
+    def stalls(self) -> bool:
+        """Whether it ends before it is complete."""
+        return self.made < self.total
+
+
+def rollout_plan(workload: Json) -> RolloutPlan:
+    """How the workload would replace its pods, with the server's defaults."""
+    kind = workload.get("kind")
+    if kind == "CronJob":
+        pods = _whole(number(workload, "spec", "jobTemplate", "spec", "parallelism"), 1)
+        return RolloutPlan(pods, 0, pods, 0)
+    is_daemon_set, is_deployment = kind == "DaemonSet", kind == "Deployment"
+    replicas = ("status", "desiredNumberScheduled") if is_daemon_set else ("spec", "replicas")
+    pods = _whole(number(workload, *replicas), 1)
+    strategy = nested(workload, "spec", "strategy" if is_deployment else "updateStrategy")
+    rolling = nested(strategy, "rollingUpdate")
+    if is_deployment and strategy.get("type") == "Recreate":
+        return RolloutPlan(pods, pods, 0, pods)
+    if kind == "StatefulSet":
+        pods = max(0, pods - read_partition(workload))
+    surge = _share(rolling.get("maxSurge", "25%" if is_deployment else 0), pods, up=True)
+    missing = _share(rolling.get("maxUnavailable", "25%" if is_deployment else 1), pods, up=not is_deployment)
+    return RolloutPlan(pods, pods, surge, missing if surge or missing else 1)
+
+
+def rollout_reach(plan: RolloutPlan, fits: Callable[[int, int], bool]) -> RolloutReach:
+    """How far a rollout gets; `fits(made, left)` says whether quotas admit one more pod beside those.
+
+    Old and new pods exist side by side for a while, and quotas count both. Assumed: a new pod becomes ready
+    at once, and a refused one is retried once an old one is gone. Sources:
+    pkg/controller/deployment/rolling.go (reconcileNewReplicaSet, reconcileOldReplicaSets),
+    pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts),
+    pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
+    """
+    made, left = 0, plan.running
+    while True:
+        before = made, left
+        while made < plan.pods and made + left < plan.pods + plan.surge and fits(made, left):
+            made += 1
+        while left and made + left > plan.pods - plan.missing:
+            left -= 1
+        if (made, left) == before:
+            return RolloutReach(made, plan.pods, left)
+
+
+def quota_room(
+    new: QuotaPod,
+    old: QuotaPod,
+    running: int,
+    quotas: Sequence[ResourceQuota],
+    release: Release,
+    resource: str | None = None,
+) -> Callable[[int, int], bool]:
+    """Whether quotas admit one more new pod when `made` new ones exist and `left` old ones are left.
+
+    Args:
+        new: a pod of the changed template.
+        old: a pod of the present template.
+        running: how many of the old pods the quotas count.
+        quotas: of the namespace.
+        release: the server's.
+        resource: only this one, if given.
+    """
+    freed, added = quota_usage(old.pod, release), quota_usage(new.pod, release)
+    concerned = [
+        (charge, freed.get(charge.resource, ZERO) if matches(quota, old) else ZERO, added[charge.resource])
+        for quota in quotas
+        for charge in charges(new, [quota], release)
+        if resource in {None, charge.resource}
+    ]
+
+    def fits(made: int, left: int) -> bool:
+        return all(
+            charge.used.nano + (made + 1) * one.nano - (running - left) * gone.nano <= charge.hard.nano
+            for charge, gone, one in concerned
+        )
+
+    return fits
+
+
+def _whole(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+
+
+def _share(value: object, pods: int, *, up: bool) -> int:
+    """A number, or a percentage of the pods rounded up or down (`GetScaledValueFromIntOrPercent`)."""
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
+        product = int(value[:-1]) * pods
+        return -(-product // 100) if up else product // 100
+    return _whole(value, 0)

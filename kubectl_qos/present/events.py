@@ -1,4 +1,4 @@
-"""A pod's events as a section of its explanation: the newest first, and what those of memory mean."""
+"""A pod's events as a section of its explanation: the newest first, and the meaning of those about memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from typing import Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.present.explanation import ExplanationLine, Section
-from kubectl_qos.present.format import NONE, age, escape, parse_time
-from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.format import NONE, age, count, escape, parse_time
+from kubectl_qos.present.output import Line, Section, aligned
+from kubectl_qos.present.reasons import missing_sentence
 
 TITLE: Final = "Events"
-ASKING: Final = Section(TITLE, "asking …")
-SHOWN_AT_MOST: Final = 50
-
-_HEADERS: Final = ("LAST SEEN", "TYPE", "REASON", "COUNT")
+LOADING: Final = Section(TITLE, "loading …")
+MOST_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class MergedEvent:
-    """Events that say the same, as one; `first` and `last` are RFC 3339 texts or empty."""
+    """Events with the same text as one; `first` and `last` are RFC 3339 texts or empty."""
 
     type: str
     reason: str
@@ -34,44 +32,41 @@ class MergedEvent:
 
 
 def events_section(events: Sequence[Event], now: datetime) -> Section:
-    """All of it; `events` are as a source gives them, the newest last."""
-    event_list = list(_merged(reversed(events)))
-    if not event_list:
+    """The section; `events` are as a source gives them, the newest last."""
+    merged = list(_merge(reversed(events)))
+    if not merged:
         return Section(TITLE, NONE)
-    warnings = sum(one.type == "Warning" for one in event_list)
-    shown = event_list[:SHOWN_AT_MOST]
-    lines = [ExplanationLine(text) for text in dict.fromkeys(filter(None, map(_meaning, event_list)))]
-    lines += _table(shown, now)
-    rest = len(event_list) - len(shown)
-    if rest:
-        lines.append(
-            ExplanationLine(
-                f"and {rest} older {'one' if rest == 1 else 'ones'}; kubectl get events has them all"
-            )
-        )
-    answer = f"{len(event_list)}, {warnings or 'none'} of them {'a warning' if warnings == 1 else 'warnings'}"
-    return Section(TITLE, f"{answer}, the newest {_ago(event_list[0].last, now)}", tuple(lines))
+    warnings = sum(event.type == "Warning" for event in merged)
+    lines = [Line(text) for text in dict.fromkeys(filter(None, map(_meaning, merged)))]
+    lines += _table(merged[:MOST_SHOWN], now)
+    rest = len(merged) - MOST_SHOWN
+    if rest > 0:
+        older = count(rest, "older one", "older ones")
+        lines.append(Line(f"and {older}; kubectl get events has them all"))
+    newest = merged[0].last
+    ago = f"{age(newest, now)} ago" if parse_time(newest) is not None else "of an unknown time"
+    answer = f"{len(merged)}, {count(warnings, 'warning') if warnings else 'no warnings'}, the newest {ago}"
+    return Section(TITLE, answer, tuple(lines))
 
 
-def refused_section(error: QosError) -> Section:
-    """Why there are none to show, and what would change that."""
+def error_section(error: QosError) -> Section:
+    """Why there are no events to show, and the remedy."""
     missing = Missing("the list of the pod's events", escape(str(error)), error.hint)
-    return Section(TITLE, "not known", (ExplanationLine(missing_sentence(missing)),))
+    return Section(TITLE, "unknown", (Line(missing_sentence(missing)),))
 
 
-def _merged(newest_first: Iterable[Event]) -> Iterator[MergedEvent]:
-    """Equal ones together, at the place of the newest."""
-    alike: dict[tuple[str, str, str], list[Event]] = {}
+def _merge(newest_first: Iterable[Event]) -> Iterator[MergedEvent]:
+    """Equal ones together, in place of the newest."""
+    groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in newest_first:
-        alike.setdefault((event.type, event.reason, _message(event)), []).append(event)
-    for (kind, reason, message), found in alike.items():
-        oldest = min((event.first for event in found if event.first), default="")
-        times = sum(event.times for event in found)
-        yield MergedEvent(kind, reason, message, times, oldest, found[0].last)
+        groups.setdefault((event.type, event.reason, _message(event)), []).append(event)
+    for key, equal in groups.items():
+        oldest = min((event.first for event in equal if event.first), default="")
+        yield MergedEvent(*key, sum(event.times for event in equal), oldest, equal[0].last)
 
 
 def _message(event: Event) -> str:
-    """On one line, and whose it is where that is not the whole pod."""
+    """On one line, with the container or node that it is about."""
     text = escape(" ".join(event.message.split()))
     node = escape(event.involved_object.name)
     if event.is_of_node:
@@ -79,75 +74,43 @@ def _message(event: Event) -> str:
     return f"{escape(event.container)}: {text}" if event.container else text
 
 
-def _table(event_list: Iterable[MergedEvent], now: datetime) -> Iterator[ExplanationLine]:
-    """Columns that are padded; the message is the note behind them."""
-    rows = [
-        _HEADERS,
-        *((age(one.last, now), escape(one.type), escape(one.reason), _count(one, now)) for one in event_list),
-    ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    messages = ["MESSAGE", *(one.message or NONE for one in event_list)]
-    for row, message in zip(rows, messages, strict=True):
-        yield ExplanationLine(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), message
-        )
+def _table(events: Sequence[MergedEvent], now: datetime) -> Iterator[Line]:
+    """Aligned columns, with the message as the note behind them."""
+    rows = [(age(one.last, now), escape(one.type), escape(one.reason), _times(one, now)) for one in events]
+    texts = aligned([("LAST SEEN", "TYPE", "REASON", "COUNT"), *rows])
+    width = max(map(len, texts))
+    for text, message in zip(texts, ["MESSAGE", *(one.message or NONE for one in events)], strict=True):
+        yield Line(text.ljust(width), message)
 
 
-def _count(happening: MergedEvent, now: datetime) -> str:
-    """`x3 over 10m`, as kubectl describe says it: since the first time."""
-    if happening.times == 1:
-        return "1"
-    return f"x{happening.times} over {age(happening.first, now)}"
+def _times(event: MergedEvent, now: datetime) -> str:
+    """`x3 over 10m`, as in kubectl describe: since the first time."""
+    return "1" if event.times == 1 else f"x{event.times} over {age(event.first, now)}"
 
 
-def _ago(when: str, now: datetime) -> str:
-    return f"{age(when, now)} ago" if parse_time(when) is not None else "of an unknown time"
-
-
-def _meaning(happening: MergedEvent) -> str:
-    """What it means where it concerns memory, else nothing."""
-    if happening.reason in _ABOUT_ANYTHING and "memory" not in happening.message.lower():
+def _meaning(event: MergedEvent) -> str:
+    """What an event about memory means, else empty."""
+    if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return ""
-    meaning = _MEANINGS.get(happening.reason, "")
-    return f"{happening.reason}: {meaning}" if meaning else ""
+    meaning = _MEANINGS.get(event.reason, "")
+    return f"{event.reason}: {meaning}" if meaning else ""
 
 
-_ABOUT_ANYTHING: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
-"""Reasons that may also be about disks, processors or process ids: their message says what."""
+_NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
+"""Reasons that may also be about disk, CPU or process ids: the message says which."""
 
 _MEANINGS: Final = {
-    "SystemOOM": (
-        "the node itself ran out of memory and its kernel killed by oom_score; the limit of a container,"
-        " of a pod or of all pods together never causes it"
-    ),
-    "OOMKilling": (
-        "the kernel killed a process for memory; it does not say whether a container's limit or the node's"
-        " memory was at its end"
-    ),
-    "EvictionThresholdMet": (
-        "the node is so short of memory that its kubelet evicts pods, by the rank under Eviction"
-    ),
-    "NodeHasInsufficientMemory": (
-        "the node is under memory pressure: its kubelet evicts pods, and admits no BestEffort ones"
-    ),
-    "Evicted": "the kubelet ended the pod to get memory for its node, by the rank under Eviction; no OOM",
-    "Preempted": (
-        "the scheduler gave the pod's place to one of higher priority: by what is requested, not what is used"
-    ),
-    "Preempting": (
-        "the kubelet ended the pod to make room for a critical one: by what is requested, not what is used"
-    ),
-    "FailedScheduling": (
-        "nodes with insufficient memory have less of it unrequested than the pod requests; what pods use"
-        " does not count"
-    ),
-    "OutOfmemory": "the kubelet refused the pod: it requests more memory than the requests of others leave",
-    "ResizeDeferred": (
-        "the node could hold the resized pod, but the requests of others leave too little now: it waits"
-    ),
-    "ResizeInfeasible": "the node can never hold what the resize asks for: the pod goes on as it was",
-    "ResizeError": (
-        "the resize could not be done and is tried again; until then the cgroup keeps its old values"
-    ),
+    "SystemOOM": "the node itself ran out of memory and the kernel killed by oom_score; no limit causes it",
+    "OOMKilling": "the kernel killed a process for memory, at a limit or because the node ran out",
+    "EvictionThresholdMet": "the node is short of memory: the kubelet evicts pods by the rank under Eviction",
+    "NodeHasInsufficientMemory": "memory pressure: the kubelet evicts pods and admits no BestEffort ones",
+    "Evicted": "the kubelet ended the pod to free memory on its node, by the rank under Eviction; no OOM",
+    "Preempted": "the scheduler removed the pod for one of higher priority: by requests, not by usage",
+    "Preempting": "the kubelet ended the pod to make room for a critical one: by requests, not by usage",
+    "FailedScheduling": "memory is insufficient by requests: usage does not count",
+    "OutOfmemory": "the kubelet refused the pod: it requests more memory than other pods leave unrequested",
+    "ResizeDeferred": "the resized pod fits the node, but other pods request too much now: it waits",
+    "ResizeInfeasible": "the resized pod can never fit the node: it keeps its values",
+    "ResizeError": "the resize failed and is retried; until then the cgroup keeps its old values",
 }
 """Reasons of pkg/kubelet/events and eviction, of the scheduler and of node-problem-detector."""

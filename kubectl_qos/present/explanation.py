@@ -1,9 +1,7 @@
-"""Everything about one pod in sections, as lines of text and as plain values with the same names."""
+"""One pod explained: sections for people, plain values for programs."""
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,13 +11,25 @@ from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, ContainerS
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.present.format import age, binary, duration, escape, parse_time
-from kubectl_qos.present.pod_rows import PodRow, PodRows, all_statuses, build_rows
+from kubectl_qos.present.format import (
+    age,
+    binary,
+    count,
+    duration,
+    escape,
+    first_few,
+    full_name,
+    parse_time,
+    short_path,
+)
+from kubectl_qos.present.output import Line, Section, sentences, spaced_lines
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import (
     CLASS_MEANINGS,
     assumption_sentence,
     class_lacks,
     formula,
+    pod_subject,
     sentence,
     step_sentence,
 )
@@ -29,30 +39,10 @@ from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
 from kubectl_qos.qos.reason import Reason, Rule
 
-TEXT_WIDTH = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ExplanationLine:
-    """One line of a section; `depth` is its indentation, `note` what is said behind it."""
-
-    text: str
-    note: str = ""
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading with its answer beside it, and the proof below."""
-
-    title: str
-    answer: str
-    lines: tuple[ExplanationLine, ...] = ()
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A pod explained: `subject` is the first line."""
+    """A pod explained; `subject` is the first line."""
 
     subject: str
     prediction: Prediction
@@ -67,61 +57,28 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
-    return explain(prediction, row, rows, now)
-
-
-def explain(prediction: Prediction, row: PodRow | None, rows: PodRows, now: datetime) -> Explanation:
-    """The sections of one pod.
-
-    Args:
-        prediction: of the pod on its node.
-        row: the pod's row in the ranking, None where it is not ranked.
-        rows: the ranking of its node, for its neighbours.
-        now: for ages.
-    """
-    pod = prediction.pod
-    kind = pod.kind.lower()
-    name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name or "(unnamed)"
-    node = prediction.setup.node
-    where = f" on {escape(node.name)}" if node.name else ""
+    sections = (
+        _class(prediction),
+        _oom(prediction, row, rows),
+        _cgroup(prediction),
+        _swap(prediction),
+        _eviction(prediction, row, rows),
+        _resize(prediction),
+        _history(prediction, now),
+        _assumed(prediction, rows),
+    )
     return Explanation(
-        subject=f"{kind} {escape(name)}{where}, kubelet {prediction.setup.release}",
+        subject=pod_subject(prediction),
         prediction=prediction,
         row=row,
-        sections=tuple(
-            section
-            for section in (
-                _class(prediction),
-                _oom(prediction, row, rows),
-                _cgroup(prediction),
-                _swap(prediction),
-                _eviction(prediction, row, rows),
-                _resize(prediction),
-                _history(prediction, now),
-                _assumed(prediction, rows),
-            )
-            if section is not None
-        ),
+        sections=tuple(section for section in sections if section is not None),
     )
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
     """The explanation as plain text."""
     yield explanation.subject
-    width = max(len(section.title) for section in explanation.sections) + 3
-    for section in explanation.sections:
-        yield ""
-        yield f"{section.title:<{width}}{section.answer}".rstrip()
-        notes = [line for line in section.lines if line.note]
-        column = min(max((len(line.text) + 2 * line.depth for line in notes), default=0), 44)
-        for line in section.lines:
-            indent = "  " * (line.depth + 1)
-            if line.note:
-                yield f"{indent + line.text:<{column + 2}}   {line.note}"
-            else:
-                yield from textwrap.wrap(
-                    line.text, TEXT_WIDTH, initial_indent=indent, subsequent_indent=indent + "  "
-                )
+    yield from spaced_lines(explanation.sections)
 
 
 def _class(prediction: Prediction) -> Section:
@@ -129,27 +86,25 @@ def _class(prediction: Prediction) -> Section:
     lines = []
     reason = prediction.class_reason
     if reason.rule is Rule.CLASS_STORED and prediction.computed_class is not qos:
-        lines.append(ExplanationLine(sentence(reason)))
+        lines.append(Line(sentence(reason)))
     decided = reason.children[0] if reason.rule is Rule.CLASS_STORED else reason
-    lines.append(ExplanationLine(sentence(decided)))
+    lines.append(Line(sentence(decided)))
     if qos is not QosClass.GUARANTEED:
-        lines += [ExplanationLine(text) for text in class_lacks(reason)]
+        lines += [Line(text) for text in class_lacks(reason)]
     for target in QosClass:
         steps = steps_to(prediction.pod, target, release)
         if steps:
-            lines.append(ExplanationLine(f"to become {target.value}:"))
-            lines += [ExplanationLine(step_sentence(step), depth=1) for step in steps]
+            lines.append(Line(f"to become {target.value}:"))
+            lines += [Line(step_sentence(step), depth=1) for step in steps]
     return Section("Class", f"{qos.value}, {CLASS_MEANINGS[qos]}", tuple(lines))
 
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     lines = [_container_line(container) for container in prediction.containers]
     if prediction.node_critical:
-        lines.append(
-            ExplanationLine("system-node-critical is the only priority class that the kernel's order knows")
-        )
+        lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     node = rows.nodes.get(row.node) if row is not None else None
-    answer = "rank unknown: the node's memory capacity is not known"
+    answer = "rank unknown: the node's memory capacity is unknown"
     if row is not None and node is not None:
         ranked = [one for one in rows.rows if one.node == row.node and one.rank is not None]
         if row.rank is not None:
@@ -157,75 +112,61 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
             answer = f"rank {row.rank}{shared} of {len(ranked)}, oom_score {row.score}"
             lines += _neighbours(row, ranked)
             if node.basis is Basis.ADJ:
-                lines.append(ExplanationLine("no memory usage is known: the rank is by oom_score_adj alone"))
+                lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
         elif row.adj is not None or node.basis is not Basis.NOTHING:
-            answer = "no rank: the pod has no processes on a node"
+            answer = "not ranked: no running process"
     return Section("OOM", answer, tuple(lines))
 
 
-def _container_line(container: ContainerPrediction) -> ExplanationLine:
+def _container_line(container: ContainerPrediction) -> Line:
     name = escape(container.name)
     if container.kind is not ContainerKind.APP:
         name += f" ({container.kind.value})"
     reason = container.oom_score_adj_reason
     if reason is None:
         low, high = container.oom_score_adj_range
-        return ExplanationLine(
-            f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown"
-        )
-    return ExplanationLine(f"{name}  adj {container.oom_score_adj}", formula(reason))
+        return Line(f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown")
+    return Line(f"{name}  adj {container.oom_score_adj}", formula(reason))
 
 
-def _neighbours(row: PodRow, ranked: Sequence[PodRow]) -> Iterable[ExplanationLine]:
+def _neighbours(row: PodRow, ranked: Sequence[PodRow]) -> Iterable[Line]:
     place = next(index for index, one in enumerate(ranked) if one.key == row.key)
     before = [one for one in ranked[:place] if one.rank != row.rank]
     after = [one for one in ranked[place + 1 :] if one.rank != row.rank]
     if before:
-        first = ", ".join(_short(one) for one in before[:3])
-        more = f" and {len(before) - 3} more" if len(before) > 3 else ""
-        yield ExplanationLine(f"killed before it: {first}{more}")
+        yield Line(f"killed before it: {first_few(list(map(_short, before)))}")
     else:
-        yield ExplanationLine("the next victim of this node")
+        yield Line("the next victim of this node")
     if after:
-        yield ExplanationLine(f"killed after it: {_short(after[0])}")
+        yield Line(f"killed after it: {_short(after[0])}")
 
 
 def _short(row: PodRow) -> str:
-    return f"{escape(row.pod.namespace)}/{escape(row.name)} ({row.score})"
+    return f"{full_name(row.pod.namespace, row.name)} ({row.score})"
 
 
 def _cgroup(prediction: Prediction) -> Section:
     version = prediction.setup.node.cgroup_version
     driver = prediction.setup.kubelet.cgroup_driver
-    lines = [ExplanationLine(prediction.class_cgroup_path)]
+    lines = [Line(prediction.class_cgroup_path)]
     lines += _cgroup_lines("pod", prediction.cgroup, 1)
     for container in prediction.containers:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
         if container.process_path != container.cgroup.path:
-            lines.append(
-                ExplanationLine(f"{short_path(container.process_path)}/", "its processes, by crun", 3)
-            )
+            lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
     answer = f"v{version}, {driver} driver"
     if version != 1:
         answer += f", MemoryQoS {'on' if has_memory_qos(prediction.setup) else 'off'}"
     return Section("cgroup", answer, tuple(lines))
 
 
-def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[ExplanationLine]:
-    yield ExplanationLine(f"{short_path(cgroup.path)}/", title, depth)
+def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:
+    yield Line(f"{short_path(cgroup.path)}/", title, depth)
     for name, value in cgroup.files.items():
-        if "hugetlb." in name and value in _NO_HUGEPAGES:
+        if "hugetlb." in name and value in {"0", "max"}:
             continue
         reason = cgroup.reasons.get(name)
-        yield ExplanationLine(f"{name} = {value}", sentence(reason) if reason is not None else "", depth + 1)
-
-
-_NO_HUGEPAGES = ("0", "max")
-
-
-def short_path(path: str) -> str:
-    """The last component, with the container's id cut to the twelve digits that tools show."""
-    return escape(re.sub(r"([0-9a-f]{12})[0-9a-f]{52}", r"\1…", path.rpartition("/")[2]))
+        yield Line(f"{name} = {value}", sentence(reason) if reason is not None else "", depth + 1)
 
 
 def _swap(prediction: Prediction) -> Section | None:
@@ -240,26 +181,26 @@ def _swap(prediction: Prediction) -> Section | None:
             shown = value if value == "max" else binary(int(value))
             reason = container.cgroup.reasons.get("memory.swap.max")
             why = sentence(reason) if reason is not None else ""
-            lines.append(ExplanationLine(f"{escape(container.name)}  {shown}", why))
+            lines.append(Line(f"{escape(container.name)}  {shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
 def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
-    lines = [ExplanationLine(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
-    answer = "rank unknown: no memory usage is known"
+    lines = [Line(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
+    answer = "rank unknown: memory usage is unknown"
     if row is not None and row.eviction_rank is not None and row.memory is not None:
         total = sum(1 for one in rows.rows if one.node == row.node and one.eviction_rank is not None)
         answer = f"rank {row.eviction_rank} of {total} under memory pressure"
         over = row.memory - request
         lines.append(
-            ExplanationLine(f"uses {binary(over)} more than it requests: goes first")
+            Line(f"uses {binary(over)} more than it requests: evicted first")
             if over > 0
-            else ExplanationLine(f"uses {binary(-over)} less than it requests")
+            else Line(f"uses {binary(-over)} less than it requests")
         )
     if prediction.critical:
-        answer = "spared: critical pods are never evicted"
+        answer = "never: critical pods are not evicted"
     return Section("Eviction", answer, tuple(lines))
 
 
@@ -268,8 +209,8 @@ def _resize(prediction: Prediction) -> Section:
     if prediction.static or prediction.mirror:
         return Section("Resize", "static pods cannot be resized")
     if not release.enabled(Gate.IN_PLACE_RESIZE):
-        return Section("Resize", f"not in place on {release}: the pod has to be replaced")
-    lines = [ExplanationLine(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
+        return Section("Resize", f"not in place on {release}: the pod must be recreated")
+    lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
     for container in prediction.containers:
         restarts = [
             policy.resource_name
@@ -277,70 +218,68 @@ def _resize(prediction: Prediction) -> Section:
             if policy.restart_policy == "RestartContainer"
         ]
         if restarts:
-            lines.append(
-                ExplanationLine(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes")
-            )
-    lines.append(ExplanationLine("oom_score_adj changes only when a container restarts"))
-    lines += _resize_under_way(prediction.pod.status)
+            lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
+    lines.append(Line("oom_score_adj changes only when a container restarts"))
+    lines += _pending_resize(prediction.pod.status)
     return Section("Resize", "cpu and memory may change in place", tuple(lines))
 
 
-def _resize_under_way(status: PodStatus) -> Iterable[ExplanationLine]:
-    """What the kubelet says of a resize that was asked for: by conditions, until 1.32 by a word."""
+def _pending_resize(status: PodStatus) -> Iterable[Line]:
+    """What the kubelet reports about a resize: by conditions, until 1.32 in status.resize."""
     if status.resize:
-        yield ExplanationLine(f"a resize is {escape(status.resize)}")
+        yield Line(f"a resize is {escape(status.resize)}")
     for condition in status.conditions or ():
         if condition.type in _RESIZES and condition.status == "True":
             why = f": {escape(condition.reason)}" if condition.reason else ""
-            yield ExplanationLine(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
+            yield Line(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
 
 
 _RESIZES: Final = {
     "PodResizePending": "a resize waits",
-    "PodResizeInProgress": "a resize is under way",
+    "PodResizeInProgress": "a resize is in progress",
 }
 
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:
     pod = prediction.pod
-    statuses, disruptions = all_statuses(pod), list(_disruptions(pod.status))
+    statuses, disruptions = pod.status.every_container, list(_disruptions(pod.status))
     if not statuses and not disruptions:
         return None
     restarts = sum(status.restart_count for status in statuses)
-    lines = [ExplanationLine(text) for text in disruptions]
+    lines = [Line(text) for text in disruptions]
     lines += [line for status in statuses for line in _states(status, now)]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in _ends(statuses)):
-        lines.append(ExplanationLine(_NO_PROOF))
-    answer = "never restarted" if not restarts else f"restarted {restarts} time{'s' if restarts > 1 else ''}"
+        lines.append(Line(_NO_PROOF))
+    answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":
         answer = f"evicted, {answer}"
     return Section("History", answer, tuple(lines))
 
 
 SIGKILLED: Final = 137
-"""128 and the number of the signal, as a shell says it."""
+"""128 plus the signal's number, as in shells."""
 
 _NO_PROOF: Final = (
-    "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many a victim of the"
-    " kernel ends as Error, and SIGKILL has other senders; the node's kernel log tells"
+    "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
+    " kernel end as Error, and SIGKILL has other senders; see the node's kernel log"
 )
 _DISRUPTIONS: Final = {
-    "TerminationByKubelet": "its kubelet ended it: node pressure, a shutdown or room for a critical pod",
-    "PreemptionByScheduler": "the scheduler gave its place to a pod of higher priority",
-    "EvictionByEvictionAPI": "it was evicted through the API, as a drain does it: not for memory",
-    "DeletionByTaintManager": "a taint of its node drove it away",
-    "DeletionByPodGC": "it was deleted because its node is gone",
+    "TerminationByKubelet": "ended by its kubelet: node pressure, a shutdown or room for a critical pod",
+    "PreemptionByScheduler": "removed by the scheduler for a pod of higher priority",
+    "EvictionByEvictionAPI": "evicted through the API, as by kubectl drain: not for memory",
+    "DeletionByTaintManager": "evicted by a taint of its node",
+    "DeletionByPodGC": "deleted because its node is gone",
 }
 """k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
 
 
 def _disruptions(status: PodStatus) -> Iterable[str]:
-    """Why the pod as a whole had to go. One that ends well on SIGTERM has no reason Evicted to tell."""
+    """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
     if status.reason == "Evicted":
-        yield "its kubelet evicted it"
+        yield "evicted by its kubelet"
     for condition in status.conditions or ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
-            meaning = _DISRUPTIONS.get(condition.reason, "it was disrupted")
+            meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
             yield f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning
             if condition.message:
                 yield escape(condition.message)
@@ -353,22 +292,20 @@ def _ends(statuses: Iterable[ContainerStatus]) -> Iterable[ContainerStateTermina
                 yield state.terminated
 
 
-def _states(status: ContainerStatus, now: datetime) -> Iterable[ExplanationLine]:
+def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
-        yield ExplanationLine(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
+        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
     for word, state in (("ended", status.state), ("last ended", status.last_state)):
         end = state.terminated if state is not None else None
         if end is not None:
             reason = escape(end.reason or "without a reason")
-            yield ExplanationLine(
-                f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end)
-            )
+            yield Line(f"{name} {word} {reason}, exit code {end.exit_code}{_when(end, now)}", _meaning(end))
 
 
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
-    """How long ago, and after how long."""
+    """How long ago, and after which run time."""
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
     if started is None or finished is None or finished < started:
@@ -378,22 +315,20 @@ def _when(end: ContainerStateTerminated, now: datetime) -> str:
 
 def _meaning(end: ContainerStateTerminated) -> str:
     if end.reason == "OOMKilled":
-        return "killed for memory: its own limit, its pod's or the node's"
+        return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED:
-        return "SIGKILL: perhaps for memory, the reason alone does not say"
+        return "SIGKILL: perhaps for memory; the reason alone does not tell"
     return ""
 
 
 def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
     assumed = [assumption_sentence(one) for one in prediction.assumptions]
-    lines = [ExplanationLine(note) for note in rows.notes]
-    if assumed:
-        lines.append(ExplanationLine(f"not measured, assumed: {', '.join(assumed)}"))
-    return Section("Assumed", "", tuple(lines)) if lines else None
+    notes = [*rows.notes, *([f"not measured, assumed: {', '.join(assumed)}"] if assumed else [])]
+    return Section("Assumed", lines=sentences(*notes)) if notes else None
 
 
 def as_values(explanation: Explanation) -> dict[str, Any]:
-    """The same facts for JSON and YAML."""
+    """The same for JSON and YAML."""
     prediction, row = explanation.prediction, explanation.row
     pod, node = prediction.pod, prediction.setup.node
     return {

@@ -1,7 +1,9 @@
-"""Numbers as people read them: one unit a column in tables, the natural unit in sentences."""
+"""Quantities, times, counts and names as people read them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -102,3 +104,27 @@ def escape(text: str) -> str:
         character if character.isprintable() else _VISIBLE.get(character, f"\\x{ord(character):02x}")
         for character in text
     )
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 pod`, `3 pods`; `plural` where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are: `a, b, c and 2 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def short_path(path: str) -> str:
+    """The last component of a cgroup's path, with the container's id cut to twelve digits."""
+    return escape(_LONG_ID.sub(r"\1…", path.rpartition("/")[2]))
+
+
+_LONG_ID: Final = re.compile("([0-9a-f]{12})[0-9a-f]{52}")
+
+
+def full_name(namespace: str, name: str) -> str:
+    """`shop/web-0`; without a namespace the name alone."""
+    return escape("/".join(filter(None, (namespace, name)))) or "(unnamed)"

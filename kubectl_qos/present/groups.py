@@ -1,4 +1,4 @@
-"""One row per workload or namespace: the pods of each added up, and which of them dies first."""
+"""Workloads and namespaces: a row for each, with sums over its pods, and the columns."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape
-from kubectl_qos.present.pod_columns import (
-    Align,
-    ColumnOf,
-    Holds,
-    amount_text,
-    largest_first,
-    rank_text,
-    restarts_text,
-)
+from kubectl_qos.present.format import NONE
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
+from kubectl_qos.present.pod_columns import QOS_CHOICES, rank_text, restarts_text
 from kubectl_qos.present.pod_rows import PodRow, kill_order
-from kubectl_qos.present.symbols import CLASSES
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.flags import RISKS
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -28,9 +21,9 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 class GroupRow(Generic[KeyT]):
     """Pods that belong together. Bytes; None where nothing is known of any of them.
 
-    `worst` is the pod of the best rank on its node, among those of equal rank the one of the highest score;
-    `victims` how many are their node's next victim; `at_risk` how many have a flag of risk. `own_words` are
-    what a filter finds it by.
+    `worst` is the pod with the best rank on its node, among equal ranks the one with the highest score;
+    `victims` counts the next victims of their nodes; `at_risk` the pods with a flag of risk. A filter finds
+    the row by `own_words`.
     """
 
     key: KeyT
@@ -53,26 +46,25 @@ class GroupRow(Generic[KeyT]):
 
     @property
     def words(self) -> str:
-        """Its own words and those in one line, in small letters."""
+        """Both in one line, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
 
 def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[KeyT, list[PodRow]]:
-    """The rows of each key, in the order in which they come."""
-    found: dict[KeyT, list[PodRow]] = {}
+    """The rows of each key, in their order."""
+    groups: dict[KeyT, list[PodRow]] = {}
     for row in rows:
-        found.setdefault(key_of(row), []).append(row)
-    return found
+        groups.setdefault(key_of(row), []).append(row)
+    return groups
 
 
 def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> GroupRow[KeyT]:
-    """The row of a group that has pods."""
+    """The row of a group of at least one pod."""
     classes = [row.qos for row in rows]
-    counts = tuple((qos, classes.count(qos)) for qos in QosClass if qos in classes)
     return GroupRow(
         key=key,
         pods=len(rows),
-        classes=counts,
+        classes=tuple((qos, classes.count(qos)) for qos in QosClass if qos in classes),
         worst=min(rows, key=rank_order),
         victims=sum(1 for row in rows if row.rank == 1),
         at_risk=sum(1 for row in rows if not RISKS.isdisjoint(row.flags)),
@@ -86,7 +78,7 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
 
 
 def rank_order(row: PodRow) -> tuple[object, ...]:
-    """Next victims of any node first; those without a rank last."""
+    """A sort key: next victims of any node first, pods without a rank last."""
     return row.rank is None, row.rank or 0, kill_order(row)
 
 
@@ -95,43 +87,7 @@ def _sum(amounts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-GroupColumn = ColumnOf[GroupRow[Any]]
-
-
-def _text(key: str, header: str, width: int, read: Callable[[GroupRow[Any]], str], text: str) -> GroupColumn:
-    return ColumnOf(
-        key, header, Align.LEFT, width, lambda row, _: escape(read(row)) or NONE, read, read, text
-    )
-
-
-def _count(key: str, header: str, read: Callable[[GroupRow[Any]], int], text: str) -> GroupColumn:
-    return ColumnOf(
-        key,
-        header,
-        Align.RIGHT,
-        len(header),
-        lambda row, _: str(read(row)),
-        read,
-        lambda row: -read(row),
-        text,
-        holds=Holds.NUMBER,
-    )
-
-
-def _amount(
-    key: str, header: str, read: Callable[[GroupRow[Any]], int | None], empty: str, text: str
-) -> GroupColumn:
-    return ColumnOf(
-        key,
-        header,
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(read(row), empty),
-        read,
-        lambda row: largest_first(read(row)),
-        text,
-        holds=Holds.BYTES,
-    )
+GroupColumn = Column[GroupRow[Any]]
 
 
 def _classes(row: GroupRow[Any]) -> str:
@@ -142,81 +98,56 @@ def _classes(row: GroupRow[Any]) -> str:
 
 
 def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
-    """Those with the most BestEffort pods first, as pods are."""
+    """Groups with the most BestEffort pods first."""
     numbers = dict(row.classes)
     return [-numbers.get(qos, 0) for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED)]
 
 
 _OF_PODS: Final[tuple[GroupColumn, ...]] = (
-    _count("pods", "PODS", lambda row: row.pods, "how many pods it has here"),
-    ColumnOf(
+    column("pods", lambda row: row.pods, "how many pods it has", NUMBER),
+    column(
         "qos",
-        "QOS",
-        Align.LEFT,
-        10,
-        lambda row, _: _classes(row),
-        lambda row: [qos.value for qos, _ in row.classes],
-        _most_endangered_first,
+        lambda row: list(row.common_words),
         "the class of its pods; of several classes how many have each",
-        choices=tuple(one.value for one in QosClass),
+        width=10,
+        cell=_classes,
+        sort_key=_most_endangered_first,
+        choices=QOS_CHOICES,
     ),
-    ColumnOf(
+    column(
         "rank",
-        "RANK",
-        Align.LEFT,
-        5,
-        lambda row, _: rank_text(row.worst),
         lambda row: row.worst.rank,
-        lambda row: rank_order(row.worst),
         "the best rank of its pods in the kill order of their nodes, 1 is next",
-        holds=Holds.NUMBER,
+        NUMBER,
+        align=Align.LEFT,
+        width=5,
+        cell=lambda row: rank_text(row.worst),
+        sort_key=lambda row: rank_order(row.worst),
     ),
-    ColumnOf(
-        "oom_score",
-        "OOM_SCORE",
-        Align.RIGHT,
-        9,
-        lambda row, _: UNKNOWN if row.worst.score is None else str(row.worst.score),
-        lambda row: row.worst.score,
-        lambda row: largest_first(row.worst.score),
-        "what /proc/PID/oom_score shows for that pod",
-        holds=Holds.NUMBER,
-    ),
-    _text("worst", "FIRST_TO_DIE", 24, lambda row: row.worst.name, "that pod"),
-    _text("node", "NODE", 12, lambda row: row.worst.node, "that pod's node"),
-    _count("victims", "VICTIMS", lambda row: row.victims, "how many pods are their node's next victim"),
-    _count("at_risk", "AT_RISK", lambda row: row.at_risk, "how many pods have a flag of risk"),
-    _amount("memory", "MEMORY", lambda row: row.memory, UNKNOWN, "memory in use (working set) by its pods"),
-    _amount("request", "REQUEST", lambda row: row.request, NONE, "memory that its pods request together"),
-    _amount(
-        "limit", "LIMIT", lambda row: row.limit, NONE, "memory limits of its pods, if every one has a limit"
-    ),
-    ColumnOf(
+    column("oom_score", lambda row: row.worst.score, "/proc/PID/oom_score of that pod", NUMBER),
+    column("worst", lambda row: row.worst.name, "that pod", width=24, header="FIRST_TO_DIE"),
+    column("node", lambda row: row.worst.node, "that pod's node", width=12),
+    column("victims", lambda row: row.victims, "how many pods are their node's next victim", NUMBER),
+    column("at_risk", lambda row: row.at_risk, "how many pods have a flag of risk", NUMBER),
+    column("memory", lambda row: row.memory, "memory in use (working set) by its pods", BYTES),
+    column("request", lambda row: row.request, "memory requests of its pods", BYTES, empty=NONE),
+    column("limit", lambda row: row.limit, "memory limits of its pods, if all have one", BYTES, empty=NONE),
+    column(
         "restarts",
-        "RESTARTS",
-        Align.LEFT,
-        9,
-        lambda row, _: restarts_text(row.restarts, row.oom_kills),
         lambda row: row.restarts,
-        lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",
-        holds=Holds.NUMBER,
+        NUMBER,
+        align=Align.LEFT,
+        width=9,
+        cell=lambda row: restarts_text(row.restarts, row.oom_kills),
     ),
 )
 
-WORKLOAD_COLUMNS: Final[dict[str, GroupColumn]] = {
-    column.key: column
-    for column in (
-        _text("namespace", "NAMESPACE", 11, lambda row: row.key.namespace, "the workload's namespace"),
-        _text("kind", "KIND", 11, lambda row: row.key.kind, "Deployment, StatefulSet and so on"),
-        _text("workload", "WORKLOAD", 20, lambda row: row.key.name, "the workload's name"),
-        *_OF_PODS,
-    )
-}
-NAMESPACE_COLUMNS: Final[dict[str, GroupColumn]] = {
-    column.key: column
-    for column in (
-        _text("namespace", "NAMESPACE", 11, lambda row: row.key, "the namespace's name"),
-        *_OF_PODS,
-    )
-}
+_WORKLOAD: Final[tuple[GroupColumn, ...]] = (
+    column("namespace", lambda row: row.key.namespace, "the workload's namespace", width=11),
+    column("kind", lambda row: row.key.kind, "Deployment, StatefulSet and so on", width=11),
+    column("workload", lambda row: row.key.name, "the workload's name", width=20),
+)
+_NAMESPACE: Final[GroupColumn] = column("namespace", lambda row: row.key, "the namespace's name", width=11)
+WORKLOAD_COLUMNS: Final = {one.key: one for one in (*_WORKLOAD, *_OF_PODS)}
+NAMESPACE_COLUMNS: Final = {one.key: one for one in (_NAMESPACE, *_OF_PODS)}

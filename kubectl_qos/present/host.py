@@ -1,27 +1,26 @@
-"""A node's own processes as rows, columns and sentences.
+"""A node's own processes as rows, columns and notes.
 
-The values come from the node (host/) in the order of qos/process_order.py; this room knows only their shape.
+The values come from the node (host/) in the order of qos/process_order.py.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from kubectl_qos.present.format import NONE, escape, mebibytes
-from kubectl_qos.present.pod_columns import Align, ColumnOf, Holds, largest_first
+from kubectl_qos.present.format import NONE, count, escape, first_few
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, oom_group
 
-SHORT_UID: Final = 8
-SHORT_ID: Final = 12
+_SHORT_UID: Final = 8
+_SHORT_ID: Final = 12
 
 
 class NamedPod(Protocol):
-    """What a pod and its containers are called, these by their ids."""
+    """The names of a pod and of its containers, these by their ids; host/ has the values."""
 
     @property
     def namespace(self) -> str: ...  # noqa: D102
@@ -32,7 +31,7 @@ class NamedPod(Protocol):
 
 
 class NodeReading(Protocol):
-    """What a node showed, as far as sentences need it."""
+    """The facts about a node for its notes; host/ has the values."""
 
     @property
     def kernel_release(self) -> str: ...  # noqa: D102
@@ -48,7 +47,7 @@ class NodeReading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process with its place, its pod, and how many processes die with it."""
+    """A process with its rank and pod; `dying` is how many processes are killed together with it."""
 
     ranked: RankedProcess
     pod: PodCgroup | None
@@ -57,17 +56,16 @@ class ProcessRow:
 
     @property
     def process(self) -> HostProcess:
-        """What was measured."""
+        """The measured process."""
         return self.ranked.process
 
     @property
     def container(self) -> str:
-        """Its name, or its id where that is all that is known."""
+        """The container's name, or its id where the name is unknown."""
         if self.pod is None:
             return ""
-        return (self.named.containers.get(self.pod.container_id) if self.named else None) or (
-            self.pod.container_id
-        )
+        names = self.named.containers if self.named else {}
+        return names.get(self.pod.container_id) or self.pod.container_id
 
 
 def build_process_rows(
@@ -75,250 +73,174 @@ def build_process_rows(
     names: Mapping[str, NamedPod],
     oom_groups: Collection[str],
 ) -> list[ProcessRow]:
-    """A row for each process of the order; `oom_groups` are the cgroups that die as a whole."""
-    found = list(order)
-    groups = [oom_group(row.process.cgroup, oom_groups) if row.spared is None else None for row in found]
+    """A row for each process; `names` are by pod UID, `oom_groups` the cgroups that are killed as a whole."""
+    processes = list(order)
+    groups = [oom_group(one.process.cgroup, oom_groups) if one.spared is None else None for one in processes]
     rows = []
-    for ranked, group in zip(found, groups, strict=True):
+    for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)
         named = names.get(pod.pod_uid) if pod is not None else None
-        alone = int(ranked.spared is None)
-        dying = groups.count(group) if group is not None else alone
+        dying = groups.count(group) if group is not None else int(ranked.spared is None)
         rows.append(ProcessRow(ranked, pod, named, dying))
     return rows
 
 
-def _rank(row: ProcessRow) -> str:
+def _rank_text(row: ProcessRow) -> str:
     ranked = row.ranked
     if ranked.rank is None:
         return "-"
     return f"{ranked.rank}=" if ranked.is_tied else str(ranked.rank)
 
 
-def _score(row: ProcessRow) -> str:
-    """What /proc says; where the formula gives another number, that behind it."""
+def _score_text(row: ProcessRow) -> str:
+    """The score of /proc; where the formula gives another number, that behind it."""
     score = row.process.score
     if score is None:
         return f"({row.ranked.expected})"
     return f"{score} ({row.ranked.expected})" if row.ranked.differs else str(score)
 
 
-def _container(row: ProcessRow) -> str:
+def _container_text(row: ProcessRow) -> str:
     if row.pod is not None and row.container == row.pod.container_id:
-        return row.container[:SHORT_ID] or NONE
+        return row.container[:_SHORT_ID] or NONE
     return escape(row.container) or NONE
 
 
-def _pod(row: ProcessRow) -> str:
+def _pod_text(row: ProcessRow) -> str:
     if row.named is not None:
         return escape(f"{row.named.namespace}/{row.named.name}")
-    return escape(row.pod.pod_uid[:SHORT_UID]) if row.pod is not None else NONE
+    return escape(row.pod.pod_uid[:_SHORT_UID]) if row.pod is not None else NONE
 
 
-def _command(row: ProcessRow) -> str:
-    return escape(row.process.comm)
-
-
-def _column(
-    key: str,
-    header: str,
-    cell: Callable[[ProcessRow], str],
-    value: Callable[[ProcessRow], Any],
-    meaning: str,
-    *,
-    holds: Holds = Holds.WORDS,
-) -> ColumnOf[ProcessRow]:
-    is_words = holds is Holds.WORDS
-    return ColumnOf(
-        key,
-        header,
-        Align.LEFT if is_words or key in {"rank", "pid"} else Align.RIGHT,
-        len(header),
-        lambda row, _: cell(row),
-        value,
-        value if is_words else lambda row: largest_first(value(row)),
-        meaning,
-        holds=holds,
-    )
-
-
-def _kib(key: str, header: str, of: Callable[[HostProcess], int], meaning: str) -> ColumnOf[ProcessRow]:
-    return _column(
-        key,
-        header,
-        lambda row: mebibytes(of(row.process) << 10),
-        lambda row: of(row.process) << 10,
-        meaning,
-        holds=Holds.BYTES,
-    )
-
-
-def _number(
-    key: str, header: str, of: Callable[[ProcessRow], int | None], meaning: str
-) -> ColumnOf[ProcessRow]:
-    return _column(key, header, lambda row: str(of(row)), of, meaning, holds=Holds.NUMBER)
-
-
-_RANK: Final[ColumnOf[ProcessRow]] = ColumnOf(
-    "rank",
-    "RANK",
-    Align.LEFT,
-    5,
-    lambda row, _: _rank(row),
-    lambda row: row.ranked.rank,
-    lambda row: math.inf if row.ranked.rank is None else row.ranked.rank,
-    "the order in which the kernel kills when the node runs out; N= is shared, - is never killed",
-    holds=Holds.NUMBER,
-)
-COLUMNS: Final[tuple[ColumnOf[ProcessRow], ...]] = (
-    _RANK,
-    _number("pid", "PID", lambda row: row.process.pid, "the process id"),
-    _column(
+_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
+    column(
+        "rank",
+        lambda row: row.ranked.rank,
+        "the kernel's kill order when the node runs out of memory; N= is shared, - is never killed",
+        NUMBER,
+        align=Align.LEFT,
+        width=5,
+        cell=_rank_text,
+        ascending=True,
+    ),
+    column("pid", lambda row: row.process.pid, "the process id", NUMBER, align=Align.LEFT),
+    column(
         "score",
-        "SCORE",
-        _score,
         lambda row: row.process.score,
         "/proc/PID/oom_score; in brackets what the formula gives, where that is more than 2 off",
-        holds=Holds.NUMBER,
+        NUMBER,
+        cell=_score_text,
     ),
-    _number("expected", "EXPECTED", lambda row: row.ranked.expected, "what the formula gives"),
-    _number("adj", "ADJ", lambda row: row.process.adj, "oom_score_adj"),
-    _kib("rss", "RSS", lambda process: process.rss_kb, "resident memory: anonymous, of files and shared"),
-    _kib("anon", "ANON", lambda process: process.anon_kb, "the anonymous part of it"),
-    _kib("swap", "SWAP", lambda process: process.swap_kb, "what is in swap"),
-    _kib("page_tables", "PTE", lambda process: process.pte_kb, "page tables, which count too"),
-    _number("dying", "DYING", lambda row: row.dying, "how many processes die, by memory.oom.group"),
-    _column(
+    column("expected", lambda row: row.ranked.expected, "what the formula gives", NUMBER),
+    column("adj", lambda row: row.process.adj, "oom_score_adj", NUMBER),
+    column("rss", lambda row: row.process.rss_kb << 10, "resident memory: anonymous, files, shared", BYTES),
+    column("anon", lambda row: row.process.anon_kb << 10, "its anonymous part", BYTES),
+    column("swap", lambda row: row.process.swap_kb << 10, "swapped memory", BYTES),
+    column(
+        "page_tables",
+        lambda row: row.process.pte_kb << 10,
+        "page tables, which count too",
+        BYTES,
+        header="PTE",
+    ),
+    column("dying", lambda row: row.dying, "how many processes die, by memory.oom.group", NUMBER),
+    column(
         "container",
-        "CONTAINER",
-        _container,
         lambda row: row.container or None,
         "the container, by its id without --names",
+        cell=_container_text,
     ),
-    _column(
+    column(
         "pod",
-        "POD",
-        _pod,
         lambda row: f"{row.named.namespace}/{row.named.name}" if row.named else None,
         "the pod, by the beginning of its UID without --names",
+        cell=_pod_text,
     ),
-    _column(
-        "uid",
-        "POD_UID",
-        lambda row: escape(row.pod.pod_uid) if row.pod is not None else NONE,
-        lambda row: row.pod.pod_uid if row.pod is not None else None,
-        "the pod's UID",
-    ),
-    _column(
-        "qos",
-        "QOS",
-        lambda row: row.pod.qos.value if row.pod is not None else NONE,
-        lambda row: row.pod.qos.value if row.pod is not None else None,
-        "the class by which the kubelet placed the pod",
-    ),
-    _column("command", "COMMAND", _command, lambda row: row.process.comm, "the command's name"),
-    _column(
-        "command_line",
-        "COMMAND_LINE",
-        lambda row: escape(row.process.cmdline) or NONE,
-        lambda row: row.process.cmdline,
-        "the command with its arguments",
-    ),
+    column("uid", lambda row: row.pod and row.pod.pod_uid, "the pod's UID", header="POD_UID"),
+    column("qos", lambda row: row.pod and row.pod.qos.value, "the class of the pod's cgroup"),
+    column("command", lambda row: row.process.comm, "the command's name"),
+    column("command_line", lambda row: row.process.cmdline, "the command with its arguments"),
 )
-_BY_KEY: Final = {column.key: column for column in COLUMNS}
-DEFAULT_KEYS: Final = (
-    "rank",
-    "pid",
-    "score",
-    "adj",
-    "rss",
-    "swap",
-    "container",
-    "pod",
-    "qos",
-    "command",
+_DEFAULT_KEYS: Final = frozenset(
+    {"rank", "pid", "score", "adj", "rss", "swap", "container", "pod", "qos", "command"}
 )
 
 
-def host_columns(*, every: bool) -> list[ColumnOf[ProcessRow]]:
-    """The columns of the table, or all that there are."""
-    return list(COLUMNS) if every else [_BY_KEY[key] for key in DEFAULT_KEYS]
+def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
+    """The columns of the table, or `every` one."""
+    return [one for one in _COLUMNS if every or one.key in _DEFAULT_KEYS]
 
 
 def host_notes(
-    read: NodeReading, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool
+    view: NodeReading, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool
 ) -> list[str]:
-    """What has to be known of the order: what is missing, and what else decides."""
-    found = list(rows)
-    notes = list(_missing(read))
-    notes += _settings(read.sysctls)
-    if kernel is not kernel_formula(read.kernel_release):
+    """What is missing, and what else decides about the kill order."""
+    rows = list(rows)
+    notes = [*_unreadable(view), *_sysctl_notes(view.sysctls)]
+    if kernel is not kernel_formula(view.kernel_release):
         notes.append(
-            f"the scores are those of kernels {kernel.value}, though this one calls itself"
-            f" {read.kernel_release or 'nothing'}: RANK goes by them"
+            f"the scores are those of kernels {kernel.value}, although this one is"
+            f" {view.kernel_release or 'unnamed'}: RANK follows the scores"
         )
-    differing = sum(row.ranked.differs for row in found)
+    differing = sum(row.ranked.differs for row in rows)
     if differing:
+        verb = "has" if differing == 1 else "have"
         notes.append(
-            f"{_processes(differing)} {'has' if differing == 1 else 'have'} another SCORE than memory and ADJ"
-            " give (in brackets): memory was changing, or this kernel counts otherwise"
+            f"{_processes(differing)} {verb} another SCORE than the formula gives (in brackets): memory was"
+            " changing, or this kernel counts differently"
         )
-    if any(row.process.cgroup.startswith("/..") for row in found):
+    if any(row.process.cgroup.startswith("/..") for row in rows):
         notes.append(
-            "cgroups are seen from inside a cgroup namespace, so some pods cannot be told:"
-            " run it in the node's own, as a privileged pod does"
+            "seen from inside a cgroup namespace, some pods cannot be identified: run it in the node's own,"
+            " as a privileged pod does"
         )
-    notes += _never(found, all_shown=all_shown)
+    notes += _unranked(rows, all_shown=all_shown)
     notes.append(
-        "RANK is for the node running out; a cgroup at its own limit chooses among its own processes, and ADJ"
-        " weighs by that limit there"
+        "RANK is for the node running out of memory; at its own limit a cgroup kills among its own processes,"
+        " and ADJ is scaled by that limit"
     )
     return notes
 
 
-def _missing(read: NodeReading) -> Iterable[str]:
-    if read.denied:
-        verb = "is" if read.denied == 1 else "are"
-        yield f"{_processes(read.denied)} may not be read and {verb} missing: run as root"
-    if read.is_hidden:
+def _unreadable(view: NodeReading) -> Iterable[str]:
+    if view.denied:
+        yield f"no permission to read {_processes(view.denied)}: run as root"
+    if view.is_hidden:
         yield (
             "processes of other users are hidden (/proc is mounted with hidepid): run as root or in the group"
-            " that the mount option gid= names"
+            " of the mount option gid="
         )
-    elif not read.is_whole:
+    elif not view.is_whole:
         yield (
-            "only the processes of this PID namespace can be seen: to see those of the node a pod needs"
-            " hostPID, as kubectl debug node/N gives it"
+            "only the processes of this PID namespace are visible: for those of the node a pod needs hostPID,"
+            " as with kubectl debug node/N"
         )
 
 
-def _settings(sysctls: Mapping[str, int]) -> Iterable[str]:
+def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
     panics = sysctls.get("vm.panic_on_oom", 0)
     if panics == 2:
-        yield (
-            "vm.panic_on_oom is 2: where memory runs out, even in one cgroup, the node stops and nobody is"
-            " killed"
-        )
+        yield "vm.panic_on_oom is 2: any OOM, even of one cgroup, stops the node, and nothing is killed"
     elif panics:
         yield f"vm.panic_on_oom is {panics}: when the node runs out it stops, and RANK does not matter"
     if sysctls.get("vm.oom_kill_allocating_task"):
         yield (
-            "vm.oom_kill_allocating_task is set: when the node runs out, whoever asks for memory is killed,"
-            " not the first by RANK; limits of cgroups go by ADJ and memory all the same"
+            "vm.oom_kill_allocating_task is set: when the node runs out, the allocating process is killed,"
+            " not the first by RANK; cgroup limits still go by ADJ and memory"
         )
     if sysctls.get("vm.overcommit_memory") == 2:
-        yield "vm.overcommit_memory is 2: memory is refused before it runs out, so that kills are rare"
+        yield "vm.overcommit_memory is 2: allocations fail before memory runs out, so kills are rare"
 
 
-def _never(rows: list[ProcessRow], *, all_shown: bool) -> Iterable[str]:
-    never = sum(row.ranked.spared is Spared.ADJ for row in rows)
-    if never and not all_shown:
-        yield f"{_processes(never)} with an oom_score_adj of -1000 cannot be killed (--all shows them)"
+def _unranked(rows: list[ProcessRow], *, all_shown: bool) -> Iterable[str]:
+    immune = sum(row.ranked.spared is Spared.ADJ for row in rows)
+    if immune and not all_shown:
+        yield f"{_processes(immune)} with an oom_score_adj of -1000 cannot be killed (--all shows them)"
     for spared in (Spared.INIT, Spared.VFORK, Spared.SCORE):
         pids = [str(row.process.pid) for row in rows if row.ranked.spared is spared]
         if pids:
-            yield f"no rank: {', '.join(pids[:5])}{', …' if len(pids) > 5 else ''}, as {spared.value}"
+            yield f"no rank: {first_few(pids, 5)}, as {spared.value}"
 
 
-def _processes(count: int) -> str:
-    return f"{count} process" if count == 1 else f"{count} processes"
+def _processes(number: int) -> str:
+    return count(number, "process", "processes")

@@ -3,83 +3,366 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.kill_reasons import (
-    choice_lines,
-    diagnosis_sentence,
-    evidence_sentence,
-    need_sentence,
-    victim_sentence,
-)
-from kubectl_qos.present.pod_columns import Align, ColumnOf, largest_first
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
+from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import parse_moment
-from kubectl_qos.qos.kills.report import OomReport, ScoredTask, Unranked, VictimChoice
-
-KillColumn = ColumnOf[Kill]
-"""A column of deaths."""
+from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact, Need, parse_moment
+from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
+from kubectl_qos.qos.oom_score import Kernel
+from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
-_NARROWEST: Final = 20
+_LEAST_WIDTH: Final = 20
+_RUNNERS_UP: Final = 5
 LATER: Final = (
-    "What is killed from now on shows here: containers that ended as OOMKilled or by SIGKILL, pods that were"
-    " evicted or preempted. Kernel logs tell of processes too: kubectl qos kills --kernel-log NODE=FILE"
+    "New kills appear here: containers that end as OOMKilled or by SIGKILL, evicted and preempted pods."
+    " Kernel logs also show single processes: kubectl qos kills --kernel-log NODE=FILE"
 )
-_L, _R = Align.LEFT, Align.RIGHT
-
-
-def columns(*, wide: bool) -> tuple[KillColumn, ...]:
-    """The columns of the table; `wide` are all of them."""
-    return tuple(column for column in _COLUMNS if wide or column.key in _NARROW)
 
 
 def nothing_sentence(namespace: str | None) -> str:
     """That there are none."""
     where = f" in {escape(namespace)} namespace." if namespace else ""
-    return f"No deaths found that memory may explain{where}"
+    return f"No kills found that memory may explain{where}"
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
-    """Everything about one kill: the verdict, what speaks for it, and why this process.
+    """One kill: the diagnosis, its evidence, and why this process.
 
-    Sentences are broken at `width`; its subject, the verdict and tables are not.
+    Sentences are wrapped at `width`; the subject, the diagnosis and tables are not.
     """
-    yield kill_subject(kill)
+    yield _kill_subject(kill)
     yield ""
-    yield f"{diagnosis_sentence(kill.diagnosis)}, {_when(kill)}"
-    yield from _bullets((evidence_sentence(one) for one in kill.diagnosis.evidence), width)
+    yield f"{_diagnosis_sentence(kill.diagnosis)}, {_when(kill)}"
+    yield from _wrapped(map(_evidence_sentence, kill.diagnosis.evidence), width)
     if kill.diagnosis.needs is not None:
         yield ""
-        yield from _wrapped(f"to be certain: {need_sentence(kill.diagnosis.needs, kill.node)}", width)
+        yield from _wrapped([f"to be certain: {_need_sentence(kill.diagnosis.needs, kill.node)}"], width)
     if kill.report is not None:
         yield ""
-        yield "why this one"
-        yield from _bullets(victim_sentence(kill), width)
-        yield from choice_lines(kill)
+        yield "why this process"
+        yield from _wrapped(_victim_sentences(kill.report), width)
+        yield from _choice_lines(kill)
 
 
-def kill_subject(kill: Kill) -> str:
-    """Who died."""
+def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
+    for text in texts:
+        yield from textwrap.wrap(
+            text,
+            max(width, _LEAST_WIDTH),
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+
+def _kill_subject(kill: Kill) -> str:
     node = f" on {escape(kill.node)}" if kill.node else ""
+    short_id = f"{escape(kill.container_id[:12])}…"
     if kill.pod:
         container = f", container {escape(kill.container)}" if kill.container else ""
         if not kill.container and kill.container_id:
-            container = f", container {escape(kill.container_id[:12])}… of before"
+            container = f", earlier container {short_id}"
         namespace = f"{escape(kill.namespace)}/" if kill.namespace else ""
         return f"pod {namespace}{escape(kill.pod)}{container}{node}"
     if kill.pod_uid:
-        container = f", container {escape(kill.container_id[:12])}…" if kill.container_id else ""
-        return f"a pod that is gone, uid {escape(kill.pod_uid)}{container}{node}"
+        container = f", container {short_id}" if kill.container_id else ""
+        return f"a deleted pod, uid {escape(kill.pod_uid)}{container}{node}"
     if not kill.cgroup:
-        return f"a process of a cgroup that is not known{node}"
+        return f"a process of an unknown cgroup{node}"
     return f"a process outside pods, in {escape(kill.cgroup)}{node}"
 
 
-def kill_values(kill: Kill) -> dict[str, Any]:
-    """One kill for JSON and YAML."""
+def _when(kill: Kill) -> str:
+    if not kill.time:
+        return "at an unknown time"
+    return f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
+
+
+_MECHANISMS: Final = {
+    Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
+    Mechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
+    Mechanism.KUBEPODS_LIMIT: "killed by the kernel at the memory limit of all pods, or of those of a class",
+    Mechanism.NODE: "killed by the kernel because the node ran out of memory",
+    Mechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
+    Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
+    Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
+    Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
+    Mechanism.UNKNOWN: "killed, but at which limit or by whom is unknown",
+}
+
+
+def _diagnosis_sentence(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}"
+
+
+def _need_sentence(need: Need, node: str) -> str:
+    of = escape(node) or "the node"
+    log = f"kubectl qos kills --kernel-log {escape(node) + '=' if node else ''}FILE"
+    if need is Need.WALL_CLOCK:
+        return f"a kernel log of {of} with times of day and a zone (journalctl -k -o short-iso): {log}"
+    if need is Need.LOG_OF_THAT_TIME:
+        return f"a kernel log of {of} that goes back to that time, with times of day and a zone: {log}"
+    return f"the kernel log of {of}: {log}"
+
+
+def _evidence_sentence(evidence: Evidence) -> str:
+    words = _FACTS[evidence.fact]
+    return words if isinstance(words, str) else words(evidence.details)
+
+
+Details = Mapping[str, Any]
+
+
+def _ended(details: Details) -> str:
+    subject = "it" if details["state"] == "state" else "its previous run"
+    reason = escape(str(details["reason"])) or "no reason"
+    return f"{subject} ended with exit code {details['exit_code']} and {reason}"
+
+
+def _quoted(what: str) -> Callable[[Details], str]:
+    def sentence(details: Details) -> str:
+        message = _one_line(details["message"])
+        return f"{what} {escape(str(details['reason']))}" + (f": {message}" if message else "")
+
+    return sentence
+
+
+def _event(details: Details) -> str:
+    reason, what = escape(str(details["reason"])), escape(str(details["object"]))
+    return f"event {reason} of {what}: {_one_line(details['message'])}"
+
+
+def _one_line(message: object) -> str:
+    return escape(" ".join(str(message).split()))
+
+
+def _kernel(details: Details) -> str:
+    line = f"line {details['line']}"
+    where = f"{escape(str(details['title']))} {line}" if details["title"] else line
+    who = (
+        f"{escape(str(details['comm']))} ({details['pid']})" if details["pid"] is not None else "nothing yet"
+    )
+    what = escape(str(details["constraint"] or "no constraint"))
+    limit = ""
+    if details["memcg"]:
+        size = f" of {binary(int(details['limit_kb']) * 1024)}" if details["limit_kb"] is not None else ""
+        limit = f", the limit{size} of {escape(str(details['memcg']))}"
+    return f"the kernel killed {who}: {what}{limit} ({where})"
+
+
+def _neighbours(details: Details) -> str:
+    more = count(details["count"], "more container", "more containers")
+    verb = "was" if details["count"] == 1 else "were"
+    return f"within a minute {more} without a limit on the node {verb} OOMKilled"
+
+
+_FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
+    Fact.ENDED: _ended,
+    Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
+    Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
+    Fact.POD_ENDED: _quoted("the pod's status says"),
+    Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
+    Fact.EVENT: _event,
+    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: the node itself did not run out of memory",
+    Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
+    Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
+    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {binary(details['bytes'])}",
+    Fact.POD_LIMIT: lambda details: f"the memory limit of its pod's cgroup is {binary(details['bytes'])}",
+    Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
+    Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
+    Fact.KERNEL: _kernel,
+    Fact.GROUP: lambda details: (
+        "memory.oom.group is set: all processes of"
+        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it"
+    ),
+    Fact.OTHER_PROCESSES: lambda details: (
+        f"before that the kernel killed other processes of it, {count(details['count'], 'time')}"
+    ),
+    Fact.WENT_ON: "the container kept running: only one of its processes was killed",
+    Fact.KERNEL_SILENT: lambda details: (
+        f"{escape(str(details['title'])) or 'the kernel log'} covers that time and has no OOM kill"
+    ),
+    Fact.NEIGHBOURS: _neighbours,
+}
+
+
+def _victim_sentences(report: OomReport) -> Iterator[str]:
+    victim, invoker = report.victim, report.invoker
+    if victim is not None:
+        adj = f", oom_score_adj {victim.adj}" if victim.adj is not None else ""
+        size = f", {binary(victim.rss_kb * 1024)} in memory" if victim.rss_kb is not None else ""
+        uid = f", uid {victim.uid}" if victim.uid is not None else ""
+        yield f"the victim was {escape(victim.comm)}, process {victim.pid}{uid}{adj}{size}"
+        others = len(report.processes) - 1
+        if others:
+            yield f"{count(others, 'more process', 'more processes')} died with it"
+    if invoker is not None and (victim is None or invoker.pid != victim.pid):
+        pid = f", process {invoker.pid}," if invoker.pid is not None else ""
+        yield f"{escape(invoker.comm)}{pid} triggered the OOM; this does not affect victim selection"
+    if report.incomplete:
+        yield "the log has only part of the kernel's report"
+
+
+def _choice_lines(kill: Kill) -> Iterator[str]:
+    """The victim's place and the runners-up, by the kernel's own numbers."""
+    choice = kill.choice
+    if isinstance(choice, Unranked):
+        yield f"  the other candidates are unknown: {choice.value}"
+    if not isinstance(choice, VictimChoice):
+        return
+    for text in _choice_sentences(kill, choice):
+        yield f"  {text}"
+    chosen = choice.chosen
+    shown = [chosen, *choice.runners_up[:_RUNNERS_UP]]
+    shown.sort(key=lambda one: (one.place, one is not chosen))
+    for line in cell_table(map(_task_cells, shown), _TASK_HEADERS, right={*_TASK_HEADERS} - {"PROCESS"}):
+        yield f"    {line}"
+    rest = len(choice.ranked) - len(shown)
+    if rest > 0:
+        yield f"    and {rest} more"
+
+
+_TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "ADJ", "MEMORY_PAGES", "POINTS", "SCORE")
+
+
+def _task_cells(one: ScoredTask) -> tuple[str, ...]:
+    task = one.task
+    numbers = (task.pid, task.adj, one.used_pages, one.points)
+    score = UNKNOWN if one.score is None else str(one.score)
+    return (str(one.place), escape(task.name) or NONE, *map(str, numbers), score)
+
+
+def _choice_sentences(kill: Kill, choice: VictimChoice) -> Iterator[str]:
+    chosen, candidates = choice.chosen, len(choice.ranked)
+    share = choice.total_pages // 1000
+    yield (
+        f"points = pages in memory, in swap and of page tables + oom_score_adj × {share}, a thousandth of"
+        f" {binary(choice.total_pages * choice.page_bytes)}"
+    )
+    if candidates == 1:
+        yield "there was no other candidate"
+    elif chosen.place == 1 and choice.tied:
+        yield f"{len(choice.tied)} more had as many points: the kernel picks the last one that it visits"
+    elif chosen.place == 1:
+        yield f"it had the most points of {candidates} processes"
+    else:
+        yield (
+            f"it is number {chosen.place} of {candidates} by these numbers: those before it were dying"
+            " already or could not be killed, or memory changed during the search"
+        )
+    if choice.immune:
+        yield f"{choice.immune} with oom_score_adj -1000 are never killed"
+    if choice.child:
+        yield "up to kernel 5.0 a child may be killed in place of the process with the most points, as here"
+    if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
+        yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
+    if choice.swap_is_assumed and kill.report is not None and kill.report.constraint is Constraint.MEMCG:
+        yield "the machine's swap is not in the log and assumed to be none"
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+_NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure", "score", "freed", "node"})
+
+
+def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
+    """The columns of the table; `wide` are all of them."""
+    return tuple(one for one in _COLUMNS if wide or one.key in _NARROW)
+
+
+def _time_text(kill: Kill) -> str:
+    return f"{'~' if kill.time_is_estimated else ''}{escape(kill.time)}" if kill.time else UNKNOWN
+
+
+def _newest_first(kill: Kill) -> float:
+    when = parse_moment(kill.time)
+    return largest_first(when.timestamp() if when is not None else None)
+
+
+def _pod_text(kill: Kill) -> str:
+    if kill.pod:
+        return escape(kill.pod)
+    if kill.pod_uid:
+        return f"uid:{escape(kill.pod_uid)}"
+    return NONE if kill.cgroup else UNKNOWN
+
+
+def _container_text(kill: Kill) -> str:
+    if kill.container:
+        return escape(kill.container)
+    is_whole_pod = kill.report is None
+    return UNKNOWN if kill.container_id or not (kill.cgroup or is_whole_pod) else NONE
+
+
+def _victim_text(kill: Kill) -> str:
+    victim = kill.report.victim if kill.report is not None else None
+    return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
+
+
+def _victim_pid(kill: Kill) -> int | None:
+    return kill.report.victim.pid if kill.report is not None and kill.report.victim else None
+
+
+def _place(kill: Kill) -> int | None:
+    return kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None
+
+
+def _place_text(kill: Kill) -> str:
+    choice = kill.choice
+    if not isinstance(choice, VictimChoice):
+        return UNKNOWN
+    return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
+
+
+_COLUMNS: Final[tuple[Column[Kill], ...]] = (
+    column("time", lambda kill: kill.time or None, "when", width=20, cell=_time_text, sort_key=_newest_first),
+    column("namespace", lambda kill: kill.namespace or None, "the pod's namespace", width=12),
+    column("pod", lambda kill: kill.pod or None, "the pod", width=24, cell=_pod_text, sort_key=_pod_text),
+    column(
+        "container",
+        lambda kill: kill.container or None,
+        "the container",
+        width=10,
+        cell=_container_text,
+        sort_key=_container_text,
+    ),
+    column("by", lambda kill: kill.diagnosis.mechanism.value, "the mechanism", width=18),
+    column("sure", lambda kill: kill.diagnosis.confidence.value, "certain, likely or possible", width=8),
+    column("score", lambda kill: kill.score, "its oom_score then", NUMBER),
+    column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),
+    column("node", lambda kill: kill.node or None, "the node", width=10, empty=UNKNOWN),
+    column("exit", lambda kill: kill.exit_code, "the exit code", NUMBER, empty=NONE),
+    column("reason", lambda kill: kill.reason or None, "the status' reason", width=10),
+    column(
+        "victim",
+        _victim_pid,
+        "the process that the kernel chose",
+        width=14,
+        cell=_victim_text,
+        sort_key=_victim_text,
+    ),
+    column(
+        "place",
+        _place,
+        "its place by the kernel's points; = is shared",
+        width=8,
+        cell=_place_text,
+        sort_key=_place_text,
+    ),
+)
+
+
+def list_values(kills: Sequence[Kill], notes: Sequence[str]) -> dict[str, Any]:
+    """Kills for JSON and YAML."""
+    return {"kind": "KillList", "items": [_kill_values(kill) for kill in kills], "notes": list(notes)}
+
+
+def _kill_values(kill: Kill) -> dict[str, Any]:
     diagnosis = kill.diagnosis
     return {
         "time": kill.time or None,
@@ -102,19 +385,14 @@ def kill_values(kill: Kill) -> dict[str, Any]:
                 "fact": one.fact.name.lower(),
                 "time": one.time or None,
                 **dict(one.details),
-                "text": evidence_sentence(one),
+                "text": _evidence_sentence(one),
             }
             for one in diagnosis.evidence
         ],
-        "toBeCertain": need_sentence(diagnosis.needs, kill.node) if diagnosis.needs is not None else None,
+        "toBeCertain": _need_sentence(diagnosis.needs, kill.node) if diagnosis.needs is not None else None,
         "kernel": _report_values(kill.report) if kill.report is not None else None,
         "choice": _choice_values(kill.choice),
     }
-
-
-def list_values(kills: Sequence[Kill], notes: Sequence[str]) -> dict[str, Any]:
-    """All of them for JSON and YAML."""
-    return {"kind": "KillList", "items": [kill_values(kill) for kill in kills], "notes": list(notes)}
 
 
 def _report_values(report: OomReport) -> dict[str, Any]:
@@ -154,200 +432,16 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> dict[str, Any] | N
         "of": len(choice.ranked),
         "immune": choice.immune,
         "ties": len(choice.tied),
-        "ranked": [_scored_values(one) for one in choice.ranked],
+        "ranked": [
+            {
+                "place": one.place,
+                "pid": one.task.pid,
+                "comm": one.task.name,
+                "oomScoreAdj": one.task.adj,
+                "pages": one.used_pages,
+                "points": one.points,
+                "score": one.score,
+            }
+            for one in choice.ranked
+        ],
     }
-
-
-def _scored_values(one: ScoredTask) -> dict[str, Any]:
-    return {
-        "place": one.place,
-        "pid": one.task.pid,
-        "comm": one.task.name,
-        "oomScoreAdj": one.task.adj,
-        "pages": one.used_pages,
-        "points": one.points,
-        "score": one.score,
-    }
-
-
-def _bullets(sentences: Iterator[str], width: int) -> Iterator[str]:
-    for text in sentences:
-        yield from _wrapped(text, width)
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        max(width, _NARROWEST),
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-
-
-def _when(kill: Kill) -> str:
-    if not kill.time:
-        return "at a time that is not known"
-    return f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
-
-
-def _time(kill: Kill) -> str:
-    return f"{'~' if kill.time_is_estimated else ''}{escape(kill.time)}" if kill.time else UNKNOWN
-
-
-def _pod(kill: Kill) -> str:
-    if kill.pod:
-        return escape(kill.pod)
-    if kill.pod_uid:
-        return f"uid:{escape(kill.pod_uid)}"
-    return NONE if kill.cgroup else UNKNOWN
-
-
-def _container(kill: Kill) -> str:
-    if kill.container:
-        return escape(kill.container)
-    is_whole_pod = kill.report is None
-    return UNKNOWN if kill.container_id or not (kill.cgroup or is_whole_pod) else NONE
-
-
-def _victim(kill: Kill) -> str:
-    victim = kill.report.victim if kill.report is not None else None
-    return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
-
-
-def _place(kill: Kill) -> str:
-    choice = kill.choice
-    if not isinstance(choice, VictimChoice):
-        return UNKNOWN
-    return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
-
-
-def _newest(kill: Kill) -> float:
-    when = parse_moment(kill.time)
-    return largest_first(when.timestamp() if when is not None else None)
-
-
-def _amount(value: int | None) -> str:
-    return UNKNOWN if value is None else str(value)
-
-
-_COLUMNS: Final[tuple[KillColumn, ...]] = (
-    ColumnOf(
-        "time", "TIME", _L, 20, lambda kill, _: _time(kill), lambda kill: kill.time or None, _newest, "when"
-    ),
-    ColumnOf(
-        "namespace",
-        "NAMESPACE",
-        _L,
-        12,
-        lambda kill, _: escape(kill.namespace) or NONE,
-        lambda kill: kill.namespace or None,
-        lambda kill: kill.namespace,
-        "of the pod",
-    ),
-    ColumnOf(
-        "pod", "POD", _L, 24, lambda kill, _: _pod(kill), lambda kill: kill.pod or None, _pod, "the pod"
-    ),
-    ColumnOf(
-        "container",
-        "CONTAINER",
-        _L,
-        10,
-        lambda kill, _: _container(kill),
-        lambda kill: kill.container or None,
-        _container,
-        "the container",
-    ),
-    ColumnOf(
-        "by",
-        "BY",
-        _L,
-        18,
-        lambda kill, _: kill.diagnosis.mechanism.value,
-        lambda kill: kill.diagnosis.mechanism.value,
-        lambda kill: kill.diagnosis.mechanism.value,
-        "the mechanism",
-    ),
-    ColumnOf(
-        "sure",
-        "SURE",
-        _L,
-        8,
-        lambda kill, _: kill.diagnosis.confidence.value,
-        lambda kill: kill.diagnosis.confidence.value,
-        lambda kill: kill.diagnosis.confidence.value,
-        "certain, likely or possible",
-    ),
-    ColumnOf(
-        "score",
-        "SCORE",
-        _R,
-        5,
-        lambda kill, _: _amount(kill.score),
-        lambda kill: kill.score,
-        lambda kill: largest_first(kill.score),
-        "its oom_score then",
-    ),
-    ColumnOf(
-        "freed",
-        "FREED",
-        _R,
-        6,
-        lambda kill, _: UNKNOWN if kill.freed_bytes is None else mebibytes(kill.freed_bytes),
-        lambda kill: kill.freed_bytes,
-        lambda kill: largest_first(kill.freed_bytes),
-        "what the killed processes held in memory",
-    ),
-    ColumnOf(
-        "node",
-        "NODE",
-        _L,
-        10,
-        lambda kill, _: escape(kill.node) or UNKNOWN,
-        lambda kill: kill.node or None,
-        lambda kill: kill.node,
-        "the node",
-    ),
-    ColumnOf(
-        "exit",
-        "EXIT",
-        _R,
-        4,
-        lambda kill, _: NONE if kill.exit_code is None else str(kill.exit_code),
-        lambda kill: kill.exit_code,
-        lambda kill: largest_first(kill.exit_code),
-        "the exit code",
-    ),
-    ColumnOf(
-        "reason",
-        "REASON",
-        _L,
-        10,
-        lambda kill, _: escape(kill.reason) or NONE,
-        lambda kill: kill.reason or None,
-        lambda kill: kill.reason,
-        "as the status says it",
-    ),
-    ColumnOf(
-        "victim",
-        "VICTIM",
-        _L,
-        14,
-        lambda kill, _: _victim(kill),
-        lambda kill: kill.report.victim.pid if kill.report is not None and kill.report.victim else None,
-        _victim,
-        "the process that the kernel chose",
-    ),
-    ColumnOf(
-        "place",
-        "PLACE",
-        _L,
-        8,
-        lambda kill, _: _place(kill),
-        lambda kill: kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None,
-        _place,
-        "its place by the kernel's points; = is shared",
-    ),
-)
-_NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure", "score", "freed", "node"})

@@ -1,21 +1,25 @@
-"""The registry of the columns of nodes, and their table. The nodes' side of present/columns.py."""
+"""The columns of nodes, and the bar of a node's memory."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
-from kubectl_qos.present.node_rows import NodeRow, trouble_first
-from kubectl_qos.present.pod_columns import Align, ColumnOf, Holds, largest_first, named
-from kubectl_qos.present.symbols import CLASSES
+from kubectl_qos.present.format import NONE, UNKNOWN, escape
+from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
+from kubectl_qos.present.output import (
+    BYTES,
+    NUMBER,
+    PERCENT,
+    Column,
+    column,
+    find_column,
+)
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 
-NodeColumn = ColumnOf[NodeRow]
-"""A column of nodes."""
-
-_Cell = Callable[[NodeRow], str]
+NodeColumn = Column[NodeRow]
 
 
 def node_columns(keys: Iterable[str]) -> list[NodeColumn]:
@@ -23,79 +27,20 @@ def node_columns(keys: Iterable[str]) -> list[NodeColumn]:
     return [NODE_COLUMNS[key] for key in keys]
 
 
-def node_column_named(name: str) -> NodeColumn:
-    """The column of nodes that a person names by key, header or a common short form. Raises UsageError."""
-    return named(name, NODE_COLUMNS, OTHER_NAMES)
+def find_node_column(name: str) -> NodeColumn:
+    """The column of a key, header or common short form. Raises UsageError."""
+    return find_column(name, NODE_COLUMNS, OTHER_NAMES)
 
 
-def _amount(
-    key: str,
-    header: str,
-    read: Callable[[NodeRow], int | None],
-    text: str,
-    *,
-    otherwise: _Cell = lambda _: UNKNOWN,
-    least_first: bool = False,
-) -> NodeColumn:
-    """Bytes, the largest first unless said otherwise."""
+def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header: str) -> NodeColumn:
+    """A percentage; `+` where pods without limits may exceed it."""
 
     def cell(row: NodeRow) -> str:
-        found = read(row)
-        return otherwise(row) if found is None else mebibytes(found)
+        content = value(row)
+        more = "+" if row.memory.unlimited_pods else ""
+        return UNKNOWN if content is None else f"{content:.0f}%{more}"
 
-    def order(row: NodeRow) -> float:
-        found = read(row)
-        if least_first:
-            return math.inf if found is None else found
-        return largest_first(found)
-
-    return ColumnOf(
-        key, header, Align.RIGHT, 8, lambda row, _: cell(row), read, order, text, holds=Holds.BYTES
-    )
-
-
-def _share(
-    key: str, header: str, read: Callable[[NodeRow], float | None], text: str, *, at_least: bool = False
-) -> NodeColumn:
-    """A percentage, the largest first; `+` where it may be more because of pods without limits."""
-
-    def cell(row: NodeRow) -> str:
-        percent = read(row)
-        more = "+" if at_least and row.memory.unlimited_pods else ""
-        return UNKNOWN if percent is None else f"{percent:.0f}%{more}"
-
-    def value(row: NodeRow) -> float | None:
-        percent = read(row)
-        return None if percent is None else round(percent, 1)
-
-    return ColumnOf(
-        key,
-        header,
-        Align.RIGHT,
-        5,
-        lambda row, _: cell(row),
-        value,
-        lambda row: largest_first(read(row)),
-        text,
-        holds=Holds.PERCENT,
-    )
-
-
-def _of_victim(
-    key: str, header: str, align: Align, read: Callable[[NodeRow], Any], text: str, *, largest: bool = False
-) -> NodeColumn:
-    """Something of the next victim, `<unknown>` where nobody knows who that is."""
-
-    def order(row: NodeRow) -> Any:
-        found = read(row)
-        return largest_first(found) if largest else (found is None, found or "")
-
-    def cell(row: NodeRow) -> str:
-        found = read(row)
-        return _no_victim(row) if found is None else escape(str(found))
-
-    holds = Holds.NUMBER if largest else Holds.WORDS
-    return ColumnOf(key, header, align, 8, lambda row, _: cell(row), read, order, text, holds=holds)
+    return column(key, value, text, PERCENT, cell=cell, header=header)
 
 
 def _no_victim(row: NodeRow) -> str:
@@ -110,184 +55,165 @@ def _victim_name(row: NodeRow) -> str | None:
     return None if row.victim is None else "/".join(row.victim.key)
 
 
-def _victim(row: NodeRow) -> str:
+def _victim_text(row: NodeRow) -> str:
     if row.victim is None:
         return _no_victim(row)
-    letter = CLASSES[row.victim.qos].letter
     others = f", or {row.victim.others} more" if row.victim.others else ""
-    return f"{escape('/'.join(row.victim.key))} {letter}{others}"
-
-
-def _pressure(row: NodeRow) -> str:
-    return UNKNOWN if row.troubles is None else ",".join(row.troubles) or NONE
+    return f"{escape('/'.join(row.victim.key))} {CLASSES[row.victim.qos].letter}{others}"
 
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
-    ColumnOf(
-        "node",
-        "NODE",
-        Align.LEFT,
-        12,
-        lambda row, _: escape(row.name),
-        lambda row: row.name,
-        lambda row: row.name,
-        "the node's name",
-    ),
-    ColumnOf(
-        "pods",
-        "PODS",
-        Align.RIGHT,
-        4,
-        lambda row, _: str(row.memory.pods),
-        lambda row: row.memory.pods,
-        lambda row: -row.memory.pods,
-        "how many pods have processes there",
-        holds=Holds.NUMBER,
-    ),
-    _amount(
+    column("node", lambda row: row.name, "the node's name", width=12),
+    column("pods", lambda row: row.memory.pods, "how many pods have processes", NUMBER),
+    column(
         "guaranteed",
-        "MEM_G",
         lambda row: row.used(QosClass.GUARANTEED),
         "memory in use (working set) by Guaranteed pods",
+        BYTES,
+        header="MEM_G",
     ),
-    _amount(
+    column(
         "burstable",
-        "MEM_B",
         lambda row: row.used(QosClass.BURSTABLE),
         "memory in use by Burstable pods",
+        BYTES,
+        header="MEM_B",
     ),
-    _amount(
+    column(
         "best_effort",
-        "MEM_E",
         lambda row: row.used(QosClass.BEST_EFFORT),
         "memory in use by BestEffort pods",
+        BYTES,
+        header="MEM_E",
     ),
-    _amount("used", "USED", lambda row: row.memory.used_bytes, "memory in use by all pods"),
-    _amount("capacity", "CAPACITY", lambda row: row.capacity, "the machine's memory"),
-    _share("used_percent", "%USED", lambda row: row.used_percent, "memory in use by pods, of the capacity"),
-    _amount(
-        "requests", "REQUESTS", lambda row: row.memory.requests_bytes, "memory requests of all pods together"
+    column("used", lambda row: row.memory.used_bytes, "memory in use by all pods", BYTES),
+    column("capacity", lambda row: row.capacity, "the machine's memory", BYTES),
+    column(
+        "used_percent",
+        lambda row: row.used_percent,
+        "memory in use by pods, of the capacity",
+        PERCENT,
+        header="%USED",
     ),
-    _amount("allocatable", "ALLOCATABLE", lambda row: row.allocatable, "what pods can request in all"),
-    _share("requests_percent", "%REQ", lambda row: row.requests_percent, "requests, of what is allocatable"),
-    _amount("limits", "LIMITS", lambda row: row.memory.limits_bytes, "memory limits of all pods together"),
+    column("requests", lambda row: row.memory.requests_bytes, "memory requests of all pods", BYTES),
+    column("allocatable", lambda row: row.allocatable, "what pods can request in total", BYTES),
+    column(
+        "requests_percent",
+        lambda row: percent(row.memory.requests_bytes, row.allocatable),
+        "requests, of what is allocatable",
+        PERCENT,
+        header="%REQ",
+    ),
+    column("limits", lambda row: row.memory.limits_bytes, "memory limits of all pods", BYTES),
     _share(
         "limits_percent",
-        "%LIM",
-        lambda row: row.limits_percent,
+        lambda row: percent(row.memory.limits_bytes, row.capacity),
         "limits, of the capacity; + where some containers have none",
-        at_least=True,
+        header="%LIM",
     ),
-    ColumnOf(
+    column(
         "unlimited",
-        "UNLIMITED",
-        Align.RIGHT,
-        9,
-        lambda row, _: str(row.memory.unlimited_pods),
         lambda row: row.memory.unlimited_pods,
-        lambda row: -row.memory.unlimited_pods,
         "how many pods have a container without a memory limit",
-        holds=Holds.NUMBER,
+        NUMBER,
     ),
-    _amount(
+    column(
         "worst",
-        "WORST",
         lambda row: row.memory.worst_bytes,
         "memory in use if every container with a limit reaches it and the others stay as they are",
+        BYTES,
     ),
     _share(
         "worst_percent",
-        "%WORST",
         lambda row: row.worst_percent,
         "that worst case, of the capacity; + where some containers have no limit",
-        at_least=True,
+        header="%WORST",
     ),
-    _amount(
+    column(
         "eviction",
-        "EVICTION",
         lambda row: row.eviction,
         "the hard threshold of memory.available, below which the kubelet evicts pods",
-        otherwise=lambda row: NONE if row.capacity else UNKNOWN,
+        BYTES,
+        empty=lambda row: NONE if row.capacity else UNKNOWN,
     ),
-    _amount(
+    column(
         "to_eviction",
-        "TO_EVICTION",
         lambda row: row.to_eviction,
-        "how much more memory pods can use before that, at most; below zero the kubelet already evicts",
-        otherwise=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
-        least_first=True,
+        "how much more memory pods can use until then, at most; below zero the kubelet already evicts",
+        BYTES,
+        empty=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
+        ascending=True,
     ),
-    _amount(
+    column(
         "soft_eviction",
-        "SOFT",
         lambda row: row.soft_eviction,
-        "the soft threshold, which has to be crossed for some time",
-        otherwise=_no_threshold,
+        "the soft threshold, which must be exceeded for some time",
+        BYTES,
+        empty=_no_threshold,
+        header="SOFT",
     ),
-    _amount(
+    column(
         "to_soft_eviction",
-        "TO_SOFT",
         lambda row: row.to_soft_eviction,
         "how much more memory pods can use before the soft threshold, at most",
-        otherwise=lambda row: _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
-        least_first=True,
+        BYTES,
+        empty=lambda row: _no_threshold(row) if row.soft_eviction is None else UNKNOWN,
+        ascending=True,
+        header="TO_SOFT",
     ),
-    ColumnOf(
+    column(
         "eviction_configured",
-        "CONFIGURED",
-        Align.LEFT,
-        10,
-        lambda row, _: "yes" if row.configured else "no",
         lambda row: row.configured,
-        lambda row: not row.configured,
         "whether the thresholds are the kubelet's own; if not, the default is assumed",
+        cell=lambda row: "yes" if row.configured else "no",
+        sort_key=lambda row: not row.configured,
+        header="CONFIGURED",
     ),
-    ColumnOf(
+    column(
         "pressure",
-        "PRESSURE",
-        Align.LEFT,
-        8,
-        lambda row, _: _pressure(row),
         lambda row: None if row.troubles is None else list(row.troubles),
-        trouble_first,
         "memory, disk or pids as the node itself reports it, or not-ready",
+        cell=lambda row: UNKNOWN if row.troubles is None else ",".join(row.troubles) or NONE,
+        sort_key=trouble_first,
     ),
-    _of_victim(
+    column(
         "victim_score",
-        "SCORE",
-        Align.RIGHT,
-        lambda row: None if row.victim is None else row.victim.oom_score,
+        lambda row: row.victim and row.victim.oom_score,
         "its oom_score",
-        largest=True,
+        NUMBER,
+        width=8,
+        empty=_no_victim,
+        header="SCORE",
     ),
-    _of_victim(
+    column(
         "victim_qos",
-        "QOS",
-        Align.LEFT,
-        lambda row: None if row.victim is None else row.victim.qos.value,
+        lambda row: row.victim and row.victim.qos.value,
         "its class",
+        width=8,
+        empty=_no_victim,
+        sort_key=lambda row: (row.victim is None, row.victim and row.victim.qos.value),
+        header="QOS",
     ),
-    _of_victim(
+    column(
         "victim_others",
-        "OTHERS",
-        Align.RIGHT,
-        lambda row: None if row.victim is None else row.victim.others,
-        "how many pods share its rank, so that one of them may go in its place",
-        largest=True,
+        lambda row: row.victim and row.victim.others,
+        "how many pods share its rank, so that one of them may be killed instead",
+        NUMBER,
+        width=8,
+        empty=_no_victim,
+        header="OTHERS",
     ),
-    ColumnOf(
+    column(
         "next_victim",
-        "NEXT_VICTIM",
-        Align.LEFT,
-        24,
-        lambda row, _: _victim(row),
         _victim_name,
-        lambda row: (row.victim is None, _victim_name(row) or "", row.name),
         "the pod that the kernel kills first when the node runs out of memory, and the letter of its class",
+        width=24,
+        cell=_victim_text,
+        sort_key=lambda row: (row.victim is None, _victim_name(row) or "", row.name),
     ),
 )
 
-NODE_COLUMNS: Final = {column.key: column for column in _COLUMNS}
+NODE_COLUMNS: Final = {one.key: one for one in _COLUMNS}
 
 DEFAULT_KEYS: Final = (
     "node",
@@ -302,35 +228,14 @@ DEFAULT_KEYS: Final = (
     "pressure",
     "next_victim",
 )
-WIDE_KEYS: Final = (
-    "node",
-    "pods",
-    "guaranteed",
-    "burstable",
-    "best_effort",
-    "used",
-    "capacity",
-    "used_percent",
-    "requests",
-    "requests_percent",
-    "limits",
-    "limits_percent",
-    "unlimited",
-    "worst",
-    "worst_percent",
-    "eviction",
-    "to_eviction",
-    "soft_eviction",
-    "pressure",
-    "victim_score",
-    "next_victim",
-)
+_NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
+WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVERY_KEYS: Final = tuple(NODE_COLUMNS)
 """Those of JSON, YAML and CSV."""
 EVICTION_KEYS: Final = frozenset(
     {"eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"}
 )
-"""Those for which it matters what a kubelet is configured with."""
+"""Those that depend on the kubelet's configuration."""
 
 OTHER_NAMES: Final = {
     "name": "node",
@@ -341,5 +246,50 @@ OTHER_NAMES: Final = {
     "score": "victim_score",
     "qos": "victim_qos",
     "victim": "next_victim",
-    **{column.header.lower(): column.key for column in _COLUMNS},
+    **{one.header.lower(): one.key for one in _COLUMNS},
 }
+
+FILLS: Final = {QosClass.GUARANTEED: "█", QosClass.BURSTABLE: "▓", QosClass.BEST_EFFORT: "░"}
+FREE: Final = " "
+RESERVED: Final = "·"
+"""Capacity that is not allocatable: for the system, the kubelet, and the eviction threshold."""
+
+
+class BarSegment(NamedTuple):
+    """Adjacent cells of a bar with one meaning; `qos` is None for memory that no pod uses."""
+
+    text: str
+    qos: QosClass | None
+
+
+def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
+    """The node's capacity as a bar of `cells`, empty where it or the usage is unknown.
+
+    Each edge is rounded by itself, so that the segments always add up; usage beyond the capacity is cut off.
+    The letter of a class is in the middle of its segment.
+    """
+    used, capacity = row.memory.used, row.capacity
+    if used is None or not capacity:
+        return ()
+    edges = [0]
+    for qos in FILLS:
+        edges.append(edges[-1] + max(used[qos], 0))
+    ends = [min(round(cells * edge / capacity), cells) for edge in edges]
+    segments = [
+        BarSegment(_filled(qos, end - begin), qos)
+        for qos, (begin, end) in zip(FILLS, pairwise(ends), strict=True)
+    ]
+    rest = cells - ends[-1]
+    reserved = 0
+    if row.allocatable is not None:
+        reserved = min(round(cells * max(capacity - row.allocatable, 0) / capacity), rest)
+    segments += [BarSegment(FREE * (rest - reserved), None), BarSegment(RESERVED * reserved, None)]
+    return tuple(segment for segment in segments if segment.text)
+
+
+def _filled(qos: QosClass, cells: int) -> str:
+    fill = FILLS[qos] * cells
+    if cells < 3:
+        return fill
+    middle = cells // 2
+    return fill[:middle] + CLASSES[qos].letter + fill[middle + 1 :]

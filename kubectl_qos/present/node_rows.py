@@ -1,4 +1,4 @@
-"""One row per node: values only, in the units that columns print. The nodes' side of present/rows.py."""
+"""A row for each node: its memory, eviction thresholds, troubles and next victim."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary
-from kubectl_qos.present.notes import ranking_notes
+from kubectl_qos.present.format import binary, count
+from kubectl_qos.present.reasons import ranking_notes
 from kubectl_qos.qos.eviction import (
     MEMORY_AVAILABLE,
     memory_threshold,
@@ -25,12 +25,11 @@ from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_byt
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
 
-PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
-NOT_READY: Final = "not-ready"
+_PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
 
 class Victim(NamedTuple):
-    """The pod of rank 1, the first by name of those that share it; `others` is how many do."""
+    """The pod of rank 1, the first by name if several share it; `others` is how many more do."""
 
     key: PodKey
     qos: QosClass
@@ -40,11 +39,11 @@ class Victim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """What the tables show of a node. Bytes are bytes; None is not known.
+    """A node's values. Bytes are bytes; None is unknown.
 
-    `allocatable` is what requests are counted against. `eviction` and `soft_eviction` are the kubelet's
-    thresholds of memory.available, None also where there is none: `configured` says whether its
-    configuration is known. `troubles` are the node's own words, None of a node that is not known.
+    `allocatable` is what pods can request. `eviction` and `soft_eviction` are the kubelet's thresholds of
+    memory.available, None also where there is none; `configured` says whether its configuration is known.
+    `troubles` are reported by the node itself, None for an unknown node.
     """
 
     name: str
@@ -71,32 +70,27 @@ class NodeRow:
 
     @property
     def words(self) -> str:
-        """All of those in one line, in small letters."""
+        """Both in one line, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()
 
     def used(self, qos: QosClass) -> int | None:
-        """What the pods of a class use, in bytes."""
+        """The usage of the pods of a class, in bytes."""
         return None if self.memory.used is None else self.memory.used[qos]
 
     @property
     def used_percent(self) -> float | None:
-        """What pods use of the capacity."""
-        return _percent(self.memory.used_bytes, self.capacity)
-
-    @property
-    def requests_percent(self) -> float | None:
-        """What pods request of what can be requested."""
-        return _percent(self.memory.requests_bytes, self.allocatable)
-
-    @property
-    def limits_percent(self) -> float | None:
-        """What pods are limited to, of the capacity."""
-        return _percent(self.memory.limits_bytes, self.capacity)
+        """The usage of pods as a share of the capacity."""
+        return percent(self.memory.used_bytes, self.capacity)
 
     @property
     def worst_percent(self) -> float | None:
-        """What pods use once they are at their limits, of the capacity."""
-        return _percent(self.memory.worst_bytes, self.capacity)
+        """The usage of pods once they reach their limits, as a share of the capacity."""
+        return percent(self.memory.worst_bytes, self.capacity)
+
+
+def percent(part: int | None, whole: int | None) -> float | None:
+    """A part in percent, None where either is unknown."""
+    return None if part is None or not whole else 100 * part / whole
 
 
 class OrderBasis(NamedTuple):
@@ -108,19 +102,18 @@ class OrderBasis(NamedTuple):
 
 
 class CachedRow(NamedTuple):
-    """A node's row, and what it was made of; `order` is None where the node has no pods."""
+    """A node's row with the objects that it was made from; `order` is None for a node without pods."""
 
     row: NodeRow
     order: OrderBasis | None
-    made_of: tuple[object, ...]
+    made_from: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRows:
-    """Rows, those in trouble first, with what a reader has to know about them.
+    """Rows, nodes in trouble first, with notes; `eviction_notes` matter only where eviction is shown.
 
-    `eviction_notes` are of interest only where eviction is shown. `nodes` is what each row was worked out
-    from, by name.
+    `nodes` are the rows by name, to be reused for the next snapshot.
     """
 
     rows: tuple[NodeRow, ...]
@@ -134,108 +127,97 @@ def build_node_rows(
     shown: Callable[[str, NodeObject | None], bool],
     before: NodeRows | None = None,
 ) -> NodeRows:
-    """A row for each node that is known or has pods, if it is to be `shown`, of all its pods.
+    """A row for each node that is known or has pods and is to be `shown`.
 
-    Of rows made `before`, those of nodes about which nothing has changed are taken over.
+    The rows of nodes for which nothing has changed are taken from `before`.
     """
     by_node = snapshot.by_node()
-    known = before.nodes if before is not None else {}
+    cached = before.nodes if before is not None else {}
     nodes: dict[str, CachedRow] = {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name in {**snapshot.nodes, **by_node}:
         node = snapshot.nodes.get(name)
         if not name or not shown(name, node):
             continue
-        made_of = (by_node.get(name), node, snapshot.kubelets.get(name), snapshot.usage)
-        found = known.get(name)
-        if found is None or not all(map(is_, found.made_of, made_of)):
+        made_from = (by_node.get(name), node, snapshot.kubelets.get(name), snapshot.usage)
+        row = cached.get(name)
+        if row is None or not all(map(is_, row.made_from, made_from)):
             setup = snapshot.setup(name)
             key = setup.node.memory_capacity_bytes, setup.release
-            alike = profiles.setdefault(key, Profiles(*key))
-            found = _worked_out(name, snapshot, setup, alike, made_of)
-        nodes[name] = found
-    rows = sorted((found.row for found in nodes.values()), key=trouble_first)
-    orders = {name: found.order for name, found in nodes.items() if found.order is not None}
+            row = _build_row(name, snapshot, setup, profiles.setdefault(key, Profiles(*key)), made_from)
+        nodes[name] = row
+    rows = sorted((cached_row.row for cached_row in nodes.values()), key=trouble_first)
+    orders = {name: row.order for name, row in nodes.items() if row.order is not None}
     notes = [*ranking_notes(snapshot, orders)]
     if any(row.memory.used_bytes for row in rows):
-        notes.append("the memory used is that of pods: what the node's own processes use is not in it")
+        notes.append("the used memory is that of pods, without the node's own processes")
     return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
 
 
 def build_node_row(snapshot: Snapshot, name: str) -> NodeRow:
     """The row of one node, known or not."""
     setup = snapshot.setup(name)
-    alike = Profiles(setup.node.memory_capacity_bytes, setup.release)
-    return _worked_out(name, snapshot, setup, alike, ()).row
+    profiles = Profiles(setup.node.memory_capacity_bytes, setup.release)
+    return _build_row(name, snapshot, setup, profiles, ()).row
 
 
-def _worked_out(
-    name: str, snapshot: Snapshot, setup: NodeSetup, alike: Profiles, made_of: tuple[object, ...]
+def _build_row(
+    name: str, snapshot: Snapshot, setup: NodeSetup, profiles: Profiles, made_from: tuple[object, ...]
 ) -> CachedRow:
-    ranking = _ranking(snapshot.by_node().get(name, ()), setup, snapshot, alike)
-    order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
-    return CachedRow(_row(name, snapshot.nodes.get(name), ranking, setup), order, made_of)
-
-
-def trouble_first(row: NodeRow) -> tuple[object, ...]:
-    """The default order: nodes in trouble, then the fullest, those of unknown usage last."""
-    return not row.troubles, row.used_percent is None, -(row.used_percent or 0), row.name
-
-
-def troubles(node: NodeObject) -> tuple[str, ...]:
-    """A node's pressures, and whether it is not ready."""
-    found = []
-    for condition in node.status.conditions or ():
-        if condition.type in PRESSURES and condition.status == "True":
-            found.append(PRESSURES[condition.type])
-        elif condition.type == "Ready" and condition.status != "True":
-            found.append(NOT_READY)
-    return tuple(found)
-
-
-def _ranking(pods: Sequence[Pod], setup: NodeSetup, snapshot: Snapshot, alike: Profiles) -> Ranking:
+    pods: Sequence[Pod] = snapshot.by_node().get(name, ())
     defaulted = [default_pod(pod, setup.release) for pod in pods]
-    return rank_node(defaulted, setup.node, setup.release, snapshot.usage, alike)
-
-
-def _row(name: str, found: NodeObject | None, ranking: Ranking, setup: NodeSetup) -> NodeRow:
+    ranking = rank_node(defaulted, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
-    kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes
+    node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
     used = memory.used_bytes
-    return NodeRow(
+    row = NodeRow(
         name=name,
         memory=memory,
         capacity=capacity,
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
-        troubles=troubles(found) if found is not None else None,
+        troubles=troubles(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity or 0),
         to_eviction=to_hard_eviction(setup, used) if used is not None else None,
         soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), capacity or 0),
         to_soft_eviction=to_soft_eviction(setup, used) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
     )
+    order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
+    return CachedRow(row, order, made_from)
+
+
+def trouble_first(row: NodeRow) -> tuple[object, ...]:
+    """The default sort key: nodes in trouble, then the fullest, those of unknown usage last."""
+    return not row.troubles, row.used_percent is None, -(row.used_percent or 0), row.name
+
+
+def troubles(node: NodeObject) -> tuple[str, ...]:
+    """A node's pressures, and whether it is not ready."""
+    words = []
+    for condition in node.status.conditions or ():
+        if condition.type in _PRESSURES and condition.status == "True":
+            words.append(_PRESSURES[condition.type])
+        elif condition.type == "Ready" and condition.status != "True":
+            words.append("not-ready")
+    return tuple(words)
 
 
 def _victim(ranking: Ranking) -> Victim | None:
     first = [row for row in ranking.pods if row.rank == 1]
     if not first:
         return None
-    one = first[0]
-    score = one.worst.oom_score if one.worst is not None else None
-    return Victim((one.pod.namespace, one.pod.name), one.qos, score, len(first) - 1)
+    row = first[0]
+    score = row.worst.oom_score if row.worst is not None else None
+    return Victim((row.pod.namespace, row.pod.name), row.qos, score, len(first) - 1)
 
 
 def _eviction_notes(rows: Iterable[NodeRow]) -> Iterable[str]:
     assumed = [row for row in rows if not row.configured]
     thresholds = sorted({row.eviction for row in assumed if row.eviction is not None})
     if thresholds:
-        of = assumed[0].name if len(assumed) == 1 else f"{len(assumed)} nodes"
+        of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
         yield (
             f"the eviction threshold of {of} is assumed to be the default, {binary(thresholds[0])}:"
-            " what the kubelet is configured with is not known"
+            " the kubelet's configuration is unknown"
         )
-
-
-def _percent(part: int | None, whole: int | None) -> float | None:
-    return None if part is None or not whole else 100 * part / whole

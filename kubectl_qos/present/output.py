@@ -1,80 +1,347 @@
-"""Tables as kubectl prints them, and JSON, YAML and CSV of values that are already plain."""
+"""The shapes of output: sections, tables, and plain values as JSON, YAML and CSV.
+
+tui/widgets/sections.py renders the same sections for the terminal UI.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import chain
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, TypeVar
 
-from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_columns import Align, ColumnOf, RowT
+from kubectl_qos.errors import UsageError
+from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes
 
-GAP: Final = "   "
-_BETWEEN: Final = "\0"
-"""Stands in no cell: cells are escaped."""
+TEXT_WIDTH: Final = 100
+ARROW: Final = "→"
+_WIDEST_NOTED: Final = 44
+"""Notes begin no further to the right than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; `note` stands behind it, `depth` is its indentation."""
+
+    text: str
+    note: str = ""
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value before and after; `delta` is the difference of numbers, or empty."""
+
+    label: str
+    before: str
+    after: str
+    delta: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the value differs."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A title with its answer, and below it changes and lines; `changed` and `warns` mark it in a preview."""
+
+    title: str
+    answer: str = ""
+    lines: tuple[Line, ...] = ()
+    changes: tuple[Change, ...] = ()
+    changed: bool = False
+    warns: bool = False
+
+    @property
+    def mark(self) -> str:
+        """`!` for a warning, `*` for a change."""
+        return "!" if self.warns else "*" if self.changed else " "
+
+    @property
+    def heading(self) -> str:
+        """The title with the answer in one line."""
+        return f"{self.title}: {self.answer}" if self.answer else self.title
+
+
+def sentences(*texts: str) -> tuple[Line, ...]:
+    """A line for each text."""
+    return tuple(map(Line, texts))
+
+
+def marked_lines(sections: Iterable[Section]) -> Iterator[str]:
+    """Sections one below the other, each heading after its mark."""
+    for section in sections:
+        yield f"{section.mark} {section.heading}"
+        yield from _body(section, "    ")
+
+
+def spaced_lines(sections: Sequence[Section]) -> Iterator[str]:
+    """Sections with an empty line before each, their answers in a column."""
+    width = max(len(section.title) for section in sections) + 3
+    for section in sections:
+        yield ""
+        yield f"{section.title:<{width}}{section.answer}".rstrip()
+        yield from _body(section, "  ", TEXT_WIDTH)
+
+
+def _body(section: Section, margin: str, width: int | None = None) -> Iterator[str]:
+    label_width = max((len(change.label) for change in section.changes), default=0)
+    for change in section.changes:
+        yield f"{margin}{change.label:<{label_width}}  {_values(change)}"
+    noted = [len(line.text) + 2 * line.depth for line in section.lines if line.note]
+    note_column = len(margin) + min(max(noted, default=0), _WIDEST_NOTED)
+    for line in section.lines:
+        indent = margin + "  " * line.depth
+        if line.note:
+            yield f"{indent + line.text:<{note_column}}   {line.note}"
+        elif width is None:
+            yield indent + line.text
+        else:
+            yield from textwrap.wrap(line.text, width, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def _values(change: Change) -> str:
+    if not change.changed:
+        return change.before
+    delta = f"  ({change.delta})" if change.delta else ""
+    return f"{change.before} {ARROW} {change.after}{delta}"
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+RowT = TypeVar("RowT")
+NO_AGES: Final = datetime.min.replace(tzinfo=UTC)
+"""The time for tables without ages."""
+
+
+class Align(StrEnum):
+    """Text to the left, numbers to the right."""
+
+    LEFT = "<"
+    RIGHT = ">"
+
+
+class ColumnType(StrEnum):
+    """The type of a column's values, which says how they are shown and compared."""
+
+    WORDS = "words"
+    NUMBER = "number"
+    PERCENT = "percent"
+    BYTES = "bytes"
+    TIME = "time"
+    LEVEL = "level"
+    """One of its choices, from the least to the most."""
+
+
+WORDS: Final = ColumnType.WORDS
+NUMBER: Final = ColumnType.NUMBER
+BYTES: Final = ColumnType.BYTES
+PERCENT: Final = ColumnType.PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[RowT]):
+    """One column of a table. `cell` is what people read, `value` what JSON and CSV have.
+
+    `sort_key` orders ascending by what the column means; unknown values come last. Sorting is stable: equal
+    rows keep their order. `width` is what the UI reserves at least; `choices` are the only possible words.
+    """
+
+    key: str
+    header: str
+    align: Align
+    width: int
+    cell: Callable[[RowT, datetime], str]
+    value: Callable[[RowT], Any]
+    sort_key: Callable[[RowT], Any]
+    help: str
+    type: ColumnType = WORDS
+    choices: tuple[str, ...] = ()
+
+
+def largest_first(value: float | None) -> float:
+    """A sort key: largest first, None last."""
+    return math.inf if value is None else -value
+
+
+def column(
+    key: str,
+    value: Callable[[RowT], Any],
+    help: str = "",  # noqa: A002 - the field's name
+    type: ColumnType = WORDS,  # noqa: A002 - the field's name
+    *,
+    header: str = "",
+    width: int = 0,
+    align: Align | None = None,
+    empty: str | Callable[[RowT], str] | None = None,
+    ascending: bool = False,
+    cell: Callable[[RowT], str] | None = None,
+    sort_key: Callable[[RowT], Any] | None = None,
+    choices: tuple[str, ...] = (),
+) -> Column[RowT]:
+    """A column whose cell, alignment and order follow from the type of its values.
+
+    Args:
+        key: as in flags, JSON and CSV.
+        value: the value of a row; None where there is none.
+        help: one line about it.
+        type: of the values.
+        header: the heading; by default the key in capitals.
+        width: at least so many cells; by default those of the header, 8 for bytes, 5 for percent.
+        align: by default numbers to the right.
+        empty: the cell where there is no value; by default `<none>` for words, else `<unknown>`.
+        cell: by default made from the value.
+        ascending: the smallest number first, not the largest.
+        sort_key: by default texts in order, and numbers by size.
+        choices: the only possible words.
+    """
+    is_number = type in {NUMBER, BYTES, PERCENT}
+    header = header or key.upper()
+
+    def default_sort_key(row: RowT) -> Any:
+        content = value(row)
+        if is_number and ascending:
+            return math.inf if content is None else content
+        return largest_first(content) if is_number else content or ""
+
+    return Column(
+        key,
+        header,
+        align or (Align.RIGHT if is_number else Align.LEFT),
+        width or max(len(header), _LEAST_WIDTHS.get(type, 0)),
+        _default_cell(value, type, empty) if cell is None else lambda row, _: cell(row),
+        value if type is not PERCENT else lambda row: _rounded(value(row)),
+        sort_key or default_sort_key,
+        help,
+        type,
+        choices,
+    )
+
+
+def _default_cell(
+    value: Callable[[RowT], Any],
+    type: ColumnType,  # noqa: A002 - the field's name
+    empty: str | Callable[[RowT], str] | None,
+) -> Callable[[RowT, datetime], str]:
+    show = _SHOW[type]
+    default = NONE if type is WORDS else UNKNOWN
+    nothing = default if empty is None else empty
+
+    def cell(row: RowT, _: datetime) -> str:
+        content = value(row)
+        if content is None or content == "":
+            return nothing if isinstance(nothing, str) else nothing(row)
+        return show(content)
+
+    return cell if type is not ColumnType.TIME else lambda row, now: age(value(row), now)
+
+
+_LEAST_WIDTHS: Final = {BYTES: 8, PERCENT: 5}
+
+
+def _rounded(percent: float | None) -> float | None:
+    return None if percent is None else round(percent, 1)
+
+
+_SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
+    ColumnType.WORDS: lambda value: escape(str(value)),
+    ColumnType.NUMBER: str,
+    ColumnType.PERCENT: "{:.0f}%".format,
+    ColumnType.BYTES: mebibytes,
+    ColumnType.TIME: str,
+    ColumnType.LEVEL: str,
+}
+
+
+def find_column(
+    name: str, columns: Mapping[str, Column[RowT]], other_names: Mapping[str, str]
+) -> Column[RowT]:
+    """The column of a name. Raises UsageError with those that exist."""
+    key = name.lower().replace("-", "_")
+    key = other_names.get(key, key)
+    if key not in columns:
+        raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(columns)}")
+    return columns[key]
 
 
 class Table(Generic[RowT]):
-    """Rows in columns; rows that are added later stand as wide as those before them, or wider."""
+    """Rows in columns; later rows are as wide as those before them, or wider."""
 
-    def __init__(self, columns: Sequence[ColumnOf[RowT]], *, headers: bool = True) -> None:
+    def __init__(self, columns: Sequence[Column[RowT]], *, headers: bool = True) -> None:
         self._columns = columns
-        self._lines = Lines(
+        self._cells = _Cells(
             [column.align for column in columns], [column.header for column in columns] if headers else None
         )
 
-    def lines(self, rows: Iterable[RowT], now: datetime) -> Iterator[str]:
+    def lines(self, rows: Iterable[RowT], now: datetime = NO_AGES) -> Iterator[str]:
         """The lines of these rows, after the headers if they are the first."""
-        return self._lines.of([column.cell(row, now) for column in self._columns] for row in rows)
+        return self._cells.lines([column.cell(row, now) for column in self._columns] for row in rows)
 
 
 def table(
-    rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]], now: datetime, *, headers: bool = True
+    rows: Iterable[RowT], columns: Sequence[Column[RowT]], now: datetime = NO_AGES, *, headers: bool = True
 ) -> Iterator[str]:
     """The lines of a whole table."""
     return Table(columns, headers=headers).lines(rows, now)
 
 
-def lines(
-    cells: Iterable[Sequence[str]], aligns: Sequence[Align], titles: Sequence[str] | None = None
+def cell_table(
+    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = ()
 ) -> Iterator[str]:
+    """The lines of a table of ready cells; the columns of the headers in `right` are aligned to the right."""
+    aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
+    return _Cells(aligns, headers).lines(cells)
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Labels and texts in columns, without headers and closer together."""
+    return list(_Cells([Align.LEFT] * len(cells[0]), None, "  ").lines(cells)) if cells else []
+
+
+_SEPARATOR: Final = "\0"
+"""Is in no cell: cells are escaped."""
+
+
+class _Cells:
     """Cells in columns as wide as their widest cell, without spaces at the end of a line."""
-    return Lines(aligns, titles).of(cells)
 
-
-class Lines:
-    """Cells in columns."""
-
-    def __init__(self, aligns: Sequence[Align], titles: Sequence[str] | None) -> None:
+    def __init__(self, aligns: Sequence[Align], headers: Sequence[str] | None, gap: str = "   ") -> None:
         self._aligns = aligns
-        self._titles = titles
+        self._headers = headers
+        self._gap = gap
         self._widths = [0] * len(aligns)
 
-    def of(self, cells: Iterable[Sequence[str]]) -> Iterator[str]:
-        """The lines of these cells."""
-        titles = [self._titles] if self._titles is not None else []
-        widths, self._titles, held = self._widths, None, []
-        for row in chain(titles, cells):
+    def lines(self, cells: Iterable[Sequence[str]]) -> Iterator[str]:
+        headers = [self._headers] if self._headers is not None else []
+        widths, self._headers, joined_rows = self._widths, None, []
+        for row in chain(headers, cells):
             widths = list(map(max, widths, map(len, row)))
-            # One text a row takes a fifth of the room of its cells.
-            held.append(_BETWEEN.join(row))
+            # One text a row takes a fifth of the memory of its cells.
+            joined_rows.append(_SEPARATOR.join(row))
         self._widths = widths
-        form = GAP.join(
+        form = self._gap.join(
             f"{{:{align}{width}}}" if width else "{}"
             for align, width in zip(self._aligns, widths, strict=True)
         )
-        for joined in held:
-            yield form.format(*joined.split(_BETWEEN)).rstrip()
+        for joined in joined_rows:
+            yield form.format(*joined.split(_SEPARATOR)).rstrip()
 
+
+# -- JSON, YAML and CSV --------------------------------------------------------------------------
 
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls that JSON and YAML let through: of terminals, of lines and of the direction of writing; and halves
-of characters, which no encoding has."""
+"""Controls that JSON and YAML leave as they are: of terminals, lines and writing direction; and lone
+surrogates, which no encoding has."""
 
 
 def to_json(values: Any) -> str:
@@ -94,30 +361,30 @@ def to_yaml(values: Any) -> str:
     return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=False))
 
 
-def to_csv(rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]]) -> str:
+def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
     """Comma separated values with the columns' keys as header; memory in bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.key for column in columns])
     for row in rows:
-        writer.writerow([_cell(column.value(row)) for column in columns])
+        writer.writerow([_csv_cell(column.value(row)) for column in columns])
     return out.getvalue()
 
 
-def table_values(
-    kind: str, rows: Iterable[RowT], columns: Sequence[ColumnOf[RowT]], notes: Iterable[str]
-) -> dict[str, Any]:
-    """Any table for JSON and YAML: one object a row, keys as the columns', and what has to be known."""
-    return {
-        "kind": kind,
-        "items": [{column.key: column.value(row) for column in columns} for row in rows],
-        "notes": list(notes),
-    }
-
-
-def _cell(value: Any) -> str:
+def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def table_values(
+    kind: str, rows: Iterable[RowT], columns: Sequence[Column[RowT]], notes: Iterable[str]
+) -> dict[str, Any]:
+    """A table for JSON and YAML: one object a row with the columns' keys, and the notes."""
+    return {
+        "kind": kind,
+        "items": [{column.key: column.value(row) for column in columns} for row in rows],
+        "notes": list(notes),
+    }

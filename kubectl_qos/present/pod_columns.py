@@ -1,76 +1,30 @@
-"""The registry of columns: name, header, alignment, sort key and cell, for CLI, UI and CSV alike."""
+"""The columns of pods and containers, for the command line, the UI and CSV alike."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Final
 
-from kubectl_qos.errors import UsageError
-from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes
-from kubectl_qos.present.pod_rows import PodRow, kill_order
-from kubectl_qos.present.symbols import row_risk
+from kubectl_qos.present.format import NONE, UNKNOWN
+from kubectl_qos.present.output import (
+    BYTES,
+    NUMBER,
+    PERCENT,
+    Align,
+    Column,
+    ColumnType,
+    column,
+    find_column,
+)
+from kubectl_qos.present.pod_rows import PodRow, kill_order, row_risk
 from kubectl_qos.qos.flags import WORDS, Flag
 from kubectl_qos.qos.qos_class import QosClass
 
-RowT = TypeVar("RowT")
-
-
-class Align(StrEnum):
-    """Text to the left, numbers to the right."""
-
-    LEFT = "<"
-    RIGHT = ">"
-
-
-class Holds(StrEnum):
-    """What the values of a column are, which says how they are compared."""
-
-    WORDS = "words"
-    NUMBER = "number"
-    PERCENT = "percent"
-    BYTES = "bytes"
-    TIME = "time"
-    LEVEL = "level"
-    """One of its choices, from the least to the most."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnOf(Generic[RowT]):
-    """One column of a table of such rows. `cell` is what people read, `value` what JSON and CSV carry.
-
-    `sort_key` orders ascending by what the column means; unknown values come last. Rows that it does not tell
-    apart stay in the order that they have, which is their natural one: sorting is stable.
-    `width` is what the UI reserves at least. `choices` are the only words that it can hold, if that is so.
-    """
-
-    key: str
-    header: str
-    align: Align
-    width: int
-    cell: Callable[[RowT, datetime], str]
-    value: Callable[[RowT], Any]
-    sort_key: Callable[[RowT], Any]
-    help: str
-    holds: Holds = Holds.WORDS
-    choices: tuple[str, ...] = ()
-
-
-Column = ColumnOf[PodRow]
+PodColumn = Column[PodRow]
 """A column of pods or containers."""
 
-
-def amount_text(value: int | None, empty: str) -> str:
-    """Bytes in Mi, or what stands for none."""
-    return empty if value is None else mebibytes(value)
-
-
-def largest_first(value: float | None) -> float:
-    """Largest first; None after every number."""
-    return math.inf if value is None else -value
+QOS_CHOICES: Final = tuple(qos.value for qos in QosClass)
+_KILLED_FIRST: Final = ("BestEffort", "Burstable", "Guaranteed")
 
 
 def rank_text(row: PodRow) -> str:
@@ -80,262 +34,127 @@ def rank_text(row: PodRow) -> str:
     return f"{row.rank}=" if row.tied else str(row.rank)
 
 
-def _adj(row: PodRow) -> str:
-    if row.adj is not None:
-        return str(row.adj)
-    return f"{row.adj_range[0]}..{row.adj_range[1]}"
-
-
 def restarts_text(restarts: int, oom_kills: int) -> str:
     """Restarts, and how many of the last ends are reported as OOMKilled."""
     return f"{restarts} ({oom_kills} OOM)" if oom_kills else str(restarts)
 
 
-def _percent(row: PodRow) -> str:
+def _adj_text(row: PodRow) -> str:
+    low, high = row.adj_range
+    return str(row.adj) if row.adj is not None else f"{low}..{high}"
+
+
+def _limit_percent_text(row: PodRow) -> str:
     if row.limit_percent is not None:
         return f"{row.limit_percent:.0f}%"
     return UNKNOWN if row.limit is not None else NONE
 
 
-def _text(read: Callable[[PodRow], str]) -> Callable[[PodRow, datetime], str]:
-    return lambda row, _: escape(read(row)) or NONE
-
-
-COLUMNS: Final[tuple[Column, ...]] = (
-    ColumnOf(
+ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
+    column(
         "rank",
-        "RANK",
-        Align.LEFT,
-        5,
-        lambda row, _: rank_text(row),
         lambda row: row.rank,
-        kill_order,
-        "the kernel's kill order on the node, 1 is next; N= is shared, - has no processes",
-        holds=Holds.NUMBER,
+        "the kernel's kill order on the node, 1 is next; N= is shared, - has no running process",
+        NUMBER,
+        align=Align.LEFT,
+        width=5,
+        cell=rank_text,
+        sort_key=kill_order,
     ),
-    ColumnOf(
-        "namespace",
-        "NAMESPACE",
-        Align.LEFT,
-        11,
-        _text(lambda row: row.pod.namespace),
-        lambda row: row.pod.namespace,
-        lambda row: row.pod.metadata.namespace,
-        "the pod's namespace",
-    ),
-    ColumnOf(
-        "pod",
-        "POD",
-        Align.LEFT,
-        24,
-        _text(lambda row: row.name),
-        lambda row: row.name,
-        lambda row: row.name,
-        "the pod's name",
-    ),
-    ColumnOf(
-        "container",
-        "CONTAINER",
-        Align.LEFT,
-        12,
-        _text(lambda row: row.container),
-        lambda row: row.container,
-        lambda row: row.container,
-        "the container's name",
-    ),
-    ColumnOf(
-        "node",
-        "NODE",
-        Align.LEFT,
-        12,
-        _text(lambda row: row.node),
-        lambda row: row.node,
-        lambda row: row.node,
-        "the node that the pod runs on",
-    ),
-    ColumnOf(
+    column("namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11),
+    column("pod", lambda row: row.name, "the pod's name", width=24),
+    column("container", lambda row: row.container, "the container's name", width=12),
+    column("node", lambda row: row.node, "the pod's node", width=12),
+    column(
         "qos",
-        "QOS",
-        Align.LEFT,
-        10,
-        lambda row, _: row.qos.value,
         lambda row: row.qos.value,
-        lambda row: ("BestEffort", "Burstable", "Guaranteed").index(row.qos.value),
         "the class that the node acts on",
-        choices=tuple(one.value for one in QosClass),
+        width=10,
+        sort_key=lambda row: _KILLED_FIRST.index(row.qos.value),
+        choices=QOS_CHOICES,
     ),
-    ColumnOf(
+    column(
         "oom_score_adj",
-        "OOM_ADJ",
-        Align.RIGHT,
-        7,
-        lambda row, _: _adj(row),
         lambda row: row.adj,
-        lambda row: largest_first(row.adj),
-        "oom_score_adj of the container that is killed first",
-        holds=Holds.NUMBER,
+        "oom_score_adj of the container killed first",
+        NUMBER,
+        cell=_adj_text,
+        header="OOM_ADJ",
     ),
-    ColumnOf(
-        "oom_score",
-        "OOM_SCORE",
-        Align.RIGHT,
-        9,
-        lambda row, _: UNKNOWN if row.score is None else str(row.score),
-        lambda row: row.score,
-        lambda row: largest_first(row.score),
-        "what /proc/PID/oom_score shows for that container",
-        holds=Holds.NUMBER,
-    ),
-    ColumnOf(
-        "memory",
-        "MEMORY",
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(row.memory, UNKNOWN),
-        lambda row: row.memory,
-        lambda row: largest_first(row.memory),
-        "memory in use (working set)",
-        holds=Holds.BYTES,
-    ),
-    ColumnOf(
-        "rss",
-        "RSS",
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(row.rss, UNKNOWN),
-        lambda row: row.rss,
-        lambda row: largest_first(row.rss),
-        "anonymous memory in use, as the kubelet's summary has it (--usage=summary)",
-        holds=Holds.BYTES,
-    ),
-    ColumnOf(
-        "swap",
-        "SWAP",
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(row.swap, UNKNOWN),
-        lambda row: row.swap,
-        lambda row: largest_first(row.swap),
-        "swap in use, as the kubelet's summary has it (--usage=summary)",
-        holds=Holds.BYTES,
-    ),
-    ColumnOf(
-        "request",
-        "REQUEST",
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(row.request, NONE),
-        lambda row: row.request,
-        lambda row: largest_first(row.request),
-        "memory requested by the whole pod",
-        holds=Holds.BYTES,
-    ),
-    ColumnOf(
+    column("oom_score", lambda row: row.score, "/proc/PID/oom_score of that container", NUMBER),
+    column("memory", lambda row: row.memory, "memory in use (working set)", BYTES),
+    column("rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES),
+    column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES),
+    column("request", lambda row: row.request, "memory request of the whole pod", BYTES, empty=NONE),
+    column(
         "limit",
-        "LIMIT",
-        Align.RIGHT,
-        8,
-        lambda row, _: amount_text(row.limit, NONE),
         lambda row: row.limit,
-        lambda row: largest_first(row.limit),
         "memory limit of the whole pod, if every container has one",
-        holds=Holds.BYTES,
+        BYTES,
+        empty=NONE,
     ),
-    ColumnOf(
+    column(
         "limit_percent",
-        "%LIMIT",
-        Align.RIGHT,
-        6,
-        lambda row, _: _percent(row),
-        lambda row: None if row.limit_percent is None else round(row.limit_percent, 1),
-        lambda row: largest_first(row.limit_percent),
-        "the highest usage of any container against its own memory limit",
-        holds=Holds.PERCENT,
+        lambda row: row.limit_percent,
+        "the highest usage of any container as a share of its own memory limit",
+        PERCENT,
+        cell=_limit_percent_text,
+        header="%LIMIT",
     ),
-    ColumnOf(
+    column(
         "restarts",
-        "RESTARTS",
-        Align.LEFT,
-        9,
-        lambda row, _: restarts_text(row.restarts, row.oom_kills),
         lambda row: row.restarts,
-        lambda row: -row.restarts,
         "container restarts, and how many last ended as OOMKilled",
-        holds=Holds.NUMBER,
+        NUMBER,
+        align=Align.LEFT,
+        width=9,
+        cell=lambda row: restarts_text(row.restarts, row.oom_kills),
     ),
-    ColumnOf(
+    column(
         "priority",
-        "PRIORITY",
-        Align.RIGHT,
-        10,
-        lambda row, _: str(row.pod.spec.priority or 0),
         lambda row: row.pod.spec.priority or 0,
-        lambda row: -(row.pod.spec.priority or 0),
-        "the pod's priority: eviction looks at it, the kernel does not",
-        holds=Holds.NUMBER,
+        "the pod's priority: it matters for eviction, not for the kernel",
+        NUMBER,
+        width=10,
     ),
-    ColumnOf(
+    column(
         "eviction",
-        "EVICTION",
-        Align.RIGHT,
-        8,
-        lambda row, _: UNKNOWN if row.eviction_rank is None else str(row.eviction_rank),
         lambda row: row.eviction_rank,
-        lambda row: math.inf if row.eviction_rank is None else row.eviction_rank,
-        "the kubelet's order of eviction under memory pressure on the node, a different order",
-        holds=Holds.NUMBER,
+        "the kubelet's eviction order under memory pressure on the node; it differs from RANK",
+        NUMBER,
+        ascending=True,
     ),
-    ColumnOf(
+    column(
         "age",
-        "AGE",
-        Align.LEFT,
-        6,
-        lambda row, now: age(row.pod.metadata.creation_timestamp, now),
         lambda row: row.pod.metadata.creation_timestamp,
-        lambda row: row.pod.metadata.creation_timestamp or "~",
         "time since the pod was created",
-        holds=Holds.TIME,
+        ColumnType.TIME,
+        width=6,
+        sort_key=lambda row: row.pod.metadata.creation_timestamp or "~",
     ),
-    ColumnOf(
+    column(
         "risk",
-        "RISK",
-        Align.LEFT,
-        6,
-        lambda row, _: row_risk(row).word,
         lambda row: row_risk(row).word,
-        lambda row: -row_risk(row),
         "none, low, medium (PRIORITY, OVER-REQUEST), high (NEAR-LIMIT) or next, the node's next victim",
-        holds=Holds.LEVEL,
+        ColumnType.LEVEL,
+        width=6,
+        sort_key=lambda row: -row_risk(row),
         choices=WORDS,
     ),
-    ColumnOf(
+    column(
         "flags",
-        "FLAGS",
-        Align.LEFT,
-        14,
-        lambda row, _: " ".join(row.flags) or "",
         lambda row: [flag.value for flag in row.flags],
-        lambda row: (not row.flags, row.flags),
-        "what must not be missed",
-        choices=tuple(one.value for one in Flag),
+        "warnings and special cases",
+        width=14,
+        cell=lambda row: " ".join(row.flags),
+        sort_key=lambda row: (not row.flags, row.flags),
+        choices=tuple(flag.value for flag in Flag),
     ),
 )
-BY_KEY: Final = {column.key: column for column in COLUMNS}
+BY_KEY: Final = {one.key: one for one in ALL_COLUMNS}
 
-DEFAULT_KEYS: Final = (
-    "rank",
-    "namespace",
-    "pod",
-    "qos",
-    "oom_score_adj",
-    "oom_score",
-    "memory",
-    "request",
-    "limit",
-    "limit_percent",
-    "restarts",
-    "flags",
-)
+_NOT_DEFAULT: Final = {"container", "node", "rss", "swap", "priority", "eviction", "age", "risk"}
+DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], "node", "priority", "eviction", "age", "flags")
 EVERY_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
 """Those of the widest output of the command line, and of JSON, YAML and CSV."""
@@ -354,20 +173,11 @@ OTHER_NAMES: Final = {
 }
 
 
-def columns(keys: Iterable[str]) -> list[Column]:
+def pod_columns(keys: Iterable[str]) -> list[PodColumn]:
     """The columns of these keys, in this order."""
     return [BY_KEY[key] for key in keys]
 
 
-def column_named(name: str) -> Column:
-    """The column of pods that a person names by key, header or a common short form. Raises UsageError."""
-    return named(name, BY_KEY, OTHER_NAMES)
-
-
-def named(name: str, known: Mapping[str, ColumnOf[RowT]], other_names: Mapping[str, str]) -> ColumnOf[RowT]:
-    """The column among these that a person names. Raises UsageError with those that there are."""
-    key = name.lower().replace("-", "_")
-    key = other_names.get(key, key)
-    if key not in known:
-        raise UsageError(f"there is no column {name!r} to sort by", hint=f"columns are: {', '.join(known)}")
-    return known[key]
+def find_pod_column(name: str) -> PodColumn:
+    """The column of a key, header or common short form. Raises UsageError."""
+    return find_column(name, BY_KEY, OTHER_NAMES)

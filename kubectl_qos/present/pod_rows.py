@@ -1,7 +1,4 @@
-"""One row per pod (or container) of a ranking: values only, in the units that columns print.
-
-The road from a snapshot to rows is the same for the command line and the terminal UI.
-"""
+"""A row for each pod or container of a snapshot, in kill order: values only, for both shells."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ import msgspec
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, ContainerState, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
-from kubectl_qos.present.notes import ranking_notes
+from kubectl_qos.present.reasons import ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import eviction_ranks
-from kubectl_qos.qos.flags import Flag
+from kubectl_qos.qos.flags import Flag, Risk
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
     UNKNOWN_BURSTABLE_ADJ,
@@ -41,12 +38,11 @@ T = TypeVar("T")
 
 
 class PodRow(msgspec.Struct, frozen=True, gc=False):
-    """What the tables show of a pod, or of one container of it. Bytes are bytes.
+    """The values of a pod, or of one of its containers. Bytes are bytes.
 
-    `name` is the pod's; a workload's template is named by kind and name. `adj` is None where it is not known;
-    `adj_range` then bounds it. `memory` is the working set; `worst` is the container that the pod is ranked
-    by; `words` are those that a filter looks in, whatever their case. Whoever has `ended` could be scored and
-    has no processes any more.
+    `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
+    `adj_range` then bounds it. `memory` is the working set; `worst` is the container that decides the rank;
+    `words` are what a filter matches, in lower case. A pod that has `ended` has a score but no processes.
     """
 
     pod: Pod
@@ -74,12 +70,12 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def adj_range(self) -> tuple[int, int]:
-        """Where oom_score_adj lies."""
+        """The bounds of oom_score_adj."""
         return (self.adj, self.adj) if self.adj is not None else UNKNOWN_BURSTABLE_ADJ
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What stays the same when values change: namespace, name, container."""
+        """What stays when values change: namespace, name, container."""
         return self.pod.metadata.namespace, self.name, self.container
 
     @property
@@ -90,14 +86,14 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def common_words(self) -> tuple[str, ...]:
-        """Those among its words that many rows have."""
+        """The words that many rows share."""
         return self.node, self.qos.value, *self.flags
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in scope, in kill order, and what that rests on; `ranked` counts every pod with a rank.
+    """A node's rows in scope, in kill order; `ranked` counts all its pods with a rank.
 
-    `made_of` is what all of it was worked out from; the setup from all but the last two.
+    `made_from` are the objects that it was made from; the setup depends on all but the last two.
     """
 
     setup: NodeSetup
@@ -105,12 +101,12 @@ class RankedNode(msgspec.Struct, frozen=True, gc=False):
     ranked: int
     without_usage: int
     rows: tuple[PodRow, ...]
-    made_of: tuple[object, ...]
+    made_from: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PodRows:
-    """Rows in kill order with what a reader has to know about them."""
+    """Rows in kill order, with notes."""
 
     rows: tuple[PodRow, ...]
     nodes: Mapping[str, RankedNode] = field(default_factory=dict)
@@ -123,52 +119,52 @@ def build_rows(
 ) -> PodRows:
     """The rows in scope, each ranked among every known pod of its node.
 
-    In kill order: by printed score over all nodes, and within a node by rank. Of rows made `before` for the
-    same scope, those about which nothing has changed are the very same objects in both.
+    In kill order: by score over all nodes, and within a node by rank. Rows for which nothing has changed are
+    the same objects as in `before`, which must be of the same scope.
     """
     nodes: dict[str, RankedNode] = {}
-    known = before.nodes if before is not None else {}
+    cached = before.nodes if before is not None else {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name, pods in snapshot.by_node().items():
-        about = (
+        setup_from = (
             snapshot.nodes.get(name),
             snapshot.kubelets.get(name),
             snapshot.overrides,
             snapshot.server_version,
         )
-        made_of = (*about, pods, snapshot.usage)
-        found = known.get(name)
-        if found is None or not all(map(is_, found.made_of, made_of)):
+        made_from = (*setup_from, pods, snapshot.usage)
+        node = cached.get(name)
+        if node is None or not all(map(is_, node.made_from, made_from)):
             if not any(map(scope.matches, pods)):
                 continue
-            same = found is not None and all(map(is_, found.made_of, about))
-            setup = found.setup if found is not None and same else snapshot.setup(name)
+            same_setup = node is not None and all(map(is_, node.made_from, setup_from))
+            setup = node.setup if node is not None and same_setup else snapshot.setup(name)
             key = setup.node.memory_capacity_bytes, setup.release
             alike = profiles.setdefault(key, Profiles(*key))
-            again = _ranked_node(pods, setup, snapshot.usage, scope, alike, made_of, containers=containers)
-            found = _taken_over(again, found) if found is not None else again
-        nodes[name] = found
-    when = sampled(snapshot.usage, before.sampled if before is not None else None)
-    return PodRows(_in_kill_order(nodes), nodes, tuple(ranking_notes(snapshot, nodes)), when)
+            new = _rank_node(pods, setup, snapshot.usage, scope, alike, made_from, containers=containers)
+            node = _reuse_rows(new, node) if node is not None else new
+        nodes[name] = node
+    usage = sampled(snapshot.usage, before.sampled if before is not None else None)
+    return PodRows(_in_kill_order(nodes), nodes, tuple(ranking_notes(snapshot, nodes)), usage)
 
 
-def _taken_over(found: RankedNode, before: RankedNode) -> RankedNode:
-    """The node with the rows of before, wherever nothing about a row has changed."""
-    known = {row.key: row for row in before.rows}
+def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
+    """The node with the old objects of unchanged rows."""
+    old_rows = {row.key: row for row in before.rows}
     rows = []
-    for row in found.rows:
-        old = known.get(row.key)
+    for row in new.rows:
+        old = old_rows.get(row.key)
         rows.append(old if old is not None and old.pod is row.pod and old == row else row)
-    return msgspec.structs.replace(found, rows=tuple(rows))
+    return msgspec.structs.replace(new, rows=tuple(rows))
 
 
 def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
-    """The rows of all nodes. Those of one node are in order already, so rows are only dealt out by danger."""
-    dealt: dict[tuple[int, int, int, int], list[PodRow]] = {}
+    """The rows of all nodes; those of each node are sorted already, so they are only merged by danger."""
+    by_danger: dict[tuple[int, int, int, int], list[PodRow]] = {}
     for name in sorted(nodes):
         for row in nodes[name].rows:
-            dealt.setdefault(_danger(row), []).append(row)
-    return tuple(chain.from_iterable(dealt[danger] for danger in sorted(dealt)))
+            by_danger.setdefault(_danger(row), []).append(row)
+    return tuple(chain.from_iterable(by_danger[danger] for danger in sorted(by_danger)))
 
 
 def kill_order(row: PodRow) -> tuple[object, ...]:
@@ -177,7 +173,7 @@ def kill_order(row: PodRow) -> tuple[object, ...]:
 
 
 def _danger(row: PodRow) -> tuple[int, int, int, int]:
-    """What of the kill order holds between nodes; least is first."""
+    """The part of the kill order that holds between nodes; least is first."""
     if row.score is None:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
         return 1, middle, 0 if row.adj is not None else 1, row.request or 0
@@ -186,13 +182,13 @@ def _danger(row: PodRow) -> tuple[int, int, int, int]:
     return 0, -row.score, 0, 0
 
 
-def _ranked_node(
+def _rank_node(
     pods: Iterable[Pod],
     setup: NodeSetup,
     usage: Mapping[PodKey, PodUsage],
     scope: Scope,
     alike: Profiles,
-    made_of: tuple[object, ...],
+    made_from: tuple[object, ...],
     *,
     containers: bool,
 ) -> RankedNode:
@@ -200,7 +196,7 @@ def _ranked_node(
     ranking = rank_node(defaulted, setup.node, setup.release, usage, alike)
     rows = tuple(sorted(_rows_of_node(ranking, setup, scope, containers=containers), key=kill_order))
     ranked = sum(1 for row in ranking.pods if row.rank is not None)
-    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, rows, made_of)
+    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, rows, made_from)
 
 
 def _rows_of_node(ranking: Ranking, setup: NodeSetup, scope: Scope, *, containers: bool) -> Iterable[PodRow]:
@@ -222,20 +218,20 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     pod = row.pod
     percent = flags.limit_percent(row)
     worst = row.worst or _highest(row.containers)
-    statuses = all_statuses(pod)
+    statuses = pod.status.every_container
     usage = row.usage
-    found = _one(tuple(flags.flags(row, percent, lowest_after)))
-    named = pod.name if pod.kind == "Pod" else f"{pod.kind}/{pod.name}"
-    words = " ".join((f"{pod.namespace}/{named}", setup.node.name, row.qos.value, *found))
+    pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
+    name = pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"
+    words = " ".join((f"{pod.namespace}/{name}", setup.node.name, row.qos.value, *pod_flags))
     return PodRow(
         pod=pod,
-        name=pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}",
+        name=name,
         node=setup.node.name,
         qos=row.qos,
         rank=row.rank,
         tied=row.tied,
         adj=worst.adj if worst is not None else None,
-        score=_one(worst.oom_score) if row.worst is not None and worst is not None else None,
+        score=_interned(worst.oom_score) if row.worst is not None and worst is not None else None,
         ended=row.rank is None and worst is not None and worst.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,
@@ -245,7 +241,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         limit_percent=percent,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(was_oom_killed, statuses)),
-        flags=found,
+        flags=pod_flags,
         eviction_rank=evicted,
         worst=worst.name if worst is not None else "",
         words=words.casefold(),
@@ -259,38 +255,29 @@ def _container_row(
     ranks: Mapping[tuple[str, str, str], tuple[int, bool]],
 ) -> PodRow:
     pod = row.pod
-    found = next(
-        one
-        for one in (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)
-        if one.name == score.name
-    )
-    statuses = [status for status in all_statuses(pod) if status.name == score.name]
-    limit = found.limits.get(MEMORY, ZERO).value()
-    percent = None
+    containers = (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)
+    container = next(one for one in containers if one.name == score.name)
+    statuses = [status for status in pod.status.every_container if status.name == score.name]
+    request = container.requests.get(MEMORY, ZERO).value() or None
+    limit = container.limits.get(MEMORY, ZERO).value() or None
     usage = score.usage
-    if limit and usage is not None:
-        percent = 100 * usage.working_set_bytes / limit
+    percent = 100 * usage.working_set_bytes / limit if limit and usage is not None else None
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
-    return PodRow(
-        pod=pod,
-        name=pod_row.name,
-        node=pod_row.node,
-        qos=row.qos,
+    return msgspec.structs.replace(
+        pod_row,
         rank=rank,
         tied=tied,
         adj=score.adj,
-        score=_one(score.oom_score) if rank is not None else None,
+        score=_interned(score.oom_score) if rank is not None else None,
         ended=rank is None and score.points is not None,
         memory=usage.working_set_bytes if usage is not None else None,
         rss=usage.rss_bytes if usage is not None else None,
         swap=usage.swap_bytes if usage is not None else None,
-        request=_known(found.requests.get(MEMORY)),
-        limit=_known(found.limits.get(MEMORY)),
+        request=request,
+        limit=limit,
         limit_percent=percent,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(was_oom_killed, statuses)),
-        flags=pod_row.flags,
-        eviction_rank=pod_row.eviction_rank,
         worst=score.name,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
@@ -298,8 +285,8 @@ def _container_row(
 
 
 @lru_cache(maxsize=4096)
-def _one(value: T) -> T:
-    """The first value that equals this one: very many rows have very few scores and flags."""
+def _interned(value: T) -> T:
+    """One object for equal values: very many rows have very few scores and flags."""
     return value
 
 
@@ -307,36 +294,24 @@ def _highest(scores: tuple[ContainerScore, ...]) -> ContainerScore | None:
     return max(scores, key=lambda score: score.adj if score.adj is not None else 999, default=None)
 
 
-def _known(quantity: object) -> int | None:
-    """The bytes of a quantity; absent and zero are both "none"."""
-    value = getattr(quantity, "value", None)
-    return (value() or None) if value is not None else None
-
-
-def all_statuses(pod: Pod) -> list[ContainerStatus]:
-    """The statuses of init, app and ephemeral containers."""
-    status = pod.status
-    return [
-        *(status.init_container_statuses or ()),
-        *(status.container_statuses or ()),
-        *(status.ephemeral_container_statuses or ()),
-    ]
-
-
 def was_oom_killed(status: ContainerStatus) -> bool:
     """Whether the container's present or last end is reported as OOMKilled.
 
-    A hint in both directions: with the systemd driver such ends are often reported as plain errors.
+    Only a hint: with the systemd driver OOM kills are often reported as plain errors.
     """
-    return _ended_for_memory(status.state) or _ended_for_memory(status.last_state)
+    for state in (status.state, status.last_state):
+        if state is not None and state.terminated is not None and state.terminated.reason == "OOMKilled":
+            return True
+    return False
 
 
-def _ended_for_memory(state: ContainerState | None) -> bool:
-    return state is not None and state.terminated is not None and state.terminated.reason == "OOMKilled"
+def row_risk(row: PodRow) -> Risk:
+    """The risk of a pod or container: by its own rank and its pod's flags."""
+    return flags.risk(row.flags, row.rank, has_processes=has_processes(row.pod) and not row.ended)
 
 
 def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, bool]]:
-    """Each container's rank among those of the node that have processes, and whether it shares it."""
+    """Each container's rank among those of the node with processes, and whether it is shared."""
     points = [
         ((row.pod.namespace, row.pod.name, score.name), score.points)
         for row in ranking.pods
@@ -353,7 +328,7 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
     return {key: (first[value], counts[value] > 1) for key, value in points}
 
 
-def _eviction_ranks(ranking: Ranking) -> dict[tuple[str, str], int]:
+def _eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
     """The kubelet's order under memory pressure, where usage is known."""
     running = [row for row in ranking.pods if has_processes(row.pod)]
     if ranking.basis is not Basis.USAGE:

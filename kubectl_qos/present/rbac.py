@@ -1,4 +1,4 @@
-"""Tiers of rights as tables, notes and plain values."""
+"""Permissions by tier as tables, notes and plain values."""
 
 from __future__ import annotations
 
@@ -7,43 +7,42 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, PermissionScope, Tier
 from kubectl_qos.present.format import NONE, UNKNOWN, escape
-from kubectl_qos.present.output import lines
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import cell_table
 
 _TIER_HEADERS: Final = ("TIER", "ALLOWED", "GIVES", "MISSING")
-_RIGHT_HEADERS: Final = ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON")
+_PERMISSION_HEADERS: Final = ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON")
 _WORDS: Final = {True: "yes", False: "no", None: UNKNOWN}
 
 Reviews = Mapping[Permission, AccessReview]
 
 
 def tier_lines(reviews: Reviews) -> Iterator[str]:
-    """One row a tier, narrow enough for 80 columns where everything could be asked."""
+    """One row a tier, narrow enough for 80 columns where every answer is known."""
     cells = [
         (tier.name, _granted(tier.level(reviews)), gives(tier), _missing(tier, reviews)) for tier in TIERS
     ]
-    return lines(cells, [Align.LEFT] * len(_TIER_HEADERS), _TIER_HEADERS)
+    return cell_table(cells, _TIER_HEADERS)
 
 
 def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
-    """One row a right."""
+    """One row a permission."""
     cells = [
         (
             tier.name,
-            f"{right.verb} {right.target}",
-            _where(right, namespace),
-            _WORDS[reviews[right].allowed],
+            f"{one.verb} {one.target}",
+            _where(one, namespace),
+            _WORDS[reviews[one].allowed],
             gives(tier),
-            escape(reviews[right].reason) or NONE,
+            escape(reviews[one].reason) or NONE,
         )
         for tier in TIERS
-        for right in _asked(tier, namespace)
+        for one in _permissions(tier, namespace)
     ]
-    return lines(cells, [Align.LEFT] * len(_RIGHT_HEADERS), _RIGHT_HEADERS)
+    return cell_table(cells, _PERMISSION_HEADERS)
 
 
 def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]:
-    """All of it for JSON and YAML; `allowed` is null where the server did not say, a namespace for all."""
+    """The same for JSON and YAML; `allowed` is null where it is unknown, a namespace is null for all."""
     return {
         "kind": "TierList",
         "namespace": namespace,
@@ -55,7 +54,7 @@ def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]
                 "caution": tier.caution or None,
                 "grantedBy": tier.file,
                 "rights": [
-                    _right_values(right, reviews[right], namespace) for right in _asked(tier, namespace)
+                    _permission_values(one, reviews[one], namespace) for one in _permissions(tier, namespace)
                 ],
             }
             for tier in TIERS
@@ -65,36 +64,34 @@ def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]
 
 
 def permission_notes(reviews: Reviews, namespace: str | None) -> Iterator[str]:
-    """Why a right is not known, and what grants the first tier that is missing and may well be granted."""
+    """Why a permission is unknown, and what grants the first tier that is missing."""
     for reason in dict.fromkeys(one.reason for one in reviews.values() if one.allowed is None):
-        yield f"some rights are {UNKNOWN}: {reason}"
-    # In all namespaces the first tier is the second.
+        yield f"some permissions are {UNKNOWN}: {reason}"
+    # For all namespaces the first two tiers are the same.
     for tier in TIERS if namespace is not None else TIERS[1:]:
         denied = tier.denied(reviews)
         if denied and not tier.caution:
-            # The last is the one that holds most widely.
+            # The last has the widest scope.
             yield f"hint: {tier.file} grants {', '.join(phrases(denied))} ({_where(denied[-1], namespace)})"
             return
 
 
 def gives(tier: Tier) -> str:
-    """What a tier gives, and the word of caution."""
+    """What a tier gives, with the caution about it."""
     return f"{tier.gives} ({tier.caution})" if tier.caution else tier.gives
 
 
-def phrases(rights: Iterable[Permission]) -> list[str]:
-    """Rights as short as they can be said: `get,list pods`, one phrase for each resource."""
+def phrases(permissions: Iterable[Permission]) -> list[str]:
+    """Permissions in short: `get,list pods`, one phrase for each resource."""
     verbs: dict[str, dict[str, None]] = {}
-    for right in rights:
-        verbs.setdefault(right.target, {})[right.verb] = None
-    return [f"{','.join(found)} {target}" for target, found in verbs.items()]
+    for one in permissions:
+        verbs.setdefault(one.target, {})[one.verb] = None
+    return [f"{','.join(some)} {target}" for target, some in verbs.items()]
 
 
-def _asked(tier: Tier, namespace: str | None) -> Iterable[Permission]:
-    """Its rights; those of one namespace and of all are the same where all are asked about."""
-    return {
-        (right.verb, right.target, right.namespace(namespace)): right for right in tier.permissions
-    }.values()
+def _permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
+    """Those of a tier; for all namespaces, those of one namespace and of all are the same."""
+    return {(one.verb, one.target, one.namespace(namespace)): one for one in tier.permissions}.values()
 
 
 def _missing(tier: Tier, reviews: Reviews) -> str:
@@ -107,25 +104,23 @@ def _granted(granted: AccessLevel) -> str:
     return UNKNOWN if granted is AccessLevel.UNKNOWN else granted.value
 
 
-def _where(right: Permission, namespace: str | None) -> str:
-    place = right.namespace(namespace)
-    if place is not None:
-        return f"namespace {escape(place)}"
-    return (
-        PermissionScope.CLUSTER.value
-        if right.scope is PermissionScope.CLUSTER
-        else PermissionScope.EVERYWHERE.value
-    )
+def _where(permission: Permission, namespace: str | None) -> str:
+    inside = permission.namespace(namespace)
+    if inside is not None:
+        return f"namespace {escape(inside)}"
+    if permission.scope is PermissionScope.CLUSTER:
+        return PermissionScope.CLUSTER.value
+    return PermissionScope.EVERYWHERE.value
 
 
-def _right_values(right: Permission, review: AccessReview, namespace: str | None) -> dict[str, Any]:
+def _permission_values(permission: Permission, review: AccessReview, namespace: str | None) -> dict[str, Any]:
     return {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
-        "subresource": right.subresource or None,
-        "namespace": right.namespace(namespace),
-        "optional": right.optional,
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": permission.resource,
+        "subresource": permission.subresource or None,
+        "namespace": permission.namespace(namespace),
+        "optional": permission.optional,
         "allowed": review.allowed,
         "reason": review.reason or None,
     }

@@ -1,28 +1,78 @@
-"""Reasons and steps as sentences, with the numbers put in.
+"""Reasons, steps, classes and flags in words, why a pod has its rank, and notes on a ranking.
 
 Each sentence is made from a Reason, the same value that the number came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kubectl_qos.k8s.kubelet import Origin
-from kubectl_qos.present.format import binary, cpu, escape, exact_binary
-from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
+from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
+from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.present.format import (
+    binary,
+    count,
+    cpu,
+    duration,
+    escape,
+    exact_binary,
+    full_name,
+    parse_time,
+)
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
-from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.reason import Reason, Rule
 
+if TYPE_CHECKING:
+    from kubectl_qos.k8s.snapshot import Missing, Snapshot
+    from kubectl_qos.k8s.usage import Sampled
+    from kubectl_qos.present.node_rows import OrderBasis
+    from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
+    from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction
+
+Inputs = Mapping[str, Any]
+
+
+class Mark(NamedTuple):
+    """How a class looks; colour is never the only sign. `token` is a theme colour, not a colour."""
+
+    letter: str
+    glyph: str
+    ascii: str
+    token: str
+
+
+CLASSES: Final = {
+    QosClass.GUARANTEED: Mark("G", "●", "G", "success"),
+    QosClass.BURSTABLE: Mark("B", "◐", "B", ""),
+    QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
+}
+
+CLASS_MEANINGS: Final = {
+    QosClass.GUARANTEED: "killed last: oom_score_adj -997",
+    QosClass.BURSTABLE: "oom_score_adj from its memory request: 3 to 999",
+    QosClass.BEST_EFFORT: "killed first: oom_score_adj 1000",
+}
+
+FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
+    Flag.CRITICAL: "system-node-critical, killed last",
+    Flag.PRIORITY: "killed before a pod of lower priority",
+    Flag.NEAR_LIMIT: f"a container is at {NEAR_LIMIT_PERCENT}% of its limit or above",
+    Flag.OVER_REQUEST: "uses more than it requests",
+    Flag.RESIZING: "a resize is in progress",
+    Flag.STATIC: "comes from a file on its node",
+    Flag.CLASS_DIFFERS: "the stored class differs from the spec's",
+}
+
 
 def sentence(reason: Reason) -> str:
-    """One reason as one sentence, without its children."""
-    worded = _WORDED.get(reason.rule)
-    if worded is not None:
-        return worded(dict(reason.inputs), reason.result)
+    """A reason as one sentence, without its children."""
+    words = _SENTENCES.get(reason.rule)
+    if words is not None:
+        return words(reason.inputs, reason.result)
     return _PLAIN[reason.rule].format(result=reason.result)
 
 
@@ -30,7 +80,7 @@ def formula(reason: Reason) -> str:
     """An oom_score_adj with the numbers of this container put in: `1000 - 1000 x 1Gi / 16Gi = 938`."""
     text = sentence(reason)
     if reason.rule is Rule.ADJ_BURSTABLE:
-        inputs: dict[str, Any] = dict(reason.inputs)
+        inputs: Inputs = reason.inputs
         request = exact_binary(inputs["request"])
         if inputs["share"]:
             request = f"({request} + {exact_binary(inputs['share'])} of the pod's request)"
@@ -42,14 +92,11 @@ def formula(reason: Reason) -> str:
 
 
 def class_lacks(reason: Reason) -> list[str]:
-    """What keeps a pod from Guaranteed, a line for each container and resource."""
-    found = []
+    """What a pod lacks for Guaranteed, a line for each container and resource."""
+    lines = []
     for child in reason.children:
-        if child.rule in _LACKS:
-            found.append(sentence(child))
-        else:
-            found.extend(class_lacks(child))
-    return found
+        lines += [sentence(child)] if child.rule in _LACKS else class_lacks(child)
+    return lines
 
 
 def step_sentence(step: ClassStep) -> str:
@@ -69,157 +116,110 @@ def step_sentence(step: ClassStep) -> str:
 
 
 def assumption_sentence(assumption: Assumption) -> str:
-    """`cgroup version 2`, `no swap`: what was taken because nobody said otherwise."""
+    """An assumed value: `cgroup v2`, `no swap`."""
     name, value = assumption.name, assumption.value
-    known = _ASSUMPTIONS.get(name)
-    return known(value) if known is not None else f"{name.replace('_', ' ')} {value}"
+    words = _ASSUMPTIONS.get(name)
+    return words(value) if words is not None else f"{name.replace('_', ' ')} {value}"
 
 
-def origin_word(origin: Origin) -> str:
-    """Where a value came from, in the words of the house."""
-    return origin.value
-
-
-def _lacks_limit(inputs: dict[str, Any], _: object) -> str:
-    return f"{_owner(inputs)} has no {inputs['resource']} limit"
-
-
-def _differs(inputs: dict[str, Any], _: object) -> str:
-    request = "none" if inputs["request"] is None else inputs["request"]
-    return f"{_owner(inputs)} has {inputs['resource']} request {request} and limit {inputs['limit']}"
-
-
-def _zero(inputs: dict[str, Any], _: object) -> str:
-    return f"{_owner(inputs)} has an explicit {inputs['resource']} request of zero, which counts as none"
-
-
-def _owner(inputs: dict[str, Any]) -> str:
+def _owner(inputs: Inputs) -> str:
     owner = escape(str(inputs["owner"]))
     return "spec.resources" if owner == "pod" else f"container {owner}"
 
 
-def _burstable_adj(inputs: dict[str, Any], result: object) -> str:
-    return (
-        f"1000 - 1000 × request / capacity, request {binary(inputs['request'])}"
-        f" of {binary(inputs['capacity'])} gives {result}"
-    )
+def _whose(inputs: Inputs) -> str:
+    return "" if inputs.get("own", True) else "the pod's "
 
 
-def _cpu_weight(inputs: dict[str, Any], _: object) -> str:
+def _cpu_weight(inputs: Inputs, _: object) -> str:
     milli = inputs["cpu_milli"]
-    asked = "no cpu request" if not milli else f"cpu request {cpu(milli)}"
-    return f"{asked}: {inputs['shares']} shares on the {inputs['curve']} curve"
+    request = f"cpu request {cpu(milli)}" if milli else "no cpu request"
+    return f"{request}: {inputs['shares']} shares on the {inputs['curve']} curve"
 
 
-def _quota(inputs: dict[str, Any], _: object) -> str:
-    whose = "" if inputs.get("own", True) else "the pod's "
-    return f"{whose}cpu limit {cpu(inputs['cpu_milli'])} per {inputs['period_us'] // 1000} ms"
-
-
-def _no_quota(inputs: dict[str, Any], _: object) -> str:
+def _no_quota(inputs: Inputs, _: object) -> str:
     if not inputs["enforced"]:
         return "cpuCFSQuota is off on this node"
-    if inputs.get("declared") is False and inputs["cpu_milli"]:
-        return "not every container has a cpu limit"
-    return "no cpu limit"
+    return _no_limit("cpu", inputs, inputs["cpu_milli"])
 
 
-def _memory_limit(inputs: dict[str, Any], result: object) -> str:
-    whose = "" if inputs.get("own", True) else "the pod's "
-    text = f"{whose}memory limit {exact_binary(inputs['limit'])}"
+def _no_limit(what: str, inputs: Inputs, limit: object) -> str:
+    if inputs.get("declared") is False and limit:
+        return f"not every container has a {what} limit"
+    return f"no {what} limit"
+
+
+def _memory_limit(inputs: Inputs, result: object) -> str:
+    text = f"{_whose(inputs)}memory limit {exact_binary(inputs['limit'])}"
     if str(result) != str(inputs["limit"]):
         text += f", in whole pages of {binary(inputs['page'])}"
     return text
 
 
-def _no_memory_limit(inputs: dict[str, Any], _: object) -> str:
-    if inputs.get("declared") is False and inputs["limit"]:
-        return "not every container has a memory limit"
-    return "no memory limit"
-
-
-_LACKS: Final = frozenset({Rule.LACKS_LIMIT, Rule.REQUEST_DIFFERS, Rule.REQUEST_ZERO})
-
-_PLAIN: Final[Mapping[Rule, str]] = {
-    Rule.CLASS_BEST_EFFORT: "no container requests or limits cpu or memory",
-    Rule.CLASS_BURSTABLE: "something is requested or limited, but not all of it equally",
-    Rule.CLASS_GUARANTEED: "every container limits cpu and memory and requests as much",
-    Rule.CLASS_POD_LEVEL: "spec.resources decides, the containers do not count",
-    Rule.ADJ_NODE_CRITICAL: "system-node-critical pods get {result}",
-    Rule.ADJ_GUARANTEED: "Guaranteed pods get {result}",
-    Rule.ADJ_BEST_EFFORT: "BestEffort pods get {result}",
-    Rule.ADJ_SIDECAR_FLOOR: "as a sidecar no higher than the app containers: {result}",
-    Rule.ADJ_RESTRICTED: "raised to {result}, containerd's own: its restrict_oom_score_adj is on",
-    Rule.ADJ_CLAMPED_LOW: "raised to {result}, the least of a Burstable container",
-    Rule.ADJ_BELOW_BEST_EFFORT: "lowered to {result}, to stay below BestEffort's 1000",
-    Rule.CPU_EXCLUSIVE: "owns its CPUs exclusively, so no quota",
-    Rule.MEMORY_HIGH: "MemoryQoS throttles above this",
-    Rule.MEMORY_OOM_GROUP: "the kernel kills all processes of the container together",
-    Rule.SWAP_NONE: "no swap",
-    Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
-    Rule.HUGEPAGES: "hugepages requested, 0 unless asked for",
-}
-"""Rules that need no numbers but their result."""
-
-
-def _stored(inputs: dict[str, Any], result: object) -> str:
+def _stored(inputs: Inputs, result: object) -> str:
     text = f"status.qosClass says {result}"
     if inputs["stored"] == inputs["computed"]:
         return text
     return f"{text}, though the spec computes {inputs['computed']}"
 
 
-def _share(inputs: dict[str, Any], _: object) -> str:
-    return f"plus {binary(inputs['share'])} of the pod-level request"
+_LACKS: Final = frozenset({Rule.LACKS_LIMIT, Rule.REQUEST_DIFFERS, Rule.REQUEST_ZERO})
+
+_PLAIN: Final[Mapping[Rule, str]] = {
+    Rule.CLASS_BEST_EFFORT: "no container requests or limits cpu or memory",
+    Rule.CLASS_BURSTABLE: "requests or limits are set, but not equal ones for every container",
+    Rule.CLASS_GUARANTEED: "every container has cpu and memory limits, and equal requests",
+    Rule.CLASS_POD_LEVEL: "spec.resources decides; the containers do not count",
+    Rule.ADJ_NODE_CRITICAL: "system-node-critical pods get {result}",
+    Rule.ADJ_GUARANTEED: "Guaranteed pods get {result}",
+    Rule.ADJ_BEST_EFFORT: "BestEffort pods get {result}",
+    Rule.ADJ_SIDECAR_FLOOR: "a sidecar gets no more than the app containers: {result}",
+    Rule.ADJ_RESTRICTED: "raised to {result}, containerd's own value: its restrict_oom_score_adj is on",
+    Rule.ADJ_CLAMPED_LOW: "raised to {result}, the minimum of Burstable containers",
+    Rule.ADJ_BELOW_BEST_EFFORT: "lowered to {result}, to stay below BestEffort's 1000",
+    Rule.CPU_EXCLUSIVE: "has exclusive CPUs, so no quota",
+    Rule.MEMORY_HIGH: "MemoryQoS throttles above this",
+    Rule.MEMORY_OOM_GROUP: "the kernel kills all processes of the container together",
+    Rule.SWAP_NONE: "no swap",
+    Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
+    Rule.HUGEPAGES: "hugepages requested, 0 by default",
+}
+"""Rules whose sentence needs only the result."""
 
 
-def _protection(inputs: dict[str, Any], result: object) -> str:
-    if result == "0":
-        return "MemoryQoS protects nothing here"
-    return f"MemoryQoS protects the request of {binary(inputs['request'])}"
-
-
-def _swap_share(inputs: dict[str, Any], _: object) -> str:
-    return f"LimitedSwap: the share of swap that {binary(inputs['request'])} is of memory"
-
-
-def _pids(inputs: dict[str, Any], _: object) -> str:
-    return f"podPidsLimit {inputs['limit']}"
-
-
-_WORDED: Final[Mapping[Rule, Callable[[dict[str, Any], object], str]]] = {
+_SENTENCES: Final[Mapping[Rule, Callable[[Inputs, object], str]]] = {
     Rule.CLASS_STORED: _stored,
-    Rule.LACKS_LIMIT: _lacks_limit,
-    Rule.REQUEST_DIFFERS: _differs,
-    Rule.REQUEST_ZERO: _zero,
-    Rule.ADJ_BURSTABLE: _burstable_adj,
-    Rule.ADJ_POD_LEVEL_SHARE: _share,
+    Rule.LACKS_LIMIT: lambda inputs, _: f"{_owner(inputs)} has no {inputs['resource']} limit",
+    Rule.REQUEST_DIFFERS: lambda inputs, _: (
+        f"{_owner(inputs)} has {inputs['resource']} request"
+        f" {'none' if inputs['request'] is None else inputs['request']} and limit {inputs['limit']}"
+    ),
+    Rule.REQUEST_ZERO: lambda inputs, _: (
+        f"{_owner(inputs)} has an explicit {inputs['resource']} request of zero, which counts as none"
+    ),
+    Rule.ADJ_BURSTABLE: lambda inputs, result: (
+        f"1000 - 1000 × request / capacity, request {binary(inputs['request'])}"
+        f" of {binary(inputs['capacity'])} gives {result}"
+    ),
+    Rule.ADJ_POD_LEVEL_SHARE: lambda inputs, _: f"plus {binary(inputs['share'])} of the pod-level request",
     Rule.CPU_WEIGHT: _cpu_weight,
-    Rule.CPU_QUOTA: _quota,
+    Rule.CPU_QUOTA: lambda inputs, _: (
+        f"{_whose(inputs)}cpu limit {cpu(inputs['cpu_milli'])} per {inputs['period_us'] // 1000} ms"
+    ),
     Rule.CPU_UNLIMITED: _no_quota,
     Rule.MEMORY_LIMIT: _memory_limit,
-    Rule.MEMORY_UNLIMITED: _no_memory_limit,
-    Rule.MEMORY_PROTECTION: _protection,
-    Rule.SWAP_SHARE: _swap_share,
-    Rule.PIDS: _pids,
+    Rule.MEMORY_UNLIMITED: lambda inputs, _: _no_limit("memory", inputs, inputs["limit"]),
+    Rule.MEMORY_PROTECTION: lambda inputs, result: (
+        "MemoryQoS protects nothing here"
+        if result == "0"
+        else f"MemoryQoS protects the request of {binary(inputs['request'])}"
+    ),
+    Rule.SWAP_SHARE: lambda inputs, _: (
+        f"LimitedSwap: swap in proportion to the memory request of {binary(inputs['request'])}"
+    ),
+    Rule.PIDS: lambda inputs, _: f"podPidsLimit {inputs['limit']}",
 }
 """Rules whose sentence depends on the inputs."""
-
-CLASS_MEANINGS: Final = {
-    QosClass.GUARANTEED: "killed last: oom_score_adj -997",
-    QosClass.BURSTABLE: "killed by how little it requests: oom_score_adj 3 to 999",
-    QosClass.BEST_EFFORT: "killed first: oom_score_adj 1000",
-}
-
-FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
-    Flag.CRITICAL: "system-node-critical, spared longest",
-    Flag.PRIORITY: "dies before a pod of lower priority",
-    Flag.NEAR_LIMIT: f"a container is at {NEAR_LIMIT_PERCENT}% of its limit or above",
-    Flag.OVER_REQUEST: "uses more than it requests",
-    Flag.RESIZING: "a resize is under way",
-    Flag.STATIC: "comes from a file on its node",
-    Flag.CLASS_DIFFERS: "the stored class is not the one that the spec gives",
-}
 
 _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "memory_capacity_bytes": lambda v: "memory capacity unknown" if v is None else f"memory {binary(v)}",
@@ -242,30 +242,37 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
+def pod_subject(prediction: Prediction) -> str:
+    """The pod with its node and release: `pod shop/web-0 on worker-2, kubelet 1.36`."""
+    pod, setup = prediction.pod, prediction.setup
+    where = f" on {escape(setup.node.name)}" if setup.node.name else ""
+    return f"{pod.kind.lower()} {full_name(pod.namespace, pod.name)}{where}, kubelet {setup.release}"
+
+
 def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[str]:
-    """The verdict, the numbers behind it, and what its flags mean.
+    """The rank, the numbers behind it, and what the flags mean.
 
     Args:
         prediction: of the pod on its node.
         row: the pod's row.
-        rows: the rows that it is among, with the ranking of its node.
+        rows: the rows of its node at least.
     """
-    name = escape(f"{row.pod.namespace}/{row.name}" if row.pod.namespace else row.name)
-    yield f"{name} is {row.qos.value}{rank_clause(row, rows.nodes.get(row.node))}"
+    rank = _rank_clause(row, rows.nodes.get(row.node))
+    yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}{rank}"
     yield _numbers(prediction, row)
     if row.flags:
         yield "; ".join(f"{flag}: {FLAG_MEANINGS[flag]}" for flag in row.flags)
 
 
-def rank_clause(row: PodRow, node: RankedNode | None) -> str:
-    """What follows the class: `, the next victim of worker-2` or its place in the order."""
+def _rank_clause(row: PodRow, node: RankedNode | None) -> str:
+    """What follows the class: `, the next victim of worker-2: …`, or its rank."""
     where = escape(row.node)
     if row.rank is None:
         if not where:
-            return ", without a rank: it is on no node"
+            return ", not ranked: not scheduled"
         if node is not None and node.basis is Basis.NOTHING:
-            return ", rank unknown: the node's memory capacity is not known"
-        return ", without a rank: it has no processes on a node"
+            return ", rank unknown: the node's memory capacity is unknown"
+        return ", not ranked: no running process"
     total = node.ranked if node is not None else 0
     of_node = f" of {where}" if where else ""
     if row.rank == 1:
@@ -277,16 +284,16 @@ def rank_clause(row: PodRow, node: RankedNode | None) -> str:
 
 
 def _numbers(prediction: Prediction, row: PodRow) -> str:
-    found = _worst(prediction, row)
-    text = escape(found.name)
-    reason = found.oom_score_adj_reason
+    container = _worst(prediction, row)
+    text = escape(container.name)
+    reason = container.oom_score_adj_reason
     if reason is None:
-        low, high = found.oom_score_adj_range
+        low, high = container.oom_score_adj_range
         text += f": oom_score_adj {low}..{high}"
     elif reason.rule is Rule.ADJ_BURSTABLE:
         text += f": oom_score_adj = {formula(reason)}"
     else:
-        text += f": oom_score_adj {found.oom_score_adj} ({formula(reason)})"
+        text += f": oom_score_adj {container.oom_score_adj} ({formula(reason)})"
     if row.memory is None:
         return f"{text}; usage unknown"
     of = f" of {binary(row.limit)}" if row.limit is not None else ""
@@ -294,5 +301,71 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
 
 
 def _worst(prediction: Prediction, row: PodRow) -> ContainerPrediction:
-    """The container by which the pod is ranked; without any the first one."""
+    """The container that decides the rank, else the first one."""
     return next((one for one in prediction.containers if one.name == row.worst), prediction.containers[0])
+
+
+def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterable[str]:
+    """What was missing, assumed or estimated for the kill orders of these nodes."""
+    for missing in snapshot.missing:
+        yield missing_sentence(missing)
+    bases = {node.basis for node in nodes.values()}
+    if Basis.ADJ in bases:
+        yield "RANK is by oom_score_adj alone: memory usage is unknown"
+    elif Basis.USAGE in bases:
+        without_usage = sum(node.without_usage for node in nodes.values())
+        if without_usage:
+            yield f"{count(without_usage, 'pod')} without usage counted as using nothing"
+    without_capacity = [
+        name
+        for name, node in nodes.items()
+        if not node.setup.node.memory_capacity_bytes and (name or not snapshot.nodes)
+    ]
+    if without_capacity:
+        yield capacity_sentence(without_capacity)
+    elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
+        yield f"unknown nodes are assumed to have {binary(snapshot.overrides.memory_bytes)}"
+    outside = {str(node.setup.release) for node in nodes.values() if node.setup.release.assumed}
+    if outside:
+        stand_in = ", ".join(sorted(outside))
+        known = f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
+        yield f"some nodes run a release outside {known}; they are predicted as {stand_in}"
+
+
+def capacity_sentence(nodes: Iterable[str]) -> str:
+    """What an unknown memory capacity of nodes means; the name of a node may be empty."""
+    names = sorted(filter(None, nodes))
+    of = f" of {', '.join(names[:3])}" if names else ""
+    return (
+        f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
+        " have no rank (--node-memory 16Gi assumes one)"
+    )
+
+
+def missing_sentence(missing: Missing) -> str:
+    """What is missing, why, and the remedy."""
+    remedy = f" ({missing.remedy})" if missing.remedy else ""
+    return f"{missing.what} is missing: {missing.why}{remedy}"
+
+
+def usage_sentence(sampled: Sampled, now: datetime) -> str:
+    """Where MEMORY and RANK come from, and how old that is."""
+    source = f"{sampled.origin}{_ages(sampled, now)}"
+    if sampled.origin is UsageOrigin.KUBELET_SUMMARY:
+        return f"RANK is by RSS and swap, MEMORY is the working set, both from {source}"
+    return f"MEMORY and RANK are by the working set from {source}; the kernel counts RSS and swap"
+
+
+def usage_values(sampled: Sampled) -> dict[str, str]:
+    """The same for JSON and YAML."""
+    return {"origin": sampled.origin.value, "oldest": sampled.oldest, "newest": sampled.newest}
+
+
+def _ages(sampled: Sampled, now: datetime) -> str:
+    oldest, newest = (
+        duration(max(int((now - when).total_seconds()), 0)) if when is not None else ""
+        for when in (parse_time(sampled.oldest), parse_time(sampled.newest))
+    )
+    if not oldest:
+        return ""
+    return f", {oldest} old" if oldest == newest else f", {newest} to {oldest} old"

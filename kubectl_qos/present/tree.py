@@ -1,39 +1,36 @@
-"""The cgroup tree in words: as an indented tree, as flat lines for grep and diff, and as plain values."""
+"""The cgroup tree as an indented tree, as flat lines for grep and diff, and as plain values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
-from kubectl_qos.present.explanation import short_path
-from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import missing_sentence
-from kubectl_qos.present.reasons import assumption_sentence
+from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
+from kubectl_qos.present.reasons import assumption_sentence, missing_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.ranking import ContainerKind
 
 MOUNT: Final = "/sys/fs/cgroup"
 
 _UID: Final = re.compile(r"(pod[0-9a-f]{8})(?:[0-9a-f]{24}|[-_][0-9a-f_-]{27})")
-
 _BEFORE_POD: Final = re.compile(r"^.*-(?=pod[0-9a-f]{8})")
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """One line of the tree; `directory` is the one that it shows, None on a line of a file."""
+    """One line of the tree; `directory` is None on the line of a file."""
 
     text: str
     directory: Directory | None = None
 
 
 def tree_subject(tree: CgroupTree) -> str:
-    """Which node this is, and what decides about its paths and files."""
+    """Which node, and what its paths and files depend on."""
     node, kubelet = tree.setup.node, tree.setup.kubelet
     name = f"node {escape(node.name)}" if node.name else "an assumed node"
     return (
@@ -44,32 +41,31 @@ def tree_subject(tree: CgroupTree) -> str:
 def tree_lines(tree: CgroupTree, width: int | None = None) -> list[TreeLine]:
     """The directories, each with its files below it, their values in one column.
 
-    Where lines would be wider than `width`, the names of pods and containers lose the middle of their ids,
-    pods then also their class; those of `file_lines` are whole.
+    Where lines would be wider than `width`, ids are shortened, and then the classes in names of pods too.
     """
     lines: list[TreeLine] = []
-    for name_of in (_whole_name, _without_ids, _without_class):
-        lines = list(_lines(tree, name_of))
+    for shortened in range(3):
+        lines = list(_lines(tree, shortened))
         if width is None or all(len(line.text) <= width for line in lines):
             break
     return lines
 
 
-def _lines(tree: CgroupTree, name_of: Callable[[_Row], str]) -> Iterator[TreeLine]:
+def _lines(tree: CgroupTree, shortened: int) -> Iterator[TreeLine]:
     rows = list(_rows(tree.roots, "/", ""))
     column = max((len(row.bars) + len(name) for row in rows for name in row.directory.files), default=0)
     yield TreeLine(MOUNT)
     for row in rows:
-        found = row.directory
-        yield TreeLine("   ".join([row.branch + name_of(row), *_owners(found)]), found)
-        for file, value in found.files.items():
+        directory = row.directory
+        yield TreeLine("   ".join([row.branch + _name(row, shortened), *_owners(directory)]), directory)
+        for file, value in directory.files.items():
             left = f"{row.bars}{file}"
             yield TreeLine(f"{left:<{column}} = {value}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A directory with the characters before it, and those before its files."""
+    """A directory with the lines drawn before it, and before its files."""
 
     directory: Directory
     name: str
@@ -78,103 +74,92 @@ class _Row:
 
 
 def _rows(directories: Sequence[Directory], parent: str, indent: str) -> Iterator[_Row]:
-    for number, found in enumerate(directories, start=1):
+    for number, directory in enumerate(directories, start=1):
         is_last = number == len(directories)
         below = indent + ("   " if is_last else "│  ")
-        name = str(PurePosixPath(found.path).relative_to(parent))
-        bars = below + ("│  " if found.children else "   ")
-        yield _Row(found, name, indent + ("└─ " if is_last else "├─ "), bars)
-        yield from _rows(found.children, found.path, below)
+        name = str(PurePosixPath(directory.path).relative_to(parent))
+        bars = below + ("│  " if directory.children else "   ")
+        yield _Row(directory, name, indent + ("└─ " if is_last else "├─ "), bars)
+        yield from _rows(directory.children, directory.path, below)
 
 
-def _whole_name(row: _Row) -> str:
-    return escape(row.name)
-
-
-def _without_ids(row: _Row) -> str:
-    if row.directory.level not in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
+def _name(row: _Row, shortened: int) -> str:
+    """The whole name; once shortened without ids, twice also without the class."""
+    if not shortened or row.directory.level not in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
         return escape(row.name)
-    return _UID.sub(r"\1…", short_path(row.directory.path))
+    name = _UID.sub(r"\1…", short_path(row.directory.path))
+    return name if shortened == 1 else _BEFORE_POD.sub("…", name)
 
 
-def _without_class(row: _Row) -> str:
-    return _BEFORE_POD.sub("…", _without_ids(row))
-
-
-def _owners(found: Directory) -> Iterator[str]:
-    """Whose directory it is, as it stands beside the name."""
-    if found.container is not None:
-        kind = found.container.kind
-        yield f"container {escape(found.container.name)}"
+def _owners(directory: Directory) -> Iterator[str]:
+    if directory.container is not None:
+        kind = directory.container.kind
+        yield f"container {escape(directory.container.name)}"
         if kind is not ContainerKind.APP:
             yield f"({kind.value})"
-    elif found.pod is not None:
-        yield _pod_name(found.pod)
-    if found.qos is not None:
-        yield found.qos.value
+    elif directory.pod is not None:
+        yield _pod_name(directory.pod)
+    if directory.qos is not None:
+        yield directory.qos.value
 
 
 def _pod_name(pod: Pod) -> str:
-    name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name or "(unnamed)"
     kind = "" if pod.kind == "Pod" else f"{pod.kind.lower()} "
-    return f"{kind}{escape(name)}"
+    return f"{kind}{full_name(pod.namespace, pod.name)}"
 
 
 def file_lines(tree: CgroupTree) -> Iterator[str]:
-    """Each file with its whole path and its content, `path = value`, in the order of the tree."""
-    for found in tree.walk():
-        for name, value in found.files.items():
-            yield f"{escape(absolute(found, name))} = {value}"
+    """Each file with its absolute path and its content, `path = value`, in the order of the tree."""
+    for directory in tree.walk():
+        for name, value in directory.files.items():
+            yield f"{escape(_absolute(directory, name))} = {value}"
 
 
-def absolute(found: Directory, file: str) -> str:
-    """Where a file is; on cgroup v1 each controller has a tree of its own."""
+def _absolute(directory: Directory, file: str) -> str:
+    """The path of a file; on cgroup v1 each controller has its own tree."""
     controller, slash, name = file.rpartition("/")
-    return f"{MOUNT}{slash}{controller}{found.path}/{name}"
+    return f"{MOUNT}{slash}{controller}{directory.path}/{name}"
 
 
 def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[str]:
-    """What a reader has to know: what is missing, left out or assumed, each once.
+    """What is missing, left out or assumed, each note once.
 
-    Where it does not hold for all of the trees, the nodes are named.
+    Where a note does not hold for all trees, it names the nodes.
     """
     others = [one for one in missing if one.what != OTHER_PODS]
-    some_unseen = len(others) < len(missing)
     nodes: dict[str, list[str]] = {}
     for tree in trees:
-        for note in _notes(tree, some_unseen=some_unseen):
+        for note in _notes(tree, pods_are_missing=len(others) < len(missing)):
             nodes.setdefault(note, []).append(escape(tree.setup.node.name))
     return [
         *map(missing_sentence, others),
-        *(note if len(names) == len(trees) else f"{_some(names)}: {note}" for note, names in nodes.items()),
+        *(
+            note if len(names) == len(trees) else f"{first_few(names)}: {note}"
+            for note, names in nodes.items()
+        ),
     ]
 
 
-def _notes(tree: CgroupTree, *, some_unseen: bool) -> Iterator[str]:
+def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
     if not tree.setup.kubelet.cgroups_per_qos:
-        yield "cgroupsPerQOS is off: the kubelet makes no cgroups, the runtime decides where containers are"
+        yield "cgroupsPerQOS is off: the kubelet creates no cgroups, the runtime decides where containers are"
         return
     if not tree.setup.node.name:
-        yield "the values of kubepods and the classes count only the pods that are given here"
-    elif some_unseen:
+        yield "the values of kubepods and the classes count only the given pods"
+    elif pods_are_missing:
         yield (
-            "the values of kubepods and the classes count only the pods that you may list"
+            "the values of kubepods and the classes count only the pods that you can list"
             " (grant list on pods in all namespaces)"
         )
     if tree.left_out:
-        pods = "pod that is" if tree.left_out == 1 else "pods that are"
-        yield f"the values of kubepods and the classes count {tree.left_out} more {pods} not shown"
-    yield f"not known, so left out of kubepods: {', '.join(tree.unknown)}"
+        more = count(tree.left_out, "more pod that is", "more pods that are")
+        yield f"the values of kubepods and the classes count {more} not shown"
+    yield f"unknown, so left out of kubepods: {', '.join(tree.unknown)}"
     yield f"not measured, assumed: {', '.join(map(assumption_sentence, tree.assumptions))}"
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
-
-
 def tree_values(tree: CgroupTree, notes: Sequence[str]) -> dict[str, Any]:
-    """The same facts for JSON and YAML: one object a directory, parents first; paths are below the mount."""
+    """The same for JSON and YAML: one object a directory, parents first; paths are below the mount."""
     setup = tree.setup
     return {
         "kind": "CgroupTree",
@@ -183,19 +168,19 @@ def tree_values(tree: CgroupTree, notes: Sequence[str]) -> dict[str, Any]:
         "cgroup_version": setup.node.cgroup_version,
         "cgroup_driver": setup.kubelet.cgroup_driver.value,
         "mount": MOUNT,
-        "directories": [_directory_values(found) for found in tree.walk()],
+        "directories": [_directory_values(one) for one in tree.walk()],
         "notes": list(notes),
     }
 
 
-def _directory_values(found: Directory) -> dict[str, Any]:
-    pod, container = found.pod, found.container
+def _directory_values(directory: Directory) -> dict[str, Any]:
+    pod, container = directory.pod, directory.container
     return {
-        "path": found.path,
-        "level": found.level.value,
-        "qos": found.qos.value if found.qos is not None else None,
+        "path": directory.path,
+        "level": directory.level.value,
+        "qos": directory.qos.value if directory.qos is not None else None,
         "namespace": pod.namespace if pod is not None else None,
         "pod": pod.name if pod is not None else None,
         "container": container.name if container is not None else None,
-        "files": dict(found.files),
+        "files": dict(directory.files),
     }

@@ -163,7 +163,7 @@ class Connection:
         return self._respond(_Request(method, url, headers, body, read_seconds, is_watch))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
-        """The response to a change; only for cluster/patch.py.
+        """The response to a change; only for cluster/writer.py.
 
         Sent once, and once more only after a 401, which comes before anything changes. Raises
         ServerUnreachable, whose `may_have_arrived` says whether some of the request was sent.

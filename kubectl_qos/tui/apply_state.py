@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kubectl_qos.cluster.writer import ConflictError, DryRunResult, Writer
-from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.history import ValueConflict, value_now
+from kubectl_qos.edit.edits import Edit, value_now
+from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import expected_response
-from kubectl_qos.edit.strategy import Strategy, strategies
+from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, expected_response_line, request_lines, strategy_title
-from kubectl_qos.present.diff import EffectSection
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.widgets.strategies import accepted_lines, error_lines, sent_error_lines, table_lines
@@ -75,19 +75,19 @@ class ApplyState:
 
     def take(self, related: RelatedObjects, *, anew: bool = False) -> None:
         """What is around the object; `anew` makes the same change of the object as it is in there."""
-        before = self.strategy.strategy_kind if self.strategies else None
+        before = self.strategy.kind if self.strategies else None
         try:
             if anew:
                 self.subject = self.subject.now(related.raw)
                 self.preview = self.subject.preview(self._edits)
                 self._conflicts = ()
-            self.strategies = strategies(self.subject.pod, self._edits, self.preview, related)
+            self.strategies = find_strategies(self.subject.pod, self._edits, self.preview, related)
         except QosError as error:
             self.error = error
             return
         self._related = related
         self.chosen = next(
-            (place for place, strategy in enumerate(self.strategies) if strategy.strategy_kind is before), 0
+            (place for place, strategy in enumerate(self.strategies) if strategy.kind is before), 0
         )
 
     def choose(self, number: int) -> bool:
@@ -158,9 +158,7 @@ class ApplyState:
         """A refusal that can be told before the server is asked, and that no verdict tells."""
         if self._related is None or any(part.title == REFUSED for part in self.findings()):
             return []
-        refused = expected_response(
-            self.preview, self._related, self.strategy.strategy_kind, self.strategy.request
-        )
+        refused = expected_response(self.preview, self._related, self.strategy.kind, self.strategy.request)
         return [TextLine(f"! {expected_response_line(refused)}", "wrong")] if refused is not None else []
 
     def _remedies(self) -> list[str]:
@@ -170,11 +168,11 @@ class ApplyState:
             f"{ours}  keep ours: the same change of what is there now, dry run first",
         ]
 
-    def findings(self) -> tuple[EffectSection, ...]:
+    def findings(self) -> tuple[Section, ...]:
         """What speaks against the chosen way; once the server has refused, that says it alone."""
         if self._related is None or not self.strategies:
             return ()
-        found = finding_sections(self.preview, self.subject, self._related, self.strategy.strategy_kind)
+        found = finding_sections(self.preview, self.subject, self._related, self.strategy.kind)
         return tuple(part for part in found if self.error is None or part.title != REFUSED)
 
     def request_lines(self) -> list[TextLine]:

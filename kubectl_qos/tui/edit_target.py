@@ -17,16 +17,16 @@ from kubectl_qos.edit.goals import Goal
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.rank_goals import outlive, rank_at_least
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.strategy import Strategy, strategies
+from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.present.apply import strategy_lines, strategy_title
-from kubectl_qos.present.diff import EffectSection
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.output import Section, sentences
 from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import escape_lines
 
@@ -95,46 +95,44 @@ def stub(kind: str, namespace: str, name: str) -> Pod:
 
 def related_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
-) -> tuple[EffectSection, ...]:
+) -> tuple[Section, ...]:
     """What refuses the change, what warns of it, and the ways that it can land; None is still being read."""
     if around is None:
-        return (EffectSection("Around it", "reading owners, LimitRanges, quotas …"),)
+        return (Section("Around it", "reading owners, LimitRanges, quotas …"),)
     if isinstance(around, QosError):
-        return (EffectSection("Around it", f"not known: {escape_lines(str(around))}", warns=True),)
+        return (Section("Around it", f"not known: {escape_lines(str(around))}", warns=True),)
     return tuple(_parts(preview, subject, around))
 
 
-def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Iterator[EffectSection]:
+def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Iterator[Section]:
     if preview.edits:
-        found = strategies(subject.pod, preview.edits, preview, around)
-        said = list(finding_sections(preview, subject, around, found[0].strategy_kind))
+        found = find_strategies(subject.pod, preview.edits, preview, around)
+        said = list(finding_sections(preview, subject, around, found[0].kind))
         yield from (part for part in said if part.warns)
         yield _strategies(found, is_refused=any(part.title == REFUSED for part in said))
         yield from (part for part in said if not part.warns)
     if around.missing:
-        unread = tuple(map(missing_sentence, around.missing))
-        yield EffectSection("Around it", "not all of it can be read", sentences=unread, warns=True)
+        unread = sentences(*map(missing_sentence, around.missing))
+        yield Section("Around it", "not all of it can be read", unread, warns=True)
 
 
 def finding_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects, road: StrategyKind
-) -> Iterator[EffectSection]:
+) -> Iterator[Section]:
     """One part for each verdict that the preview does not show itself, the most severe first."""
     for finding in find_findings(preview, around, road, subject.usage):
         if not finding.in_preview:
-            title, warns = _TITLES[finding.weight], finding.weight is not Severity.TELLS
-            yield EffectSection(title, finding_line(finding), warns=warns)
+            title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE
+            yield Section(title, finding_line(finding), warns=warns)
 
 
 REFUSED: Final = "Refused"
-_TITLES: Final = {Severity.REFUSES: REFUSED, Severity.WARNS: "Warning", Severity.TELLS: "Note"}
+_TITLES: Final = {Severity.REFUSAL: REFUSED, Severity.WARNING: "Warning", Severity.NOTE: "Note"}
 
 
-def _strategies(found: tuple[Strategy, ...], *, is_refused: bool) -> EffectSection:
+def _strategies(found: tuple[Strategy, ...], *, is_refused: bool) -> Section:
     possible = [strategy for strategy in found if strategy.is_possible]
     answer = strategy_title(possible[0]) if possible else "none is possible"
     if possible and is_refused:
         answer += ", and would be refused"
-    return EffectSection(
-        "Ways to land it", answer, sentences=tuple(strategy_lines(found)), warns=not possible
-    )
+    return Section("Strategies", answer, sentences(*strategy_lines(found)), warns=not possible)

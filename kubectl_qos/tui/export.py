@@ -10,8 +10,7 @@ from typing import Any, Final
 from textual.screen import Screen
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.present.output import table, table_values, to_csv, to_json, to_yaml
-from kubectl_qos.present.pod_columns import ColumnOf
+from kubectl_qos.present.output import Column, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.tui.view import ListKind
 
 
@@ -58,7 +57,7 @@ def export_rows(
     *,
     kind: ListKind,
     rows: Sequence[Any],
-    columns: Sequence[ColumnOf[Any]],
+    columns: Sequence[Column[Any]],
     notes: Sequence[str],
     now: datetime,
 ) -> str:

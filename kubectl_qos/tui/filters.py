@@ -18,7 +18,8 @@ from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity, parse_duration
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.present.format import age, mebibytes, parse_time
-from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES, ColumnOf, Holds, named
+from kubectl_qos.present.output import Column, ColumnType, find_column
+from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES
 from kubectl_qos.tui.safe_regex import SafePattern, is_plain
 from kubectl_qos.tui.view_model import ViewModel
 
@@ -63,14 +64,14 @@ class Findable(Protocol):
 class Fields:
     """What a filter of one list can ask for: its columns by key, other names of theirs, and labels."""
 
-    columns: Mapping[str, ColumnOf[Any]]
+    columns: Mapping[str, Column[Any]]
     other_names: Mapping[str, str]
     labels: Callable[[Any], Mapping[str, str] | None] | None
 
-    def column(self, name: str) -> ColumnOf[Any]:
+    def column(self, name: str) -> Column[Any]:
         """The column that a person names. Raises InputError with those that there are."""
         try:
-            return named(name, self.columns, self.other_names)
+            return find_column(name, self.columns, self.other_names)
         except UsageError:
             hint = f"columns are: {', '.join(self.columns)}"
             raise InputError(f"there is no column {name!r}", hint=hint) from None
@@ -203,7 +204,7 @@ def _expression(text: str) -> Test:
     return test
 
 
-def _column_test(column: ColumnOf[Any], text: str) -> Test | None:
+def _column_test(column: Column[Any], text: str) -> Test | None:
     """The test of COLUMN:text; None while nothing is typed after the colon."""
     if not text:
         return None
@@ -212,18 +213,18 @@ def _column_test(column: ColumnOf[Any], text: str) -> Test | None:
     value = text[len(sign) :]
     if not value:
         raise InputError(f"{column.key}: a value has to follow {sign}")
-    if column.holds in {Holds.BYTES, Holds.NUMBER, Holds.PERCENT}:
+    if column.type in {ColumnType.BYTES, ColumnType.NUMBER, ColumnType.PERCENT}:
         return _number_test(column, sign, value)
-    if column.holds is Holds.TIME:
+    if column.type is ColumnType.TIME:
         return _age_test(column, sign, value)
-    if column.holds is Holds.LEVEL and sign in _COMPARE:
+    if column.type is ColumnType.LEVEL and sign in _COMPARE:
         return _level_test(column, sign, value)
     if sign in _COMPARE:
         raise InputError(f"{column.key} holds words: {sign} does not compare them")
     return _word_test(column, value, exact=sign == "=")
 
 
-def _number_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
+def _number_test(column: Column[Any], sign: str, text: str) -> Test:
     read = _READ.get(column.key, column.value)
     if text.casefold() == "none" and sign not in _COMPARE:
         return lambda row, _: read(row) is None
@@ -231,32 +232,35 @@ def _number_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
     compare = _COMPARE.get(sign)
     if compare is not None:
         return lambda row, _: (value := read(row)) is not None and compare(value, wanted)
-    shown = _SHOWN.get(column.holds)
+    shown = _SHOWN.get(column.type)
     if shown is None:
         return lambda row, _: read(row) == wanted
-    same = shown(int(wanted)) if column.holds is Holds.BYTES else wanted
+    same = shown(int(wanted)) if column.type is ColumnType.BYTES else wanted
     return lambda row, _: (value := read(row)) is not None and (value == wanted or shown(value) == same)
 
 
-_SHOWN: Final[dict[Holds, Callable[[Any], Any]]] = {Holds.BYTES: mebibytes, Holds.PERCENT: round}
+_SHOWN: Final[dict[ColumnType, Callable[[Any], Any]]] = {
+    ColumnType.BYTES: mebibytes,
+    ColumnType.PERCENT: round,
+}
 _READ: Final[dict[str, Callable[[Any], Any]]] = {"limit_percent": lambda row: row.limit_percent}
 """Where JSON and CSV round, the filter does not."""
 
 
-def _number(column: ColumnOf[Any], text: str) -> int | float:
-    digits = text.removesuffix("%") if column.holds is Holds.PERCENT else text
+def _number(column: Column[Any], text: str) -> int | float:
+    digits = text.removesuffix("%") if column.type is ColumnType.PERCENT else text
     try:
         nano = Quantity.parse(digits).nano if any(map(str.isdigit, digits)) else None
     except QuantityError:
         nano = None
     if nano is None:
-        hint = "write it as 512Mi or 1.5Gi" if column.holds is Holds.BYTES else "write digits, or none"
+        hint = "write it as 512Mi or 1.5Gi" if column.type is ColumnType.BYTES else "write digits, or none"
         raise InputError(f"{column.key}: {text!r} is no number", hint=hint)
     whole, rest = divmod(nano, 10**9)
     return whole if not rest else nano / 10**9
 
 
-def _age_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
+def _age_test(column: Column[Any], sign: str, text: str) -> Test:
     try:
         wanted = parse_duration(text, days=True) / 1e9
     except InputError:
@@ -274,7 +278,7 @@ def _age_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
     return test
 
 
-def _level_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
+def _level_test(column: Column[Any], sign: str, text: str) -> Test:
     levels = {word: level for level, word in enumerate(column.choices)}
     if text.casefold() not in levels:
         raise _unknown(column, text)
@@ -282,7 +286,7 @@ def _level_test(column: ColumnOf[Any], sign: str, text: str) -> Test:
     return lambda row, _: compare(levels[column.value(row)], wanted)
 
 
-def _word_test(column: ColumnOf[Any], text: str, *, exact: bool) -> Test:
+def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
     """An expression, or with `=` the whole word. A column of few words refuses what none of them has."""
     if exact:
         folded = text.casefold()
@@ -310,7 +314,7 @@ def _as_list(value: Any) -> Sequence[str]:
     return value if isinstance(value, list) else () if value is None else (str(value),)
 
 
-def _unknown(column: ColumnOf[Any], text: str) -> InputError:
+def _unknown(column: Column[Any], text: str) -> InputError:
     return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(column.choices)}")
 
 

@@ -1,6 +1,6 @@
 """What the simulation screen asks: a mode, how much, who grows, with or without eviction and restarts. Pure.
 
-Not here: what happens then (qos/simulation.py), and the words for it (present/).
+Not here: what happens then (qos/simulation/), and the words for it (present/).
 """
 
 from __future__ import annotations

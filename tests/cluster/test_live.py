@@ -13,8 +13,8 @@ from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.pod_rows import PodRows, build_rows
+from kubectl_qos.present.reasons import missing_sentence
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer
@@ -169,7 +169,7 @@ def test_one_name_is_requested_by_name(cluster: Cluster) -> None:
 def test_without_usage_no_metrics_are_requested(cluster: Cluster) -> None:
     rows = cluster.rows(Scope(), usage=UsageChoice.NONE)
     assert METRICS not in cluster.requested()
-    assert rows.notes == ("RANK is by oom_score_adj alone: no memory usage is known",)
+    assert rows.notes == ("RANK is by oom_score_adj alone: memory usage is unknown",)
 
 
 def test_an_empty_namespace_is_one_request_and_the_version(cluster: Cluster) -> None:

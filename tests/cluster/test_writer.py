@@ -268,7 +268,7 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
         writer.apply(dry_run_result, history)
     assert (str(refused.value), refused.value.reason) == (said, body["reason"])
     assert history.states == [EntryState.SENT, EntryState.REFUSED]
-    assert history.entries[-1].said == said
+    assert history.entries[-1].message == said
     assert now_in(server, "Pod", "web-1")["requests"] == {"memory": "64Mi"}
 
 

@@ -34,7 +34,7 @@ def entry(number: int = 1, **changes: object) -> Entry:
         before=(Edit("app", Side.REQUESTS, "memory", None), Edit(POD_LEVEL, Side.LIMITS, "cpu", _of("500m"))),
         after=(Edit("app", Side.REQUESTS, "memory", _of("64Mi")), Edit(POD_LEVEL, Side.LIMITS, "cpu", None)),
         state=EntryState.SENT,
-        said='Error from server: "x"\nnext \udcff 界',
+        message='Error from server: "x"\nnext \udcff 界',
         undoes="0-a",
     )
     return replace(found, **changes)  # type: ignore[arg-type]
@@ -49,10 +49,10 @@ def test_what_is_put_down_is_read_by_the_next_run(tmp_path: Path) -> None:
     written = HistoryFile(path)
     written.put(entry(2))
     written.put(entry(1))
-    written.put(entry(2, state=EntryState.DONE, said=""))
+    written.put(entry(2, state=EntryState.DONE, message=""))
     assert written.problem == ""
     for found in (written, HistoryFile(path)):
-        assert found.entries() == (entry(1), entry(2, state=EntryState.DONE, said=""))
+        assert found.entries() == (entry(1), entry(2, state=EntryState.DONE, message=""))
     assert len(path.read_bytes().splitlines()) == 3
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply
-from kubectl_qos.edit.patch import build_manifest, build_patch, edited, kubectl_command
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits
+from kubectl_qos.edit.patch import build_manifest, build_patch, edit_object, kubectl_command
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
@@ -92,7 +92,7 @@ def test_a_manifest_keeps_what_is_not_read_and_drops_what_a_server_fills_in() ->
 )
 def test_a_number_stays_a_number(held: object, text: str, written: object) -> None:
     raw = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": held}}}]}}
-    found = edited(raw, POD, [edit("c", Side.LIMITS, "cpu", text)])
+    found = edit_object(raw, POD, [edit("c", Side.LIMITS, "cpu", text)])
     (value,) = found["spec"]["containers"][0]["resources"]["limits"].values()
     assert (value, type(value)) == (written, type(written))
 
@@ -124,7 +124,7 @@ EDITS = st.lists(
 
 @given(EDITS)
 def test_manifest_and_patch_make_the_same_pod_as_the_edits(edits: list[Edit]) -> None:
-    wanted = resources_of(apply(POD, edits))
+    wanted = resources_of(apply_edits(POD, edits))
     manifest = build_manifest(RAW, POD, edits)
     assert resources_of(pod_from_yaml(yaml.safe_dump(manifest))) == wanted
     assert resources_of(pod_from_yaml(yaml.safe_dump(_merged(RAW, build_patch(POD, edits))))) == wanted
@@ -178,4 +178,4 @@ def test_a_pod_made_anew_is_scheduled_anew() -> None:
 def test_removing_what_the_whole_pod_does_not_have_leaves_it_as_it_is() -> None:
     """Empty spec.resources are not the same as none: up to 1.36 they decide the class."""
     pod = pod_from_yaml("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n")
-    assert apply(pod, [Edit(POD_LEVEL, Side.LIMITS, "memory", None)]) == pod
+    assert apply_edits(pod, [Edit(POD_LEVEL, Side.LIMITS, "memory", None)]) == pod

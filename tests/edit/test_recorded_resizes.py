@@ -68,7 +68,7 @@ def differences(prediction: Prediction, measured: dict[str, Any]) -> tuple[list[
         for name, value in files.items():
             compared[level] += 1
             if value != real[name].strip():
-                wrong.append(f"{level} {name}: forecast {value}, measured {real[name].strip()}")
+                wrong.append(f"{level} {name}: predicted {value}, measured {real[name].strip()}")
     return wrong, compared
 
 
@@ -81,9 +81,9 @@ def test_the_forecast_cgroup_values_are_the_measured_ones(
     assert found.strategy_kind is StrategyKind.IN_PLACE
     done = found.before if (round_, name) in NOT_DONE else found.after
     wrong, compared = differences(done, measured)
-    around = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": name}})
-    said = find_findings(found, around, StrategyKind.IN_PLACE, None)
-    dropped = [one.subject.split()[-1] for one in said if one.topic is FindingCode.WEIGHT_DROPS]
+    related = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": name}})
+    said = find_findings(found, related, StrategyKind.IN_PLACE, None)
+    dropped = [one.subject.split()[-1] for one in said if one.code is FindingCode.WEIGHT_DROPS]
     assert [line.split(": ")[0] for line in wrong] == [f"{one} cpu.weight" for one in dropped]
     assert all(line.endswith("measured 1") for line in wrong)
     assert bool(dropped) is (name == "rz-pl")
@@ -138,9 +138,9 @@ def test_what_the_node_did_not_do_is_said_before() -> None:
         for look in ROUNDS[1]["condition_history"]
         if look["pod"] == "rz-hog" and look["conditions"] and "reason" in look["conditions"][0]
     ]
-    around = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "rz-hog"}})
-    found = find_findings(hog, around, StrategyKind.IN_PLACE, usage)
-    texts = {finding.topic: finding for finding in found}
+    related = RelatedObjects(raw={"kind": "Pod", "metadata": {"name": "rz-hog"}})
+    found = find_findings(hog, related, StrategyKind.IN_PLACE, usage)
+    texts = {finding.code: finding for finding in found}
     assert texts[FindingCode.RESIZE_NOT_DONE].text == condition["message"]
     assert texts[FindingCode.RESIZE_NOT_DONE].facts["answer"] is ResizeStatus.ERROR
     assert texts[FindingCode.LIMIT_BELOW_USAGE].facts["restarts"] is False

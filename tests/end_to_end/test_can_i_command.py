@@ -143,7 +143,7 @@ def test_a_right_that_is_not_known_is_not_called_missing(run: Run, serve: Serve,
     assert cells["nodes"] == ("partly", "<unknown>")
     assert cells["kubelet"] == ("<unknown>", "<unknown>")
     assert cells["cluster"] == ("no", "get,list,watch pods")
-    assert done.err.splitlines()[0] == "some rights are <unknown>: Error from server: tired"
+    assert done.err.splitlines()[0] == "some permissions are <unknown>: Error from server: tired"
     assert len(done.err.splitlines()) == 2
 
 
@@ -153,7 +153,7 @@ def test_a_recorded_viewer(run: Run, serve: Serve, tmp_path: Path) -> None:
     assert done.code == 1
     assert done.out.count("<unknown>") == 2 * len(TIERS)
     assert done.err.startswith(
-        "some rights are <unknown>: Error from server (NotFound): nothing was recorded"
+        "some permissions are <unknown>: Error from server (NotFound): nothing was recorded"
     )
 
 
@@ -192,11 +192,11 @@ def test_reviews_that_are_refused(run: Run, serve: Serve, tmp_path: Path) -> Non
     assert done.code == 1
     assert [line.split()[1] for line in done.lines[1:]] == ["<unknown>"] * len(TIERS)
     assert done.err == (
-        "some rights are <unknown>: Error from server (Forbidden): reviews are \\x1b[31mforbidden\n"
+        "some permissions are <unknown>: Error from server (Forbidden): reviews are \\x1b[31mforbidden\n"
     )
     found = json.loads(run("can-i", "-o", "json", *flags(serve, tmp_path, lambda _: refused)).out)
     assert found["notes"] == [
-        "some rights are <unknown>: Error from server (Forbidden): reviews are \x1b[31mforbidden"
+        "some permissions are <unknown>: Error from server (Forbidden): reviews are \x1b[31mforbidden"
     ]
     assert {one["allowed"] for one in found["items"]} == {"unknown"}
     assert {right["allowed"] for one in found["items"] for right in one["rights"]} == {None}

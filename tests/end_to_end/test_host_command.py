@@ -115,7 +115,7 @@ def test_what_may_not_be_read(run: Run, node: FakeNode) -> None:
     done = as_anybody(run, "host", *roots(node))
     assert done.code == 0
     assert [line.split()[1] for line in done.lines[1:]] == ["71", "1"]
-    assert done.err.splitlines()[0] == "2 processes may not be read and are missing: run as root"
+    assert done.err.splitlines()[0] == "no permission to read 2 processes: run as root"
     node.proc.chmod(0)
     try:
         done = as_anybody(run, "host", *roots(node))

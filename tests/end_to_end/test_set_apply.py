@@ -44,7 +44,7 @@ def test_a_workload_is_patched_and_its_rollout_followed(cluster: Cluster) -> Non
     assert done.code == 0, done.err
     assert cluster.memory("Deployment", "web") == "96Mi"
     assert done.lines[-2:] == ["deployment.apps/web patched", "deployment/web: done: 2 of 2 pods"]
-    assert any(line.startswith("    through deployment/web  2 pods roll: ") for line in done.lines)
+    assert any(line.startswith("    through deployment/web  2 pods are replaced") for line in done.lines)
 
 
 @pytest.mark.parametrize(("flag", "sent", "words"), [("client", [], " (dry run)"), ("server", ["dry"], None)])
@@ -172,7 +172,7 @@ def test_what_a_quota_would_refuse_is_known_without_asking(cluster: Cluster) -> 
     cluster.objects.limits.append({**quota, "spec": {"hard": amounts["hard"]}})
     done = cluster(*ALONE, "--dry-run=client")
     assert (done.code, cluster.sent) == (1, [])
-    assert any(line.startswith("! Verdicts: 1 refusal") for line in done.lines)
+    assert any(line.startswith("! Findings: 1 refusal") for line in done.lines)
     assert "error: pod/alone: a server would refuse this: ResourceQuota q: " in done.err
     assert "(dry run)" not in done.out
 
@@ -222,7 +222,7 @@ def test_a_pod_with_an_owner_is_changed_in_place_where_that_is_possible(cluster:
         ),
         (["pod/best"], "pod/best cannot be changed in place", "save what -o yaml prints, delete the pod"),
         (["pod/alone", "--by", "template"], "pod/alone cannot be changed through its", "it can be: in place"),
-        (["job/once"], "job/once: the pod template of a Job cannot be changed", "delete it and create it"),
+        (["job/once"], "job/once: the pod template of a Job is immutable", "delete and recreate the Job"),
     ],
 )
 def test_ways_that_there_are_not(cluster: Cluster, arguments: list[str], sentence: str, hint: str) -> None:

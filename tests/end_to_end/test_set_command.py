@@ -76,7 +76,7 @@ def test_a_recorded_deployment(run: Run, serve: Serve, tmp_path: Path) -> None:
     assert yaml.safe_load(done.out) == {"spec": {"template": {"spec": {"containers": [container]}}}}
     assert "kubectl patch deployment web -n rec --patch-file FILE\n" in done.err
     shown = run("set", "deploy/web", *flags, "--dry-run=client")
-    assert "  How it lands: new pods from the template" in shown.lines
+    assert "  How to apply: new pods from the template" in shown.lines
     assert {request.method for request in server.requests} == {"GET"}
 
 

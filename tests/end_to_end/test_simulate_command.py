@@ -32,4 +32,4 @@ def test_a_live_node_and_its_dump_end_alike(run: Run, serve: Serve, tmp_path: Pa
     dumped = run("simulate", f"node/{name}", "--free", "1Gi", "-f", path)
     assert live.code == 0
     assert live.out == dumped.out
-    assert "PodDisruptionBudgets are not asked for" in live.err
+    assert "PodDisruptionBudgets are only taken from" in live.err

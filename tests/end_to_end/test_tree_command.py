@@ -42,6 +42,6 @@ def test_a_live_node_has_the_pods_of_every_namespace(run: Run, serve: Serve, tmp
 def test_pods_that_may_not_be_listed_cannot_count(run: Run, serve: Serve, tmp_path: Path) -> None:
     done = run("tree", "pod/web", *serving(serve, tmp_path, {"/api/v1/pods"}))
     assert done.code == 0, done.err
-    lines = [line for line in done.err.splitlines() if "count only the pods that you may list" in line]
+    lines = [line for line in done.err.splitlines() if "count only the pods that you can list" in line]
     assert len(lines) == 1
     assert "ranks" not in done.err

@@ -133,7 +133,7 @@ def test_an_object_made_anew_is_left_alone(cluster: Cluster) -> None:
     cluster.objects.recreate("Pod", "alone")
     done = cluster("undo", "--yes")
     assert (done.code, cluster.sent) == (1, ["dry", "real"])
-    assert "error: pod/alone is another object than the one that was changed" in done.err
+    assert "error: pod/alone was deleted and recreated since the change" in done.err
     cluster.objects.delete("Pod", "alone")
     gone = cluster("undo", "--yes")
     assert gone.code == 1
@@ -145,7 +145,7 @@ def test_values_that_are_back_already_need_nothing(cluster: Cluster) -> None:
     set_by_another(cluster, "Pod", "alone", "64Mi")
     done = cluster("undo", "--yes")
     assert (done.code, cluster.sent) == (1, ["dry", "real"])
-    assert "error: nothing is left to undo: the values of pod/alone are what they were before" in done.err
+    assert "error: nothing to undo: pod/alone has the previous values already" in done.err
 
 
 def test_what_a_pod_cannot_lose_in_place_stays(cluster: Cluster) -> None:
@@ -180,7 +180,7 @@ def test_what_was_refused_is_nothing_to_take_back(cluster: Cluster) -> None:
     assert cluster(*ALONE).code == 1
     assert cluster("undo", "--yes").err.startswith("error: there is nothing to take back in test\n")
     (entry,) = json.loads(cluster("undo", "--list", "-o", "json").out)["items"]
-    assert (entry["state"], entry["said"]) == ("refused", "Error from server (Forbidden): no")
+    assert (entry["state"], entry["message"]) == ("refused", "Error from server (Forbidden): no")
     named = cluster("undo", entry["id"], "--yes")
     assert named.err.endswith("was refused by the server: nothing was changed\n")
 
@@ -188,7 +188,7 @@ def test_what_was_refused_is_nothing_to_take_back(cluster: Cluster) -> None:
 def test_a_write_of_which_nothing_is_known_can_be_taken_back(cluster: Cluster) -> None:
     cluster.objects.fault = once(Fault(applies=False))
     assert cluster(*ALONE).code == 1
-    assert "error: nothing is left to undo" in cluster("undo", "--yes").err
+    assert "error: nothing to undo" in cluster("undo", "--yes").err
     set_by_another(cluster, "Pod", "alone", "96Mi")
     assert cluster("undo", "--yes").code == 0
     assert cluster.memory("Pod", "alone") == "64Mi"

@@ -61,14 +61,14 @@ def test_an_application_that_set_its_own_adj(ask: Any) -> None:
     done = ask(Cluster(lines), "pod/bu-mem-odd")
     assert done.code == 1
     assert f"oom_score_adj of {process['pid']} a\\x1b[2Jb" in done.out
-    assert done.lines[1].endswith("the application set its own, which any process may raise")
+    assert done.lines[1].endswith("the application set its own: any process may raise it")
     found = json.loads(ask(Cluster(lines), "pod/bu-mem-odd", "-o", "json").out)
     assert found["drift"] == 1
     (check,) = (one for one in found["items"][0]["checks"] if one["drift"])
     assert check["cause"] == {
         "why": "the application set its own",
         "confidence": "certain",
-        "sentence": "the application set its own, which any process may raise",
+        "sentence": "the application set its own: any process may raise it",
     }
 
 

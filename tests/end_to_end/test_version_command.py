@@ -81,7 +81,7 @@ def test_all_versions(run: Run, serve: Serve, tmp_path: Path) -> None:
         "Server Version: v1.36.2 (linux/amd64)",
         "Kubelet Versions: 1.9 (1 node), 1.33 (1 node), 1.36 (3 nodes)",
     ]
-    assert done.err == "a kubelet is 1.9, outside of 1.25 to 1.37: the rules of 1.20 are assumed\n"
+    assert done.err == "a kubelet is 1.9, outside 1.25 to 1.37: the rules of 1.20 are assumed\n"
 
 
 def test_nodes_that_may_not_be_listed_are_left_out(run: Run, serve: Serve, tmp_path: Path) -> None:
@@ -94,21 +94,18 @@ def test_nodes_that_may_not_be_listed_are_left_out(run: Run, serve: Serve, tmp_p
     [
         ("v1.25.0", ""),
         ("v1.37.9+k3s1", ""),
-        ("v1.38.0", "the server is 1.38, outside of 1.25 to 1.37: the rules of 1.37 are assumed"),
-        ("v1.19.4", "the server is 1.19, outside of 1.25 to 1.37: the rules of 1.20 are assumed"),
+        ("v1.38.0", "the server is 1.38, outside 1.25 to 1.37: the rules of 1.37 are assumed"),
+        ("v1.19.4", "the server is 1.19, outside 1.25 to 1.37: the rules of 1.20 are assumed"),
         (
             "v1.24.1",
             (
-                "the server is 1.24, outside of 1.25 to 1.37: the rules of 1.24 are used, and were not"
-                " compared with Kubernetes' own code"
+                "the server is 1.24, outside 1.25 to 1.37: the rules of 1.24 are used, but not verified"
+                " against Kubernetes' own code"
             ),
         ),
         (
             "\x1b[31mred",
-            (
-                "the server is \\x1b[31mred, outside of 1.25 to 1.37: it is no release of Kubernetes that is"
-                " known"
-            ),
+            "the server is \\x1b[31mred, outside 1.25 to 1.37: not a known release of Kubernetes",
         ),
     ],
 )
@@ -135,8 +132,8 @@ def test_the_values_are_one_truth(run: Run, serve: Serve, tmp_path: Path) -> Non
         },
         "kubeletVersions": [{"version": "1.38", "nodes": 1}],
         "notes": [
-            "the server is 1.38, outside of 1.25 to 1.37: the rules of 1.37 are assumed",
-            "a kubelet is 1.38, outside of 1.25 to 1.37: the rules of 1.37 are assumed",
+            "the server is 1.38, outside 1.25 to 1.37: the rules of 1.37 are assumed",
+            "a kubelet is 1.38, outside 1.25 to 1.37: the rules of 1.37 are assumed",
         ],
     }
 

@@ -182,7 +182,7 @@ def test_a_terminal_is_drawn_anew_and_says_how_fresh_it_is(watching: Watch, obje
     objects.put(pod("new"))
     screen = watch.until(lambda text: "new" in text.rpartition("\x1b[J")[2]).rpartition("\x1b[J")[2]
     assert max(map(len, screen.splitlines())) <= 100
-    assert "MEMORY, and so RANK, is the working set by the metrics API" in screen
+    assert "MEMORY and RANK are by the working set from the metrics API" in screen
     objects.faults[f"watch {PODS}"] = status(503, "ServiceUnavailable", "etcd is away")
     objects.end_watches()
     screen = watch.until(lambda text: "stale since" in text.rpartition("\x1b[J")[2]).rpartition("\x1b[J")[2]

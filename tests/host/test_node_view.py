@@ -272,9 +272,9 @@ def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
     ("name", "value", "words"),
     [
         ("vm/panic_on_oom", 1, "vm.panic_on_oom is 1: when the node runs out it stops"),
-        ("vm/panic_on_oom", 2, "vm.panic_on_oom is 2: where memory runs out, even in one cgroup"),
-        ("vm/oom_kill_allocating_task", 1, "whoever asks for memory is killed"),
-        ("vm/overcommit_memory", 2, "memory is refused before it runs out"),
+        ("vm/panic_on_oom", 2, "vm.panic_on_oom is 2: any OOM, even of one cgroup"),
+        ("vm/oom_kill_allocating_task", 1, "the allocating process is killed"),
+        ("vm/overcommit_memory", 2, "allocations fail before memory runs out"),
         ("vm/overcommit_memory", 1, None),
         ("vm/panic_on_oom", 0, None),
     ],

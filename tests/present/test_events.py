@@ -15,8 +15,8 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, in_order
 from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.events import SHOWN_AT_MOST, events_section, refused_section
-from kubectl_qos.present.explanation import Section
+from kubectl_qos.present.events import MOST_SHOWN, error_section, events_section
+from kubectl_qos.present.output import Section
 from tests.cluster.cluster_objects import NODE_1, recorded_events
 from tests.recordings.cut_events import events as events_in
 
@@ -47,7 +47,7 @@ def test_the_newest_is_first_with_its_age_and_how_often_since_when() -> None:
         event("Started", 30, type="Normal", message="Started container app"),
         event("BackOff", 2.5, message="Back-off", count=3, firstTimestamp="2026-11-20T11:50:00Z"),
     )
-    assert found.answer == "2, 1 of them a warning, the newest 2m30s ago"
+    assert found.answer == "2, 1 warning, the newest 2m30s ago"
     assert table(found) == [
         "LAST SEEN  TYPE     REASON   COUNT  MESSAGE",
         "2m30s      Warning  BackOff  x3 over 10m  Back-off",
@@ -96,18 +96,18 @@ def test_a_nodes_event_names_the_node_once() -> None:
 
 
 def test_no_more_than_fit_and_a_word_about_the_rest() -> None:
-    many = [event(minutes_ago=number, message=f"number {number}") for number in range(SHOWN_AT_MOST + 2)]
+    many = [event(minutes_ago=number, message=f"number {number}") for number in range(MOST_SHOWN + 2)]
     found = section(*many)
-    assert len(table(found)) == 1 + SHOWN_AT_MOST
+    assert len(table(found)) == 1 + MOST_SHOWN
     assert table(found)[1].endswith("number 0")
     assert found.lines[-1].text == "and 2 older ones; kubectl get events has them all"
-    assert section(*many[: SHOWN_AT_MOST + 1]).lines[-1].text.startswith("and 1 older one;")
-    assert not section(*many[:SHOWN_AT_MOST]).lines[-1].text.startswith("and ")
+    assert section(*many[: MOST_SHOWN + 1]).lines[-1].text.startswith("and 1 older one;")
+    assert not section(*many[:MOST_SHOWN]).lines[-1].text.startswith("and ")
 
 
 def test_times_that_nobody_says_are_unknown() -> None:
     found = section(convert({"reason": "Odd", "count": 2}, Event))
-    assert found.answer == "1, none of them warnings, the newest of an unknown time"
+    assert found.answer == "1, no warnings, the newest of an unknown time"
     assert table(found)[1].split("  ")[0] == "<unknown>"
 
 
@@ -141,7 +141,7 @@ def test_merging_loses_no_occurrence(made: list[tuple[str, int, int]]) -> None:
     ("reason", "message", "meaning"),
     [
         ("SystemOOM", "victim process: x", "the node itself ran out of memory"),
-        ("OOMKilling", "Killed process 1", "it does not say whether a container's limit"),
+        ("OOMKilling", "Killed process 1", "at a limit or because the node ran out"),
         ("Evicted", "The node was low on resource: memory.", "by the rank under Eviction"),
         ("Evicted", "The node was low on resource: ephemeral-storage.", ""),
         ("EvictionThresholdMet", "Attempting to reclaim memory", "evicts pods"),
@@ -149,12 +149,12 @@ def test_merging_loses_no_occurrence(made: list[tuple[str, int, int]]) -> None:
         (
             "FailedScheduling",
             "0/4 nodes are available: 4 Insufficient memory.",
-            "what pods use does not count",
+            "usage does not count",
         ),
         ("FailedScheduling", "0/4 nodes are available: 4 node(s) had untolerated taint(s).", ""),
         ("Preempted", "Preempted by pod x on node y", "one of higher priority"),
         ("ResizeDeferred", "Pod resize OutOfmemory", "it waits"),
-        ("ResizeInfeasible", "", "can never hold"),
+        ("ResizeInfeasible", "", "can never fit"),
         ("BackOff", "out of memory", ""),
     ],
 )
@@ -186,16 +186,16 @@ def test_every_recorded_event_can_be_said() -> None:
 
 
 def test_a_refusal_is_one_sentence_with_the_right_that_is_missing() -> None:
-    refused = refused_section(
+    refused = error_section(
         ApiError(
             'Error from server (Forbidden): events is forbidden: User "v"', status=403, hint="grant list"
         )
     )
-    assert refused.answer == "not known"
+    assert refused.answer == "unknown"
     (line,) = refused.lines
     assert line.text == (
         "the list of the pod's events is missing: Error from server (Forbidden): events is forbidden:"
         ' User "v" (grant list)'
     )
-    (line,) = refused_section(QosError("x\x1b[2J")).lines
+    (line,) = error_section(QosError("x\x1b[2J")).lines
     assert line.text == "the list of the pod's events is missing: x\\x1b[2J"

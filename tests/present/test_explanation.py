@@ -37,7 +37,7 @@ def explained(name: str, snapshot: Snapshot = DEMO) -> str:
         ),
         (
             "requests: {memory: 17Gi}",
-            "1000 - 1000 × 17Gi / 16Gi = -62, raised to 3, the least of a Burstable container",
+            "1000 - 1000 × 17Gi / 16Gi = -62, raised to 3, the minimum of Burstable containers",
         ),
         ("", "BestEffort pods get 1000"),
         ("limits: {cpu: 1, memory: 1Gi}", "Guaranteed pods get -997"),
@@ -56,7 +56,7 @@ def test_the_formula_of_a_sidecar_and_of_pod_level_requests() -> None:
     )
     reason = on(sidecar).container("s").oom_score_adj_reason
     assert reason is not None
-    assert formula(reason).endswith("= 1000, as a sidecar no higher than the app containers: 938")
+    assert formula(reason).endswith("= 1000, a sidecar gets no more than the app containers: 938")
     shared = spec("containers: [{name: a}, {name: b}], resources: {requests: {memory: 2Gi}}")
     reason = on(shared).container("a").oom_score_adj_reason
     assert reason is not None
@@ -110,12 +110,12 @@ def test_the_next_victim_is_called_so() -> None:
 def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
     text = explained("search-0")
     assert "last ended Error, exit code 137" in text
-    assert "the reason alone does not say" in text
+    assert "the reason alone does not tell" in text
     assert "killed for memory" in explained("crunch-x2k9f")
 
 
 def test_a_critical_pod_is_spared_by_eviction() -> None:
-    assert "spared: critical pods are never evicted" in explained("kube-proxy-7hc2x")
+    assert "never: critical pods are not evicted" in explained("kube-proxy-7hc2x")
 
 
 def test_what_was_assumed_is_listed_once() -> None:
@@ -197,14 +197,14 @@ def test_an_eviction_is_told_by_reason_or_by_condition_alone() -> None:
     """A pod that ends well on SIGTERM has no reason Evicted; only the condition tells."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
     by_reason = with_status("db-0", reason="Evicted")
-    assert "History evicted, never restarted its kubelet evicted it" in by_reason
+    assert "History evicted, never restarted evicted by its kubelet" in by_reason
     by_condition = with_status("db-0", phase="Succeeded", conditions=[condition | {"message": "low on x"}])
-    assert "its kubelet ended it: node pressure" in by_condition
+    assert "ended by its kubelet: node pressure" in by_condition
     assert "(TerminationByKubelet) low on x" in by_condition
     assert "its kubelet ended it" not in with_status("db-0", conditions=[condition | {"status": "False"}])
     drained = with_status("db-0", conditions=[condition | {"reason": "EvictionByEvictionAPI"}])
     assert "not for memory" in drained
-    assert "it was disrupted (Odd)" in with_status("db-0", conditions=[condition | {"reason": "Odd"}])
+    assert "disrupted (Odd)" in with_status("db-0", conditions=[condition | {"reason": "Odd"}])
 
 
 def test_a_resize_that_waits_is_told() -> None:

@@ -23,7 +23,7 @@ from kubectl_qos.present.node_columns import (
     EVICTION_KEYS,
     NODE_COLUMNS,
     WIDE_KEYS,
-    node_column_named,
+    find_node_column,
     node_columns,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_row, build_node_rows
@@ -34,10 +34,9 @@ from kubectl_qos.qos.qos_class import QosClass
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MI, GI = 1 << 20, 1 << 30
 ASSUMED = (
-    "the eviction threshold of n1 is assumed to be the default, 100Mi: what the kubelet is configured with"
-    " is not known"
+    "the eviction threshold of n1 is assumed to be the default, 100Mi: the kubelet's configuration is unknown"
 )
-USED_NOTE = "the memory used is that of pods: what the node's own processes use is not in it"
+USED_NOTE = "the used memory is that of pods, without the node's own processes"
 
 
 def node(name: str = "n1", memory: str = "16Gi", **conditions: str) -> NodeObject:
@@ -129,7 +128,7 @@ def test_without_usage_the_rest_is_still_known() -> None:
     assert cells(row, "guaranteed", "used", "used_percent", "to_eviction") == ["<unknown>"] * 4
     assert cells(row, "requests_percent", "worst_percent", "unlimited") == ["50%", "50%+", "1"]
     assert cells(row, "next_victim") == ["n/b E"]
-    assert found.notes == ("RANK is by oom_score_adj alone: no memory usage is known",)
+    assert found.notes == ("RANK is by oom_score_adj alone: memory usage is unknown",)
 
 
 def test_a_node_without_pods_is_empty_not_unknown() -> None:
@@ -213,10 +212,10 @@ def test_the_tables_are_made_of_the_columns_that_there_are() -> None:
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
     for column in NODE_COLUMNS.values():
-        assert node_column_named(column.header) is node_column_named(column.key) is column
-    assert node_column_named("memory") is NODE_COLUMNS["used"]
+        assert find_node_column(column.header) is find_node_column(column.key) is column
+    assert find_node_column("memory") is NODE_COLUMNS["used"]
     with pytest.raises(UsageError, match="no column 'cpu' to sort by"):
-        node_column_named("cpu")
+        find_node_column("cpu")
 
 
 def taken(snapshot: Snapshot, before: NodeRows | None = None) -> NodeRows:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from kubectl_qos.present.simulation import (
     reach_lines,
-    sentence,
     simulation_notes,
     simulation_subject,
+    simulation_summary,
     simulation_values,
     step_lines,
     what_if_lines,
@@ -28,7 +28,7 @@ TWO: list[tuple[str, SimulatedContainer]] = [("a", container(1000, 300)), ("b", 
 
 
 def said(at: NodeState, scenario: Scenario) -> str:
-    return sentence(simulate(at, scenario))
+    return simulation_summary(simulate(at, scenario))
 
 
 def noted(at: NodeState, scenario: Scenario) -> str:
@@ -37,13 +37,13 @@ def noted(at: NodeState, scenario: Scenario) -> str:
 
 def test_the_last_sentence() -> None:
     at = node_state(TWO)
-    assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi are free; no important pod is hit"
-    assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi are free: 1Gi cannot be freed;")
+    assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi is free; no important pod is killed"
+    assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi is free: 1Gi cannot be freed;")
     assert (
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     )
-    assert said(at, Scenario(all_at_limit=True)) == "nothing is killed: 474Mi are free then"
-    assert said(at, Scenario(eviction=True)) == "nothing is killed or evicted: 524Mi are available"
+    assert said(at, Scenario(all_at_limit=True)) == "nothing is killed: 474Mi is free then"
+    assert said(at, Scenario(eviction=True)) == "nothing is killed or evicted: 524Mi is available"
     empty = said(node_state([("a", container(0, 0))]), Scenario(until_oom=True))
     assert empty == "nothing is killed, however much all containers grow"
     full = said(node_state([("a", container(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
@@ -52,7 +52,7 @@ def test_the_last_sentence() -> None:
     assert "a, by eviction; no important" in until
     node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
-    assert "by the kernel, as the node is full" in node
+    assert "by the kernel, because the node is full" in node
 
 
 def test_the_table_and_ties() -> None:
@@ -104,17 +104,13 @@ def test_notes_say_what_is_not_known() -> None:
     assert "2 pods without usage" in noted(replace(at, without_usage=2), free)
     assert "memory.oom.group" in noted(replace(at, has_oom_group=False), free)
     assert "memory.oom.group" not in noted(at, free)
-    assert "--restarts counts" in noted(at, free)
-    assert "killed once only" in noted(at, replace(free, restarts=True))
+    assert "--restarts simulates" in noted(at, free)
+    assert "killed only once" in noted(at, replace(free, restarts=True))
     stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)
-    assert "evicts nobody" in noted(
-        replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True)
-    )
+    assert "never evicts" in noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
     greedy = replace(at, thresholds=Thresholds(MIB, None, 2 * MIB))
-    assert "less than 1Mi is available, then until 2Mi more is, which is assumed" in noted(
-        greedy, Scenario(eviction=True)
-    )
+    assert "less than 1Mi is available, until 2Mi more is (assumed)" in noted(greedy, Scenario(eviction=True))
 
 
 def test_values_name_what_grows() -> None:

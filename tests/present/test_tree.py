@@ -76,5 +76,5 @@ def test_without_cgroups_per_qos_there_is_only_a_word() -> None:
     tree = cgroup_tree([], NodeSetup.of(node, Kubelet(cgroups_per_qos=False), "1.36"))
     assert [line.text for line in tree_lines(tree)] == ["/sys/fs/cgroup"]
     assert tree_notes([tree], ()) == [
-        "cgroupsPerQOS is off: the kubelet makes no cgroups, the runtime decides where containers are"
+        "cgroupsPerQOS is off: the kubelet creates no cgroups, the runtime decides where containers are"
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.edits import Edit, Side, apply
+from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
@@ -37,7 +37,7 @@ def edits_of(body: dict[str, Any]) -> Iterator[Edit]:
 
 
 def changed(old: Pod, body: dict[str, Any]) -> Pod:
-    return default_pod(apply(old, edits_of(body)), R136)
+    return default_pod(apply_edits(old, edits_of(body)), R136)
 
 
 def exchanges() -> Iterator[Any]:

@@ -6,7 +6,7 @@ import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 
-from kubectl_qos.present.pod_columns import COLUMNS
+from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
 from kubectl_qos.tui.app import QosApp
@@ -94,7 +94,7 @@ def test_the_help_names_every_action_column_and_flag() -> None:
     lines = list(help_lines(Keys()))
     for action in ACTIONS:
         assert f"{' '.join(map(shown_key, action.keys))}\t{action.help}" in lines
-    for column in COLUMNS:
+    for column in ALL_COLUMNS:
         assert f"{column.header}\t{column.help}" in lines
     for flag in Flag:
         assert any(line.startswith(f"{flag}\t") for line in lines)

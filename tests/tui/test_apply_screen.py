@@ -135,7 +135,7 @@ async def test_the_ways_and_the_exact_request_are_shown() -> None:
         text = words(pilot)
         assert "c requests.memory 512Mi → 1Gi" in text
         assert "> in place no container restarts" in text
-        assert "through deployment/api 3 pods roll" in text
+        assert "through deployment/api 3 pods are replaced" in text
         assert f"PATCH /api/v1/namespaces/shop/pods/{API}/resize?fieldManager=kubectl-qos" in text
         assert "dry run: not asked yet; d asks the server" in text
         assert not writer_of(pilot).heard
@@ -725,7 +725,7 @@ async def test_the_fields_do_not_wait_for_what_is_around_and_landing_waits_itsel
         source.hold_around.set()
         await seen(pilot, "> in place")
         await press(pilot, "escape")
-        assert "Ways to land it: in place" in words(pilot)
+        assert "Strategies: in place" in words(pilot)
 
 
 async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> None:
@@ -784,7 +784,7 @@ async def test_at_80_columns_the_foot_has_every_action() -> None:
         assert last.region.right <= size[0]
         assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
         assert isinstance(pilot.app.screen, ApplyScreen)
-        assert pilot.app.screen._standing.strategy.strategy_kind is StrategyKind.IN_PLACE
+        assert pilot.app.screen._standing.strategy.kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
         assert pilot.app.screen.query(FooterKey).last().region.right <= size[0]
 

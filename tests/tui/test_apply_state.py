@@ -62,7 +62,7 @@ def test_lines_of_every_kind_of_workload(facts: ViewModel, kind: str) -> None:
     pod = pod_from_workload(kind, raw)
     standing = ApplyState(EditTarget(pod, facts, DemoSource()), [memory("1Gi")])
     standing.take(around_of(raw))
-    assert standing.strategy.strategy_kind is (StrategyKind.NEVER if kind == "Job" else StrategyKind.TEMPLATE)
+    assert standing.strategy.kind is (StrategyKind.NEVER if kind == "Job" else StrategyKind.TEMPLATE)
     assert (standing.request is None) == (kind == "Job")
     standing.answer_lines()
     standing.findings()
@@ -82,7 +82,7 @@ def test_a_choice_is_kept_when_what_is_around_is_read_anew(facts: ViewModel) -> 
     assert standing.choose(1)
     assert not standing.choose(3)
     standing.take(around(pod), anew=True)
-    assert standing.strategy.strategy_kind is StrategyKind.TEMPLATE
+    assert standing.strategy.kind is StrategyKind.TEMPLATE
 
 
 def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:

@@ -19,7 +19,7 @@ from kubectl_qos.k8s.objects import ObjectMeta, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.diff import preview_parts
+from kubectl_qos.present.effects import preview_sections
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
@@ -27,9 +27,9 @@ from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
+from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
 from tests.tui.writers import around
@@ -123,7 +123,7 @@ async def test_the_preview_is_that_of_the_edit_room_at_every_key(pilot: Pilot[An
         await type_text(pilot, text[-1])
         wanted = expected(API, quantity_edit("c", Side.REQUESTS, "memory", text))
         assert screen.preview_now() == wanted
-        layout = effects_layout(preview_parts(wanted))
+        layout = effects_layout(preview_sections(wanted))
         assert effects(screen).endswith("\n".join(line.text for line in layout(200)))
 
 
@@ -147,9 +147,9 @@ async def test_another_class_moves_the_pod_in_the_cgroup_tree(pilot: Pilot[Any])
     assert screen.preview_now().after.qos_class is QosClass.GUARANTEED
     text = effects(screen)
     assert "* Class: Burstable → Guaranteed" in text
-    assert "* cgroup: another place in the tree" in text
+    assert "* cgroup: moves in the tree" in text
     assert "* cpu.weight  10 → 79" in text
-    assert "How it lands: the pod has to be created anew" in text
+    assert "How to apply: the pod must be recreated" in text
     assert field(screen, "c", Side.REQUESTS, "memory").value == "2Gi"
     await press(pilot, "ctrl+r")
     assert not screen.unsaved
@@ -218,10 +218,10 @@ async def test_a_request_above_its_limit_is_what_a_server_refuses(pilot: Pilot[A
     screen = await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "3Gi")
     text = effects(screen)
-    assert "! Server: would refuse this" in text
+    assert "! Server: would refuse these values" in text
     assert "must be less than or equal to memory limit of 2Gi" in text
     assert "! Room on worker-2: the node has no room" in text
-    assert "! How it lands: not at all, while a server refuses it" in text
+    assert "! How to apply: impossible while the server refuses it" in text
 
 
 def shown(pilot: Pilot[Any]) -> str:
@@ -417,7 +417,7 @@ async def test_pods_of_every_kind_can_be_opened_and_made_guaranteed() -> None:
             await pilot.pause()
             screen = edit_of(pilot)
             await press(pilot, "ctrl+g", "pagedown", "pageup")
-            assert preview_parts(screen.preview_now())[0].title == "Class"
+            assert preview_sections(screen.preview_now())[0].title == "Class"
             screen.dismiss()
             await pilot.pause()
 

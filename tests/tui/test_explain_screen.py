@@ -19,11 +19,13 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.explanation import ExplanationLine, Section, explain_pod, text_lines
+from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.output import Line, Section
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import ExplainScreen, section_layout
+from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.widgets.collapsible import Collapsible, CollapsibleTitle
+from kubectl_qos.tui.widgets.sections import section_layout
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
@@ -212,8 +214,8 @@ async def test_pods_of_every_kind_can_be_explained() -> None:
 
 def test_notes_stand_behind_their_lines_or_below_where_there_is_no_room() -> None:
     lines = (
-        ExplanationLine("a = 1", "because of this"),
-        ExplanationLine("long" * 10 + " = 2", "and of that, which is longer"),
+        Line("a = 1", "because of this"),
+        Line("long" * 10 + " = 2", "and of that, which is longer"),
     )
     section = Section("cgroup", "v2", lines)
     wide = [line.text for line in section_layout(section)(100)]

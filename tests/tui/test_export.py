@@ -9,7 +9,7 @@ import yaml
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_columns import columns
+from kubectl_qos.present.pod_columns import pod_columns
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.export import export_rows, parse_path, save
 from kubectl_qos.tui.view import ListKind
@@ -55,7 +55,7 @@ def test_the_extension_chooses_the_format() -> None:
     rows = build_rows(demo(), Scope(node="worker-2"))
 
     def text_of(name: str) -> str:
-        shown = columns(KEYS)
+        shown = pod_columns(KEYS)
         return export_rows(
             Path(name), kind=ListKind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME
         )

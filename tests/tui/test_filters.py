@@ -14,7 +14,8 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import parse_time
-from kubectl_qos.present.pod_columns import BY_KEY, Holds
+from kubectl_qos.present.output import ColumnType
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.filters import RowFilter, filter_completions
 from kubectl_qos.tui.lists.base import RowSelection
@@ -165,11 +166,13 @@ def born(row: PodRow) -> str | None:
 
 
 def test_every_column_has_a_kind_and_can_be_named() -> None:
-    words = {column.key for column in BY_KEY.values() if column.holds is Holds.WORDS and not column.choices}
+    words = {
+        column.key for column in BY_KEY.values() if column.type is ColumnType.WORDS and not column.choices
+    }
     assert words == {"namespace", "pod", "container", "node"}
     for column in BY_KEY.values():
         assert RowFilter.parse(f"{column.header}:").text
-        good = column.choices or (("1d",) if column.holds is Holds.TIME else ("1",))
+        good = column.choices or (("1d",) if column.type is ColumnType.TIME else ("1",))
         for value in good:
             found = RowFilter.parse(f"{column.key}:{value}")
             assert len(found.selected(ROWS, DEMO_TIME)) <= len(ROWS)

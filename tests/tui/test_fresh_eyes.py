@@ -23,7 +23,7 @@ from textual.app import App, ComposeResult
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.output import Align, Column
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui import key_order
 from kubectl_qos.tui.app import QosApp
@@ -425,7 +425,7 @@ class Narrow(App[None]):
         yield LineTable[str](natural="", key=str, token=lambda *_: "")
 
     def load(self, count: int) -> LineTable[str]:
-        column: ColumnOf[str] = ColumnOf("name", "NAME", Align.LEFT, 4, lambda row, _: row, str, str, "")
+        column: Column[str] = Column("name", "NAME", Align.LEFT, 4, lambda row, _: row, str, str, "")
         table = self.query_one(LineTable)
         rows = [str(number) for number in range(count)]
         table.load(rows, lambda available: Layout((column,), (available - GUTTER,)), DEMO_TIME)

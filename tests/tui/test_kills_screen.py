@@ -176,9 +176,9 @@ async def test_while_it_reads_it_says_so_and_an_answer_after_leaving_does_nothin
 
 async def test_nothing_says_what_would_show_and_how_to_give_a_kernel_log() -> None:
     async with killed("2", "G", "enter", ready=False) as pilot:
-        await seen(pilot, "No deaths found that memory may explain in team-a namespace.")
+        await seen(pilot, "No kills found that memory may explain in team-a namespace.")
         text = words(pilot)
-        assert "What is killed from now on shows here" in text
+        assert "New kills appear here" in text
         assert "kubectl qos kills --kernel-log NODE=FILE" in text
         for key in ("enter", "d", "c", "n", "tab", "down"):
             await press(pilot, key)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import Align
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table_cells import Layout, Look, fitted, measured
 

@@ -13,9 +13,8 @@ from textual.app import App, ComposeResult
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.node_columns import NODE_COLUMNS
+from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
 from kubectl_qos.present.node_rows import build_node_rows
-from kubectl_qos.present.symbols import memory_bar
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view_model import build_view_model

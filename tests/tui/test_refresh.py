@@ -252,7 +252,7 @@ async def test_unknown_capacity_is_said() -> None:
     async with QosApp(ScriptedSource(replace(demo(), nodes={})), Scope()).run_test(size=(120, 36)) as pilot:
         await settled(pilot)
         text = screen_text(pilot)
-        assert "rank unknown: the node's memory capacity is not known" in text
+        assert "rank unknown: the node's memory capacity is unknown" in text
         assert "3..999" in text
 
 

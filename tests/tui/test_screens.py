@@ -338,7 +338,7 @@ def entry(number: str, before: str, after: str, **other: Any) -> Entry:
 ENTRIES: Final = (
     entry("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
     entry("0001", "256Mi", "512Mi"),
-    entry("0002", "512Mi", "9Gi", state=EntryState.REFUSED, said="exceeded quota: team"),
+    entry("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota: team"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,14 @@ from textual.widgets import Static
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import (
     REACH_COLUMNS,
     STEP_COLUMNS,
+    VictimRow,
     mechanism_name,
     reach_rows,
-    sentence,
+    simulation_summary,
     victim_rows,
 )
 from kubectl_qos.qos.simulation.engine import simulate
@@ -108,17 +110,24 @@ def whole_notes(pilot: Run) -> str:
     return " ".join(line.text.strip() for line in document.text_lines(60))
 
 
+def cells(
+    rows: Iterable[VictimRow], key: str, columns: Sequence[Column[VictimRow]] = REACH_COLUMNS
+) -> list[str]:
+    shown = next(column for column in columns if column.key == key)
+    return [shown.cell(row, NO_AGES) for row in rows]
+
+
 async def test_the_next_victim_is_first_and_all_are_those_of_the_command() -> None:
     async with running() as pilot:
         await press(pilot, *["shift+right"] * 3)
         assert asked(pilot) == "free 4Gi"
         assert victims(pilot) == killed(free_bytes=4 * GI)
-        assert outcome(pilot) == "after 3 kills 5.3Gi are free; no important pod is hit"
+        assert outcome(pilot) == "after 3 kills 5.3Gi is free; no important pod is killed"
         row = screen(pilot).table.rows[0]
         assert "/".join(row.key) == API
         assert screen(pilot).table._token(row, "victim") == "victim"
         assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in words(pilot)
-        assert "page cache is not counted" in words(pilot)
+        assert "without page cache" in words(pilot)
 
 
 async def test_the_first_important_one_is_marked() -> None:
@@ -139,14 +148,14 @@ async def test_the_modes_ask_what_the_command_asks() -> None:
         assert victims(pilot) == killed(all_at_limit=True)
         assert not screen(pilot).query_one(Slider).display
         await press(pilot, "tab")
-        assert asked(pilot) == "all containers grow alike, each by the same part of what it uses"
+        assert asked(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
-        assert outcome(pilot) == sentence(now)
-        assert [row.cells["BY"] for row in screen(pilot).table.rows] == [
+        assert outcome(pilot) == simulation_summary(now)
+        assert cells(screen(pilot).table.rows, "by") == [
             mechanism_name(one.mechanism) for one in now.distances
         ]
         await press(pilot, "E")
-        assert "eviction" in [row.cells["BY"] for row in screen(pilot).table.rows]
+        assert "eviction" in cells(screen(pilot).table.rows, "by")
         await press(pilot, "tab")
         assert asked(pilot) == "free 1Gi"
         assert victims(pilot) == killed(free_bytes=GI, eviction=True)
@@ -303,8 +312,8 @@ async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
 
 async def test_without_usage_it_says_what_can_be_asked_all_the_same() -> None:
     async with running(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
-        assert outcome(pilot).startswith("! no memory usage is known: nothing can be freed and nothing grows")
-        assert "--all-at-limit and --grow go without it" in words(pilot)
+        assert outcome(pilot).startswith("! memory usage is unknown: nothing can be freed and nothing grows")
+        assert "--all-at-limit and --grow work without it" in words(pilot)
         assert not screen(pilot).query_one(Slider).display
         await press(pilot, "tab", "tab")
         assert asked(pilot) == "each container that has a limit grows to it"
@@ -334,7 +343,7 @@ async def test_what_could_not_be_read_is_a_note() -> None:
         assert "the list of pods of other namespaces is missing" in words(pilot)
         await press(pilot, "n")
         assert "it is [forbidden]\\x1b (ask for it)" in whole_notes(pilot)
-        assert "PodDisruptionBudgets are not asked for" in whole_notes(pilot)
+        assert "PodDisruptionBudgets are only taken from" in whole_notes(pilot)
 
 
 async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,7 +421,7 @@ async def test_more_lines_have_room_for_all_notes() -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert "(n: 4 notes)" not in words(pilot)
-        assert "--restarts counts what lasts" in words(pilot)
+        assert "--restarts simulates that" in words(pilot)
 
 
 async def test_copy_has_all_of_it() -> None:
@@ -427,14 +436,14 @@ async def test_copy_has_all_of_it() -> None:
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
     simulation = simulate(worker_2(), Scenario(free_bytes=4 * GI))
     rows = victim_rows(simulation)
-    assert [row.cells["VICTIM"] for row in rows] == ["/".join(step.key) for step in simulation.steps]
+    assert cells(rows, "victim", STEP_COLUMNS) == ["/".join(step.key) for step in simulation.steps]
     freed = next(column for column in STEP_COLUMNS if column.key == "freed")
-    assert [row.cells["FREED"] for row in sorted(rows, key=freed.sort_key)] == ["1930Mi", "1240Mi", "1105Mi"]
+    assert cells(sorted(rows, key=freed.sort_key), "freed", STEP_COLUMNS) == ["1930Mi", "1240Mi", "1105Mi"]
     step = STEP_COLUMNS[0]
     assert sorted(rows, key=step.sort_key) == rows
     reaches = reach_rows(simulate(worker_2(), Scenario(until_oom=True)))
     growth = next(column for column in REACH_COLUMNS if column.key == "growth")
-    assert min(reaches, key=growth.sort_key).cells["GROWTH"] == "108%"
+    assert cells([min(reaches, key=growth.sort_key)], "growth") == ["108%"]
     assert [row.is_next for row in reaches] == [True, *[False] * (len(reaches) - 1)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import Align
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table_cells import GAP, Layout, Look, Token, Widths, cell_segments, edge_at
 from tests.tui.test_line_table import NAME, SIZE, WIDE, CountingTable, Row, TableApp, lines

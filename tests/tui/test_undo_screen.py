@@ -93,7 +93,7 @@ async def on_the_way(pilot: Run) -> None:
 
 async def test_the_newest_is_first_and_the_one_under_the_cursor_is_whole() -> None:
     older = applied("0000", "128Mi", "256Mi", at="2026-11-19T09:00:00Z")
-    refused = applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, said="exceeded quota [team]")
+    refused = applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota [team]")
     async with undoing(older, OURS, refused) as pilot:
         assert [row.id for row in table(pilot).rows] == ["0002", "0001", "0000"]
         assert "refused: exceeded quota [team]" in words(pilot)
@@ -154,7 +154,7 @@ async def test_a_template_is_taken_back_through_its_workload() -> None:
         await press(pilot, "u")
         await on_the_way(pilot)
         assert "take back a change of deployment shop/api" in words(pilot)
-        assert "> through deployment/api 3 pods roll" in words(pilot)
+        assert "> through deployment/api 3 pods are replaced" in words(pilot)
         assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in words(pilot)
         assert [pod.kind for pod in source_of(pilot).looked_around] == ["Deployment"]
 
@@ -174,8 +174,8 @@ async def test_what_someone_else_changed_since_is_shown_as_three_values() -> Non
 WHY_NOT: tuple[tuple[Entry, str], ...] = (
     (replace(OURS, state=EntryState.REFUSED), "the server refused it: nothing was changed"),
     (replace(OURS, context="prod"), "it was applied in prod, this is scripted: go there first (:ctx)"),
-    (applied("0001", "512Mi", "1Gi"), "nothing is left to undo"),
-    (replace(OURS, uid="another"), "is another object than the one that was changed"),
+    (applied("0001", "512Mi", "1Gi"), "nothing to undo"),
+    (replace(OURS, uid="another"), "was deleted and recreated since the change"),
 )
 
 
@@ -210,7 +210,7 @@ async def test_an_object_that_nothing_can_be_made_of_says_so() -> None:
 
 @pytest.mark.parametrize("state", [EntryState.SENT, EntryState.UNKNOWN])
 async def test_what_may_have_happened_can_be_taken_back(state: EntryState) -> None:
-    async with undoing(replace(OURS, state=state, said="connection reset")) as pilot:
+    async with undoing(replace(OURS, state=state, message="connection reset")) as pilot:
         assert "unknown" in words(pilot)
         await press(pilot, "u")
         await on_the_way(pilot)
@@ -252,7 +252,7 @@ async def test_looking_again_asks_anew_what_is_there() -> None:
         await seen(pilot, "someone was faster")
         source.around = gone_back
         await press(pilot, "l")
-        await seen(pilot, "nothing is left to undo")
+        await seen(pilot, "nothing to undo")
         assert isinstance(pilot.app.screen, UndoScreen)
 
 

@@ -71,7 +71,7 @@ class ScriptedWriter(Writer):
         assert self.hold_write.wait(10)
         if isinstance(answer, QosError):
             state = EntryState.UNKNOWN if isinstance(answer, UnknownOutcome) else EntryState.REFUSED
-            history.put(replace(entry, state=state, said=str(answer)))
+            history.put(replace(entry, state=state, message=str(answer)))
             raise answer
         history.put(entry)
         return ApplyResult(entry, dry_run_result.raw, request)

@@ -1,4 +1,4 @@
-"""`kubectl qos completion SHELL`: the scripts by which kubectl and shells ask for candidates."""
+"""`kubectl qos completion SHELL`: scripts by which kubectl and shells ask for candidates (cli/completion)."""
 
 from __future__ import annotations
 

@@ -97,9 +97,9 @@ def columns(at: Position, names: NameSources) -> Completions:
         from kubectl_qos.present.node_columns import NODE_COLUMNS
 
         return Completions(tuple(Candidate(key, column.help) for key, column in NODE_COLUMNS.items()))
-    from kubectl_qos.present.pod_columns import COLUMNS
+    from kubectl_qos.present.pod_columns import ALL_COLUMNS
 
-    return Completions(tuple(Candidate(column.key, column.help) for column in COLUMNS))
+    return Completions(tuple(Candidate(column.key, column.help) for column in ALL_COLUMNS))
 
 
 def releases(at: Position, names: NameSources) -> Completions:

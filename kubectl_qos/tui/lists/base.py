@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from kubectl_qos.present.pod_columns import ColumnOf
+from kubectl_qos.present.output import Column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.view import ListKind, View
@@ -43,7 +43,7 @@ class ListDefinition(Protocol[RowT]):
         """The key of the column in whose order rows are worked out."""
 
     @property
-    def columns(self) -> Mapping[str, ColumnOf[RowT]]:
+    def columns(self) -> Mapping[str, Column[RowT]]:
         """Every column that can be shown, in their order."""
 
     @property

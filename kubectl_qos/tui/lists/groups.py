@@ -20,7 +20,7 @@ from kubectl_qos.present.groups import (
     rank_order,
 )
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.present.symbols import CLASSES
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns, newest_row
 from kubectl_qos.tui.lists.pods import PodList

@@ -9,11 +9,18 @@ from typing import Final, cast
 
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape
-from kubectl_qos.present.node_columns import NODE_COLUMNS, OTHER_NAMES, NodeColumn
+from kubectl_qos.present.node_columns import (
+    FILLS,
+    NODE_COLUMNS,
+    OTHER_NAMES,
+    RESERVED,
+    NodeColumn,
+    memory_bar,
+)
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
-from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.output import Align, Column
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.present.symbols import CLASSES, FILLS, RESERVED, memory_bar
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns
@@ -56,7 +63,7 @@ _VICTIMS: Final = 4
 
 
 def _bar_column(cells: int) -> NodeColumn:
-    return ColumnOf(
+    return Column(
         "memory",
         "MEMORY",
         Align.LEFT,

@@ -9,10 +9,11 @@ from typing import Final, cast
 
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_columns import BY_KEY, COLUMNS, WIDE_KEYS, Align, Column, ColumnOf, largest_first
+from kubectl_qos.present.output import Align, Column, largest_first
+from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodColumn
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
-from kubectl_qos.present.symbols import CLASSES, FLAG_TOKENS
-from kubectl_qos.qos.flags import RISKS
+from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.qos.flags import RISKS, Flag
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns, newest_row
 from kubectl_qos.tui.view import ListKind, View
@@ -21,6 +22,15 @@ from kubectl_qos.tui.widgets.explanation_panel import explanation_layout
 from kubectl_qos.tui.widgets.table_cells import Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, wrapped
 
+FLAG_TOKENS: Final = {
+    Flag.CRITICAL: "success",
+    Flag.PRIORITY: "warning",
+    Flag.NEAR_LIMIT: "error",
+    Flag.OVER_REQUEST: "warning",
+    Flag.RESIZING: "accent",
+    Flag.STATIC: "text-muted",
+    Flag.CLASS_DIFFERS: "warning",
+}
 IMPORTANCE: Final = (
     "rank",
     "pod",
@@ -82,7 +92,7 @@ class PodList:
 
     def __init__(self, trends: Trends) -> None:
         known = {key: column for key, column in BY_KEY.items() if key != "container"}
-        self.columns: Mapping[str, Column] = {**known, "trend": _trend_column(trends)}
+        self.columns: Mapping[str, PodColumn] = {**known, "trend": _trend_column(trends)}
 
     def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """They are worked out already."""
@@ -127,7 +137,7 @@ class PodList:
         return row.node
 
 
-def _trend_column(trends: Trends) -> Column:
+def _trend_column(trends: Trends) -> PodColumn:
     def samples(row: PodRow) -> Sequence[int]:
         return trends.of((row.pod.namespace, row.pod.name))
 
@@ -135,7 +145,7 @@ def _trend_column(trends: Trends) -> Column:
         found = samples(row)
         return found[-1] - found[0] if found else None
 
-    return ColumnOf(
+    return Column(
         "trend",
         "TREND",
         Align.LEFT,
@@ -148,7 +158,7 @@ def _trend_column(trends: Trends) -> Column:
 
 
 def pod_layout(
-    known: Mapping[str, Column],
+    known: Mapping[str, PodColumn],
     view: View,
     chosen: Sequence[str] | None,
     rows: Sequence[PodRow],
@@ -218,8 +228,8 @@ class ContainerList:
     natural: Final = "rank"
     fields: Final = PODS
     is_quick: Final = False
-    columns: Mapping[str, Column] = {
-        column.key: column for column in COLUMNS if column.key not in {"flags", "eviction", "risk"}
+    columns: Mapping[str, PodColumn] = {
+        column.key: column for column in ALL_COLUMNS if column.key not in {"flags", "eviction", "risk"}
     }
 
     def __init__(self, pods: PodList) -> None:

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from kubectl_qos.present.format import binary, escape
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import Align
 from kubectl_qos.tui.view import View
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable

@@ -12,8 +12,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from kubectl_qos.config.state import UiState
-from kubectl_qos.present.output import table
-from kubectl_qos.present.pod_columns import ColumnOf
+from kubectl_qos.present.output import Column, table
 from kubectl_qos.tui.follower import in_background
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, RowSelection
 from kubectl_qos.tui.view import View
@@ -98,7 +97,7 @@ class ListTable(LineTable[Any]):
         return [self.row] if self.row is not None else []
 
     @property
-    def shown_columns(self) -> list[ColumnOf[Any]]:
+    def shown_columns(self) -> list[Column[Any]]:
         """The columns that are shown, in their full form."""
         known = self.listing.columns
         return [known[column.key] for column in self.columns.columns]

@@ -33,8 +33,8 @@ from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.screens.progress import ProgressScreen
-from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
@@ -235,7 +235,7 @@ class ApplyScreen(QosScreen):
         assert isinstance(writer, Writer)
         lines = confirm_lines(writer.context, writer.server, request, self._standing.preview, strategy)
         lines += dry_run_lines(request, dry_run_result.stored, dry_run_result.warnings)[1:]
-        how = "in place" if strategy.strategy_kind is StrategyKind.IN_PLACE else "by its template"
+        how = "in place" if strategy.kind is StrategyKind.IN_PLACE else "by its template"
         name = f"{request.kind.lower()} {request.namespace}/{request.name} {how}"
         job = ApplyJob(writer, dry_run_result, name, self._undoes)
 

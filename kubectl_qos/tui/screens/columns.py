@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Label
 
-from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
 from kubectl_qos.tui.app_protocol import host
 from kubectl_qos.tui.screens.base import Dialog
@@ -25,18 +25,14 @@ from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER, Layout, measured
 class ColumnChoice:
     """A column, and whether it is shown."""
 
-    column: ColumnOf[Any]
+    column: Column[Any]
     shown: bool
 
 
-def _text(key: str, header: str, read: Any) -> ColumnOf[ColumnChoice]:
-    return ColumnOf(key, header, Align.LEFT, 4, lambda row, _: read(row), read, lambda _: 0, "")
-
-
-_COLUMNS: Final = (
-    _text("shown", "SHOWN", lambda choice: "yes" if choice.shown else ""),
-    _text("column", "COLUMN", lambda choice: choice.column.header),
-    _text("help", "WHAT IT SAYS", lambda choice: choice.column.help),
+_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
+    column("shown", lambda choice: "yes" if choice.shown else "", empty=""),
+    column("column", lambda choice: choice.column.header),
+    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS"),
 )
 
 
@@ -51,7 +47,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COLUMNS)
     CSS_PATH = "dialog_table.tcss"
 
-    def __init__(self, known: Mapping[str, ColumnOf[Any]], shown: Sequence[str]) -> None:
+    def __init__(self, known: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
         super().__init__()
         others = (key for key in known if key not in shown)
         self._choices = [ColumnChoice(known[key], shown=True) for key in shown]

@@ -14,21 +14,15 @@ from kubectl_qos.edit.compare import compare
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.comparison import (
-    comparison_subject,
-    kubelet_parts,
-    node_parts,
-    part_lines,
-    pod_parts,
-)
-from kubectl_qos.present.diff import EffectSection
+from kubectl_qos.present.effects import comparison_subject, kubelet_sections, node_sections, pod_sections
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import missing_sentence
+from kubectl_qos.present.output import Section, marked_lines
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines
 from kubectl_qos.tui.widgets.title_line import TitleLine
 
@@ -75,7 +69,7 @@ class CompareScreen(QosScreen):
     def on_mount(self) -> None:
         """Nothing is different yet."""
         self.qos.show_title()
-        self._show((EffectSection("Type a release, settings, or both", f"such as {EXAMPLE}"),), "")
+        self._show((Section("Type a release, settings, or both", f"such as {EXAMPLE}"),), "")
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -92,16 +86,16 @@ class CompareScreen(QosScreen):
             self._show(None, f"! {error}{hint}")
             return
         found = compare(self._pods, self._setup, after, self._facts.snapshot.usage)
-        parts = (*kubelet_parts(found), *pod_parts(found.of(self._pod)), *node_parts(found))
+        parts = (*kubelet_sections(found), *pod_sections(found.of(self._pod)), *node_sections(found))
         self._show(parts, comparison_subject(found, settings))
 
-    def _show(self, parts: tuple[EffectSection, ...] | None, words: str) -> None:
+    def _show(self, parts: tuple[Section, ...] | None, words: str) -> None:
         """The parts, or what was shown before where nothing can be made of the line."""
         reason = self.query_one("#reason", Label)
         reason.set_class(parts is None, "wrong")
         reason.update(escape_lines(words))
         if parts is not None:
-            self._shown = (words, *part_lines(parts))
+            self._shown = (words, *marked_lines(parts))
             self.query_one(TextView).show(effects_layout(parts, missing=self._missing))
 
     def action_page_up(self) -> None:

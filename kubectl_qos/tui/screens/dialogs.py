@@ -17,7 +17,7 @@ from textual.widgets import Button, Input, Label
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.output import Align, Column
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.export import parse_path, save
 from kubectl_qos.tui.screens.base import Dialog
@@ -64,7 +64,7 @@ def _name(name: str, _: datetime) -> str:
 
 
 def _layout(header: str, available: int) -> Layout[str]:
-    column = ColumnOf("name", header, Align.LEFT, 8, _name, str, str, "its name")
+    column = Column("name", header, Align.LEFT, 8, _name, str, str, "its name")
     return Layout((column,), (max(available - GUTTER, 1),))
 
 

@@ -13,13 +13,14 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.edit.edits import apply
+from kubectl_qos.edit.edits import apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.diff import obstacle_sentence, preview_parts
+from kubectl_qos.present.effects import preview_sections
+from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
@@ -32,9 +33,9 @@ from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.effects import effects_layout
 from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
+from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.workers import RelatedLoaded, load_related
@@ -126,7 +127,7 @@ class EditScreen(QosScreen):
     def _show_preview(self) -> None:
         self._show_subject()
         found = self.preview_now()
-        parts = (*related_sections(found, self._subject, self._around), *preview_parts(found))
+        parts = (*related_sections(found, self._subject, self._around), *preview_sections(found))
         layout = effects_layout(parts, len(self.form.wrong), self._subject.missing)
         self.query_one("#effects", TextView).show(layout)
 
@@ -158,7 +159,7 @@ class EditScreen(QosScreen):
     def _outlive(self, row: PodRow | None) -> None:
         if row is not None:
             other = self._facts.pod_of(row)
-            after = apply(self._pod, self.form.edits)
+            after = apply_edits(self._pod, self.form.edits)
             name = escape(f"{other.namespace}/{other.name}")
             self._reach(self._subject.outliving(after, other), f"it is killed after {name}")
 
@@ -174,7 +175,7 @@ class EditScreen(QosScreen):
 
     def _rank(self, rank: int | None) -> None:
         if rank is not None:
-            after = apply(self._pod, self.form.edits)
+            after = apply_edits(self._pod, self.form.edits)
             self._reach(self._subject.ranking(after, rank), f"its kill rank is {rank} or later")
 
     def _reach(self, goal: Goal, words: str) -> None:

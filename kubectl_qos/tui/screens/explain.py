@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -23,21 +23,18 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.events import ASKING, events_section, refused_section
-from kubectl_qos.present.explanation import Explanation, ExplanationLine, Section, explain_pod, text_lines
+from kubectl_qos.present.events import LOADING, error_section, events_section
+from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines
+from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import FollowStatus, in_background, unexpected_error
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets.collapsible import Collapsible, CollapsibleTitle
 from kubectl_qos.tui.widgets.footer import KeyFooter, unwatch
-from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, TextScroll, wrapped
+from kubectl_qos.tui.widgets.sections import section_layout
+from kubectl_qos.tui.widgets.text_view import TextScroll
 from kubectl_qos.tui.widgets.title_line import TitleLine
-
-NOTE_AT_MOST: Final = 46
-"""Notes begin no further to the right than this."""
-NOTE_AT_LEAST: Final = 26
-"""A note with less room than this goes below its line."""
 
 
 class ExplanationReady(Message):
@@ -201,13 +198,13 @@ class ExplainScreen(QosScreen):
     def _events(self) -> Section:
         told = self._told
         if told is None:
-            return ASKING
+            return LOADING
         if isinstance(told.told, QosError):
-            section = refused_section(told.told)
+            section = error_section(told.told)
         else:
             section = events_section(told.told, max(told.when, self._facts.taken))
         if self._is_asking:
-            return replace(section, answer=ASKING.answer)
+            return replace(section, answer=LOADING.answer)
         if self.qos.source.is_live:
             section = replace(section, answer=f"{section.answer}; asked at {told.when:%H:%M:%S %Z}")
         return section
@@ -260,28 +257,3 @@ def _events_told(source: Source, pod: Pod, question: int) -> EventsLoaded:
     except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
         told = unexpected_error(error)
     return EventsLoaded(question, told, source.now())
-
-
-def section_layout(section: Section) -> TextLayout:
-    """The lines of a section: what is said to the left, why behind it or, without room, below it."""
-    lengths = (2 * line.depth + len(line.text) for line in section.lines if line.note)
-    column = max((length for length in lengths if length <= NOTE_AT_MOST), default=0)
-
-    def layout(width: int) -> list[TextLine]:
-        return [text for line in section.lines for text in _laid_out(line, column, width)]
-
-    return layout
-
-
-def _laid_out(line: ExplanationLine, column: int, width: int) -> list[TextLine]:
-    indent = "  " * (line.depth + 1)
-    if not line.note:
-        return [TextLine(text) for text in wrapped(line.text, width, indent)]
-    left = indent + line.text
-    begin = max(column + 2, len(left)) + 3
-    if width - begin < min(NOTE_AT_LEAST, len(line.note)):
-        notes = wrapped(line.note, width, f"{indent}    ")
-        texts = wrapped(line.text, width, indent)
-        return [*map(TextLine, texts), *(TextLine(note, "muted") for note in notes)]
-    first, *more = wrapped(line.note, width - begin, hanging="")
-    return [TextLine(left.ljust(begin) + first), *(TextLine(" " * begin + text) for text in more)]

@@ -10,9 +10,8 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Label
 
-from kubectl_qos.present.pod_columns import COLUMNS
-from kubectl_qos.present.reasons import CLASS_MEANINGS, FLAG_MEANINGS
-from kubectl_qos.present.symbols import CLASSES
+from kubectl_qos.present.pod_columns import ALL_COLUMNS
+from kubectl_qos.present.reasons import CLASS_MEANINGS, CLASSES, FLAG_MEANINGS
 from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group, bindings
 from kubectl_qos.tui.app_protocol import host
 from kubectl_qos.tui.screens.base import Dialog
@@ -87,7 +86,7 @@ def help_lines(keys: Keys) -> Iterator[str]:
     yield "wheel\tscroll"
     yield ""
     yield "Columns"
-    for column in COLUMNS:
+    for column in ALL_COLUMNS:
         yield f"{column.header}\t{column.help}"
     yield ""
     yield "Classes"

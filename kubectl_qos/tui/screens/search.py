@@ -16,7 +16,8 @@ from textual.fuzzy import FuzzySearch
 from textual.widgets import Input
 
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_columns import BY_KEY, Align, ColumnOf
+from kubectl_qos.present.output import Column, column
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.fuzzy import LONGEST_QUERY, fuzzy_matches
@@ -144,14 +145,10 @@ class Command:
     run: Callable[[], object]
 
 
-def _text(key: str, header: str, read: Callable[[Command], str]) -> ColumnOf[Command]:
-    return ColumnOf(key, header, Align.LEFT, 4, lambda row, _: read(row), read, read, "")
-
-
-_COLUMNS: Final = (
-    _text("name", "COMMAND", lambda command: command.name),
-    _text("key", "KEY", lambda command: command.key),
-    _text("help", "WHAT IT DOES", lambda command: command.help),
+_COLUMNS: Final[tuple[Column[Command], ...]] = (
+    column("name", lambda command: command.name, empty="", header="COMMAND"),
+    column("key", lambda command: command.key, empty=""),
+    column("help", lambda command: command.help, empty="", header="WHAT IT DOES"),
 )
 
 

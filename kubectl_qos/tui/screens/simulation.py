@@ -20,17 +20,17 @@ from textual.widgets import Static
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.notes import missing_sentence
 from kubectl_qos.present.pod_rows import PodRow
+from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.simulation import (
-    BUDGETS_NOT_ASKED,
+    BUDGETS_NOT_READ,
     NO_USAGE,
     NO_USAGE_HINT,
-    question,
-    sentence,
+    scenario_sentence,
     simulation_lines,
     simulation_notes,
     simulation_subject,
+    simulation_summary,
 )
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario
@@ -179,7 +179,9 @@ class SimulationScreen(QosScreen):
 
     def _show_words(self) -> None:
         shown, node_state = self._shown, self._node_state
-        asked = question(node_state, shown[0]) if shown is not None and node_state is not None else ""
+        asked = (
+            scenario_sentence(node_state, shown[0]) if shown is not None and node_state is not None else ""
+        )
         line = self.query_one("#question", Static)
         line.update(Content(asked))
         line.display = bool(asked)
@@ -189,14 +191,14 @@ class SimulationScreen(QosScreen):
             hint = f"\n{self._problem.hint}" if self._problem.hint else ""
             outcome.update(Content(escape_lines(f"! {self._problem}{hint}")))
         else:
-            outcome.update(Content(sentence(shown[1]) if shown is not None else "Working it out …"))
+            outcome.update(Content(simulation_summary(shown[1]) if shown is not None else "Working it out …"))
 
     def notes_now(self) -> list[str]:
         """What is estimated, assumed, missing or not asked for."""
         found = [missing_sentence(missing) for missing in self._facts.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
             found += simulation_notes(self._node_state, self._shown[1])
-            found += [BUDGETS_NOT_ASKED] if self.qos.source.is_live else []
+            found += [BUDGETS_NOT_READ] if self.qos.source.is_live else []
         return [escape_lines(note) for note in found]
 
     def _notes_layout(self, width: int) -> list[TextLine]:

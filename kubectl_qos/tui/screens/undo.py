@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Final
@@ -16,12 +16,12 @@ from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
-from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits
+from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.pod_columns import Align, ColumnOf
+from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, stub
 from kubectl_qos.tui.follower import in_background
@@ -100,13 +100,13 @@ class UndoScreen(QosScreen):
         self._show()
 
     def _fitting(self, entries: Sequence[Entry], now: datetime, available: int) -> Layout[Entry]:
-        contexts = [_column("context", "CONTEXT", lambda entry: escape(entry.context))]
+        contexts: list[Column[Entry]] = [column("context", lambda entry: entry.context)]
         columns = [
-            _column("when", "WHEN (UTC)", lambda entry: entry_when(entry, now)),
+            column("when", lambda entry: entry_when(entry, now), header="WHEN (UTC)"),
             *(contexts if len({entry.context for entry in entries}) > 1 else []),
-            _column("object", "OBJECT", entry_object),
-            _column("change", "CHANGE", entry_change),
-            _column("state", "STATE", self._state),
+            column("object", entry_object),
+            column("change", entry_change),
+            column("state", self._state),
         ]
         return fitting_columns(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
 
@@ -177,7 +177,7 @@ class UndoScreen(QosScreen):
             undo_edits(entry, pod, uid=uid),
             found,
             undoes=entry.id,
-            conflicts=conflicts(entry, pod),
+            conflicts=find_conflicts(entry, pod),
         )
 
     def _came_back(self, screen: ApplyScreen) -> None:
@@ -190,10 +190,6 @@ class UndoScreen(QosScreen):
 def _remembered(history: HistoryFile) -> HistoryLoaded:
     """Read the journal; runs in a thread, a home folder may be far away."""
     return HistoryLoaded(tuple(reversed(history.entries())))
-
-
-def _column(key: str, header: str, read: Callable[[Entry], str]) -> ColumnOf[Entry]:
-    return ColumnOf(key, header, Align.LEFT, 4, lambda entry, _: read(entry), read, read, "")
 
 
 def _token(entry: Entry, key: str) -> str:

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.validation import ValidationResult, Validator
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current, parse_quantity
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value, parse_quantity
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -90,7 +90,7 @@ class OwnerFields(Vertical):
         self._title = title
         self._owner = owner
         self.fields = {
-            (side, resource): QuantityField(owner, side, resource, current(pod, owner, side, resource))
+            (side, resource): QuantityField(owner, side, resource, current_value(pod, owner, side, resource))
             for side in Side
             for resource in RESOURCES
         }

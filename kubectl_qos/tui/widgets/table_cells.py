@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from kubectl_qos.present.pod_columns import Align
+from kubectl_qos.present.output import Align
 
 RowT = TypeVar("RowT")
 RowT_contra = TypeVar("RowT_contra", contravariant=True)

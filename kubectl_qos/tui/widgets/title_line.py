@@ -10,8 +10,9 @@ from textual.content import Content
 from textual.widget import Widget
 
 from kubectl_qos.present.format import binary, escape
+from kubectl_qos.present.node_columns import memory_bar
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
-from kubectl_qos.present.symbols import CLASSES, memory_bar
+from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.tui.view_model import ViewModel
 
 _SEPARATOR: Final = "  "

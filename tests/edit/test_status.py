@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
-from kubectl_qos.edit.history import value_now
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.status import Progress, Stage, check_progress, pod_from_object
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -200,7 +199,7 @@ def test_a_pod_on_no_node_starts_with_the_values() -> None:
     after["status"] = {"phase": "Pending"}
     found = check_progress(request, answer, after)
     assert (found.stage, found.settled) == (Stage.DONE, True)
-    assert "no node yet" in found.message
+    assert "not scheduled yet" in found.message
 
 
 def test_somebody_else_and_nobody() -> None:
@@ -236,69 +235,34 @@ def condition(kind: str, status: str, reason: str = "", message: str = "") -> di
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
 
+THREE: dict[str, Any] = {"replicas": 3}
+ON_DELETE: dict[str, Any] = {"updateStrategy": {"type": "OnDelete"}}
+PARTITION: dict[str, Any] = THREE | {"updateStrategy": {"rollingUpdate": {"partition": 1}}}
+REVISIONS = {"updateRevision": "b", "currentRevision": "a"}
+UNSEEN = {"observedGeneration": 1}
+FOUR = {"desiredNumberScheduled": 4}
+
 ROLLING = [
-    ("Deployment", {"observedGeneration": 1, "updatedReplicas": 3}, {"replicas": 3}, 0, 3, "to be observed"),
-    ("Deployment", counted(updatedReplicas=1, replicas=4), {"replicas": 3}, 1, 3, "1 out of 3 new replicas"),
-    (
-        "Deployment",
-        counted(updatedReplicas=3, replicas=4),
-        {"replicas": 3},
-        3,
-        3,
-        "1 old replicas are pending",
-    ),
+    ("Deployment", UNSEEN | {"updatedReplicas": 3}, THREE, 0, 3, "to be observed"),
+    ("Deployment", counted(updatedReplicas=1, replicas=4), THREE, 1, 3, "1 out of 3 new replicas"),
+    ("Deployment", counted(updatedReplicas=3, replicas=4), THREE, 3, 3, "1 old replicas are pending"),
     (
         "Deployment",
         counted(updatedReplicas=3, replicas=3, availableReplicas=2),
-        {"replicas": 3},
+        THREE,
         3,
         3,
-        "2 of 3 updated replicas are available",
+        "2 of 3",
     ),
     ("Deployment", counted(), {}, 0, 1, "0 out of 1 new replicas"),
-    ("StatefulSet", {"observedGeneration": 1}, {"replicas": 3}, 0, 3, "to be observed"),
-    (
-        "StatefulSet",
-        counted(updatedReplicas=1, readyReplicas=3),
-        {"replicas": 3},
-        1,
-        3,
-        "1 out of 3 new pods",
-    ),
-    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=2), {"replicas": 3}, 3, 3, "1 pods to be ready"),
-    (
-        "StatefulSet",
-        counted(updatedReplicas=1, readyReplicas=3),
-        {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
-        1,
-        2,
-        "1 out of 2 new pods",
-    ),
-    (
-        "StatefulSet",
-        counted(updatedReplicas=3, readyReplicas=3) | {"updateRevision": "b", "currentRevision": "a"},
-        {"replicas": 3},
-        3,
-        3,
-        "3 pods at revision b",
-    ),
-    ("DaemonSet", {"observedGeneration": 1, "desiredNumberScheduled": 4}, {}, 0, 4, "to be observed"),
-    (
-        "DaemonSet",
-        counted(desiredNumberScheduled=4, updatedNumberScheduled=1),
-        {},
-        1,
-        4,
-        "1 out of 4 new pods",
-    ),
-    (
-        "DaemonSet",
-        counted(desiredNumberScheduled=4, updatedNumberScheduled=4, numberAvailable=3),
-        {},
-        4,
-        4,
-        "3 of 4 updated pods are available",
-    ),
+    ("StatefulSet", UNSEEN, THREE, 0, 3, "to be observed"),
+    ("StatefulSet", counted(updatedReplicas=1, readyReplicas=3), THREE, 1, 3, "1 out of 3 new pods"),
+    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=2), THREE, 3, 3, "1 pods to be ready"),
+    ("StatefulSet", counted(updatedReplicas=1, readyReplicas=3), PARTITION, 1, 2, "1 out of 2 new pods"),
+    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=3) | REVISIONS, THREE, 3, 3, "at revision b"),
+    ("DaemonSet", UNSEEN | FOUR, {}, 0, 4, "to be observed"),
+    ("DaemonSet", counted(**FOUR, updatedNumberScheduled=1), {}, 1, 4, "1 out of 4 new pods"),
+    ("DaemonSet", counted(**FOUR, updatedNumberScheduled=4, numberAvailable=3), {}, 4, 4, "3 of 4 updated"),
 ]
 
 
@@ -311,45 +275,25 @@ def test_a_rollout_on_its_way(
     assert words in found.message
 
 
+DONE_OF_THREE = counted(updatedReplicas=3, replicas=3, availableReplicas=3, readyReplicas=3)
 OVER = [
-    ("Deployment", counted(updatedReplicas=3, replicas=3, availableReplicas=3), {"replicas": 3}, 3, 3, ""),
+    ("Deployment", DONE_OF_THREE, THREE, 3, 3, ""),
     ("Deployment", counted(), {"replicas": 0}, 0, 0, ""),
-    ("StatefulSet", counted(updatedReplicas=3, readyReplicas=3), {"replicas": 3}, 3, 3, ""),
+    ("StatefulSet", DONE_OF_THREE, THREE, 3, 3, ""),
     (
         "StatefulSet",
-        counted(updatedReplicas=2, readyReplicas=3) | {"updateRevision": "b", "currentRevision": "a"},
-        {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
+        DONE_OF_THREE | REVISIONS | {"updatedReplicas": 2},
+        PARTITION,
         2,
         2,
-        "pods below the partition 1 keep their values",
+        "below the partition",
     ),
-    (
-        "StatefulSet",
-        counted(updatedReplicas=1),
-        {"replicas": 3, "updateStrategy": {"type": "OnDelete"}},
-        1,
-        3,
-        "until they are deleted",
-    ),
-    (
-        "DaemonSet",
-        counted(desiredNumberScheduled=4, updatedNumberScheduled=4, numberAvailable=4),
-        {},
-        4,
-        4,
-        "",
-    ),
-    (
-        "DaemonSet",
-        counted(desiredNumberScheduled=4),
-        {"updateStrategy": {"type": "OnDelete"}},
-        0,
-        4,
-        "until they are deleted",
-    ),
-    ("ReplicaSet", counted(replicas=3), {"replicas": 3}, 0, 3, "existing pods keep their values"),
-    ("ReplicationController", counted(replicas=3), {"replicas": 3}, 0, 3, "existing pods keep their values"),
-    ("CronJob", {}, {}, None, None, "the next run has the values"),
+    ("StatefulSet", counted(updatedReplicas=1), THREE | ON_DELETE, 1, 3, "until they are deleted"),
+    ("DaemonSet", counted(**FOUR, updatedNumberScheduled=4, numberAvailable=4), {}, 4, 4, ""),
+    ("DaemonSet", counted(**FOUR), ON_DELETE, 0, 4, "until they are deleted"),
+    ("ReplicaSet", counted(replicas=3), THREE, 0, 3, "existing pods keep their values"),
+    ("ReplicationController", counted(replicas=3), THREE, 0, 3, "existing pods keep their values"),
+    ("CronJob", {}, {}, None, None, "the next run gets the new values"),
     ("CronJob", {}, {"suspend": True}, None, None, "it is suspended"),
 ]
 

@@ -1,4 +1,4 @@
-"""Rows: ranks among all pods of a node, flags, notes, and the default order."""
+"""Rows of pods: ranks among all pods of a node, flags, risks, notes, and the default order."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.output import lines, table
-from kubectl_qos.present.pod_columns import BY_KEY, COLUMNS, column_named
-from kubectl_qos.present.pod_rows import PodRow, build_rows
-from kubectl_qos.qos.flags import Flag
+from kubectl_qos.present.output import aligned, table
+from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, find_pod_column
+from kubectl_qos.present.pod_rows import PodRow, build_rows, row_risk
+from kubectl_qos.qos.flags import Flag, Risk
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MI = 1 << 20
@@ -35,10 +35,12 @@ def node(name: str = "n1") -> NodeObject:
     )
 
 
-def pod(name: str, resources: str = "", more: str = "", status: str = "phase: Running") -> Pod:
+def pod(
+    name: str, resources: str = "", more: str = "", status: str = "phase: Running", node_name: str = "n1"
+) -> Pod:
     return pod_from_yaml(
         f"kind: Pod\nmetadata: {{name: {name}, namespace: n}}\n"
-        f"spec: {{nodeName: n1, containers: [{{name: c, resources: {{{resources}}}}}]{more}}}\n"
+        f"spec: {{nodeName: '{node_name}', containers: [{{name: c, resources: {{{resources}}}}}]{more}}}\n"
         f"status: {{{status}}}\n"
     )
 
@@ -97,7 +99,7 @@ def test_an_unknown_capacity_gives_a_range_and_no_rank() -> None:
 
 def test_without_usage_the_order_says_what_it_rests_on() -> None:
     assert (
-        "RANK is by oom_score_adj alone: no memory usage is known"
+        "RANK is by oom_score_adj alone: memory usage is unknown"
         in build_rows(snapshot(pod("a")), Scope()).notes
     )
     partly = build_rows(snapshot(pod("a"), pod("b"), usage={"a": 1}), Scope()).notes
@@ -182,7 +184,7 @@ def test_the_scope_selects_by_label_node_and_namespace() -> None:
     assert {row.pod.namespace for row in build_rows(everything, Scope(namespace="ml")).rows} == {"ml"}
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)
+@pytest.mark.parametrize("column", ALL_COLUMNS, ids=lambda column: column.key)
 def test_every_column_has_cells_values_and_an_order(column: object) -> None:
     rows = build_rows(DemoSource().snapshot(Scope()), Scope()).rows
     found = BY_KEY[getattr(column, "key")]  # noqa: B009 - the fixture is untyped
@@ -196,13 +198,48 @@ def test_every_column_has_cells_values_and_an_order(column: object) -> None:
 
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
-    assert column_named("OOM_SCORE") is column_named("score") is BY_KEY["oom_score"]
+    assert find_pod_column("OOM_SCORE") is find_pod_column("score") is BY_KEY["oom_score"]
     with pytest.raises(UsageError, match="no column 'nope'"):
-        column_named("nope")
+        find_pod_column("nope")
 
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:
     rows = build_rows(snapshot(pod("a"), usage={"a": 1}), Scope()).rows
     printed = list(table(rows, [BY_KEY["pod"], BY_KEY["oom_score"], BY_KEY["flags"]], NOW))
     assert printed == ["POD   OOM_SCORE   FLAGS", "a          1332"]
-    assert list(lines([], [], None)) == []
+    assert aligned([]) == []
+
+
+REQUEST = "requests: {memory: 1Gi}"
+
+
+def risks(*pods: Pod, nodes: bool = True, containers: bool = False) -> dict[str, Risk]:
+    rows = build_rows(snapshot(*pods, nodes=nodes), Scope(), containers=containers).rows
+    return {row.container or row.name: row_risk(row) for row in rows}
+
+
+def test_only_pods_with_processes_are_at_any_risk() -> None:
+    found = risks(
+        pod("runs", REQUEST),
+        pod("waits", REQUEST, status="phase: Pending", node_name=""),
+        pod("ended", REQUEST, status="phase: Succeeded"),
+    )
+    assert found == {"runs": Risk.NEXT, "waits": Risk.NONE, "ended": Risk.NONE}
+
+
+def test_a_container_that_has_ended_is_at_none() -> None:
+    status = (
+        "phase: Running, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}],"
+        " containerStatuses: [{name: c, state: {running: {}}}]"
+    )
+    two = pod("two", "", ", initContainers: [{name: i}]", status)
+    assert risks(two, containers=True) == {"i": Risk.NONE, "c": Risk.NEXT}
+    assert risks(two) == {"two": Risk.NEXT}
+
+
+def test_where_the_order_is_unknown_a_running_pod_still_has_some_risk() -> None:
+    assert risks(pod("runs", REQUEST), nodes=False) == {"runs": Risk.LOW}
+
+
+def test_the_risk_column_has_the_word() -> None:
+    assert BY_KEY["risk"].value(build_rows(snapshot(pod("a")), Scope()).rows[0]) == "next"

@@ -1,3 +1,5 @@
+"""Effects of a change in sections: what they say, and what a terminal must not get."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -6,11 +8,22 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.edit.compare import Comparison, compare
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
+from kubectl_qos.k8s.kubelet import Node, NodeSetup
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod, ResizePolicy
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.diff import EffectSection, ValueChange, preview_parts
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.effects import (
+    comparison_subject,
+    comparison_table,
+    kubelet_sections,
+    preview_sections,
+)
+from kubectl_qos.present.output import Change, Section
 
 API = "api-7d9c5b6f8-x2mzq"
 
@@ -29,13 +42,17 @@ def previewed(name: str, *edits: tuple[str, str, str], **changes: Any) -> Previe
     return preview(pod, made, snapshot.setup(pod.node_name), neighbours, snapshot.usage)
 
 
-def part(found: Preview, title: str) -> EffectSection:
-    return next(one for one in preview_parts(found) if one.title == title)
+def part(found: Preview, title: str) -> Section:
+    return next(one for one in preview_sections(found) if one.title == title)
+
+
+def texts(section: Section) -> list[str]:
+    return [line.text for line in section.lines]
 
 
 def test_nothing_changed_is_said_part_by_part() -> None:
     found = previewed(API)
-    parts = preview_parts(found)
+    parts = preview_sections(found)
     assert [one.title for one in parts] == [
         "Class",
         "OOM",
@@ -43,19 +60,19 @@ def test_nothing_changed_is_said_part_by_part() -> None:
         "cgroup",
         "Room on worker-2",
         "Server",
-        "How it lands",
+        "How to apply",
     ]
     assert not any(one.changed or one.warns for one in parts)
     assert part(found, "cgroup").answer == "no file changes"
-    assert part(found, "How it lands").answer == "nothing is changed yet"
+    assert part(found, "How to apply").answer == "nothing to apply yet"
 
 
 def test_scores_have_before_after_and_difference() -> None:
     found = previewed(API, ("requests", "memory", "1Gi"))
     change = found.effects.containers[0]
     assert part(found, "OOM").changes == (
-        ValueChange("c oom_score_adj", "969", "938", "-31"),
-        ValueChange("c oom_score", str(change.score_before), str(change.score_after), "-20"),
+        Change("c oom_score_adj", "969", "938", "-31"),
+        Change("c oom_score", str(change.score_before), str(change.score_after), "-20"),
     )
     assert part(found, "OOM").changed
 
@@ -63,18 +80,18 @@ def test_scores_have_before_after_and_difference() -> None:
 def test_the_rank_names_those_who_are_passed() -> None:
     found = part(previewed(API, ("requests", "memory", "1Gi")), "Kill rank on worker-2")
     assert found.answer == "1 → 3 of 17"
-    assert found.sentences == ("now killed before it: batch/crunch-x2k9f, ml/notebook-0",)
+    assert texts(found) == ["now killed before it: batch/crunch-x2k9f, ml/notebook-0"]
     many = part(previewed(API, ("requests", "memory", "2Gi")), "Kill rank on worker-2")
-    assert many.sentences[0].endswith(" more")
+    assert many.lines[0].text.endswith(" more")
     worse = part(previewed("front-58d6c7d4f-abcde", ("requests", "memory", "1Mi")), "Kill rank on worker-2")
-    assert worse.sentences[0].startswith("now killed after it: ")
+    assert worse.lines[0].text.startswith("now killed after it: ")
 
 
 def test_every_file_that_changes_is_there_under_its_owner() -> None:
     found = previewed(API, ("limits", "memory", "3Gi"), ("limits", "cpu", "1"))
     shown = {
         (one.title, change.label, change.before, change.after)
-        for one in preview_parts(found)
+        for one in preview_sections(found)
         if one.title.startswith("cgroup of")
         for change in one.changes
     }
@@ -93,26 +110,26 @@ def test_every_file_that_changes_is_there_under_its_owner() -> None:
 
 def test_another_class_is_another_place_in_the_tree() -> None:
     found = previewed(API, ("requests", "memory", "2Gi"), ("requests", "cpu", "2"))
-    assert part(found, "Class") == EffectSection("Class", "Burstable → Guaranteed", changed=True)
+    assert part(found, "Class") == Section("Class", "Burstable → Guaranteed", changed=True)
     moved = part(found, "cgroup")
-    assert "kubepods-burstable.slice" in moved.sentences[0]
-    assert "burstable" not in moved.sentences[1]
-    strategy_kind = part(found, "How it lands")
-    assert strategy_kind.answer == "the pod has to be created anew"
-    assert any("Pod QOS Class may not change" in sentence for sentence in strategy_kind.sentences)
+    assert "kubepods-burstable.slice" in moved.lines[0].text
+    assert "burstable" not in moved.lines[1].text
+    strategy_kind = part(found, "How to apply")
+    assert strategy_kind.answer == "the pod must be recreated"
+    assert any("Pod QOS Class may not change" in sentence for sentence in texts(strategy_kind))
 
 
 def test_no_room_and_a_refusal_are_warnings() -> None:
     found = previewed(API, ("requests", "memory", "3Gi"))
     room = part(found, "Room on worker-2")
     assert room.warns
-    assert room.sentences[1].endswith("does not fit")
-    assert room.sentences[0].endswith("fits")
+    assert room.lines[1].text.endswith("does not fit")
+    assert room.lines[0].text.endswith("fits")
     server = part(found, "Server")
     assert server.warns
-    assert server.sentences == tuple(str(refusal) for refusal in found.refusals)
-    assert part(found, "How it lands") == EffectSection(
-        "How it lands", "not at all, while a server refuses it", warns=True
+    assert texts(server) == [str(refusal) for refusal in found.refusals]
+    assert part(found, "How to apply") == Section(
+        "How to apply", "impossible while the server refuses it", warns=True
     )
 
 
@@ -121,35 +138,35 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
     policy = (ResizePolicy(resource_name="memory", restart_policy="RestartContainer"),)
     containers = tuple(msgspec.structs.replace(one, resize_policy=policy) for one in pod.containers)
     spec = msgspec.structs.replace(pod.spec, containers=containers)
-    memory = part(previewed(API, ("requests", "memory", "1Gi"), spec=spec), "How it lands")
+    memory = part(previewed(API, ("requests", "memory", "1Gi"), spec=spec), "How to apply")
     assert memory.answer == "in place"
-    assert memory.sentences[0] == "c restarts: its resizePolicy says so"
-    assert "a running container keeps its oom_score_adj until it restarts" in memory.sentences
-    assert "ReplicaSet api-7d9c5b6f8" in memory.sentences[-1]
-    cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How it lands")
-    assert not any("restarts:" in sentence for sentence in cpu.sentences)
+    assert memory.lines[0].text == "c restarts, by its resizePolicy"
+    assert "a running container keeps its oom_score_adj until it restarts" in texts(memory)
+    assert "ReplicaSet api-7d9c5b6f8" in memory.lines[-1].text
+    cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How to apply")
+    assert not any("restarts," in sentence for sentence in texts(cpu))
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "answer", "sentence"),
     [
         (API, "Deployment", "new pods from the template", "running pods keep their values"),
-        (API, "Job", "not at all", "the pod template of a Job cannot be changed"),
-        ("kube-scheduler-", "Pod", "not at all", "a static pod comes from a file on its node"),
+        (API, "Job", "impossible", "the pod template of a Job is immutable"),
+        ("kube-scheduler-", "Pod", "impossible", "a static pod comes from a file on its node"),
     ],
 )
 def test_other_ways_to_land(name: str, kind: str, answer: str, sentence: str) -> None:
-    found = part(previewed(name, ("requests", "memory", "1Gi"), kind=kind), "How it lands")
+    found = part(previewed(name, ("requests", "memory", "1Gi"), kind=kind), "How to apply")
     assert found.answer == answer
-    assert found.sentences[0].startswith(sentence)
-    assert found.warns is (answer == "not at all")
+    assert found.lines[0].text.startswith(sentence)
+    assert found.warns is (answer == "impossible")
 
 
 def test_what_is_not_known_is_unknown() -> None:
     found = previewed("huge-0", ("requests", "memory", "1Gi"))
-    assert part(found, "OOM").changes[0] == ValueChange("c oom_score_adj", "<unknown>", "<unknown>")
+    assert part(found, "OOM").changes[0] == Change("c oom_score_adj", "<unknown>", "<unknown>")
     assert part(found, "Kill rank").answer == "<unknown>"
-    assert not [one for one in preview_parts(found) if one.title.startswith("Room")]
+    assert not [one for one in preview_sections(found) if one.title.startswith("Room")]
 
 
 def test_names_of_a_server_are_only_text() -> None:
@@ -159,7 +176,7 @@ def test_names_of_a_server_are_only_text() -> None:
 
     pod = next(pod for pod in DemoSource().snapshot(Scope()).pods if pod.name.startswith(API))
     found = previewed(API, ("limits", "memory", "3Gi"), spec=nasty(pod))
-    parts = preview_parts(found)
+    parts = preview_sections(found)
     texts = [one.title for one in parts]
     texts += [change.label for one in parts for change in one.changes]
     assert len([text for text in texts if "a\\x1b[2J" in text]) == 3
@@ -168,14 +185,54 @@ def test_names_of_a_server_are_only_text() -> None:
 
 def test_what_the_kubelet_would_not_do_is_a_warning() -> None:
     found = part(
-        previewed(API, ("requests", "memory", "2100Mi"), ("limits", "memory", "2100Mi")), "How it lands"
+        previewed(API, ("requests", "memory", "2100Mi"), ("limits", "memory", "2100Mi")), "How to apply"
     )
     assert found.answer == "in place"
     deferred = part(
-        previewed(API, ("requests", "memory", "4Gi"), ("limits", "memory", "4Gi")), "How it lands"
+        previewed(API, ("requests", "memory", "4Gi"), ("limits", "memory", "4Gi")), "How to apply"
     )
     assert deferred.warns
-    assert deferred.sentences[0].startswith("the kubelet answers Deferred: Node didn't have enough resource")
-    shrunk = part(previewed(API, ("limits", "memory", "1Gi")), "How it lands")
+    assert deferred.lines[0].text.startswith("the kubelet answers Deferred: Node didn't have enough resource")
+    shrunk = part(previewed(API, ("limits", "memory", "1Gi")), "How to apply")
     assert shrunk.warns
-    assert shrunk.sentences[0].startswith("the kubelet answers Error: cannot decrease memory limits")
+    assert shrunk.lines[0].text.startswith("the kubelet answers Error: cannot decrease memory limits")
+
+
+GI = 1 << 30
+SETUP = NodeSetup.of(Node(name="n\x1b1", memory_capacity_bytes=16 * GI), release="1.36")
+POD = pod_from_yaml(
+    "kind: Pod\nmetadata: {name: p, namespace: d, uid: u}\n"
+    "spec:\n  nodeName: n1\n"
+    "  initContainers: [{name: side, restartPolicy: Always}]\n"
+    "  containers: [{name: app, resources: {requests: {memory: 1Gi}}}]\n"
+)
+
+
+def older(used_by_app: int) -> Comparison:
+    usage = {
+        ("d", "p"): PodUsage.of_containers({"app": ContainerUsage(used_by_app), "side": ContainerUsage(0)})
+    }
+    return compare([POD], SETUP, apply_overrides(SETUP, [], "1.30"), usage)
+
+
+def cells(found: Comparison) -> list[str]:
+    return [cell for cell in list(comparison_table(found.pods))[1].split("   ") if cell]
+
+
+def test_a_row_shows_what_is_killed_first_before_and_after() -> None:
+    assert cells(older(0))[5:7] == ["938 → 999", "1291 → 1332"]
+
+
+def test_where_that_container_stays_another_that_changes_is_named() -> None:
+    assert cells(older(8 * GI))[5:7] == ["side: 938 → 999", "side: 1291 → 1332"]
+
+
+def test_names_cannot_write_to_the_terminal() -> None:
+    found = compare([POD], SETUP, apply_overrides(SETUP, []))
+    assert comparison_subject(found, [NodeOverride("cgroupRoot", "a\x1b[31m")]) == (
+        "node n\\x1b1, kubelet 1.36, cgroupRoot=a\\x1b[31m"
+    )
+
+
+def test_a_kubelet_that_starts_is_not_mentioned() -> None:
+    assert kubelet_sections(older(0)) == ()

@@ -1,4 +1,4 @@
-"""The forecast of a server's answer against every recorded answer that is about an edit.
+"""The expected response against every recorded response about an edit.
 
 The state before each exchange is made from the recordings alone: what was created, in order, and what later
 answers made of it.
@@ -58,7 +58,7 @@ class Case:
     name: str
     preview: Preview
     related: RelatedObjects
-    road: StrategyKind
+    kind: StrategyKind
     request: PatchRequest | None
     answer: dict[str, Any]
 
@@ -72,7 +72,7 @@ class World:
         self.ranges: list[LimitRange] = []
         self.quotas: list[ResourceQuota] = []
 
-    def around(self, raw: dict[str, Any]) -> RelatedObjects:
+    def related(self, raw: dict[str, Any]) -> RelatedObjects:
         return RelatedObjects(raw=raw, limit_ranges=tuple(self.ranges), quotas=tuple(self.quotas))
 
     def learn(self, exchange: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class World:
 
     def charge(self, case: Case) -> None:
         """An accepted resize is charged by admission itself, before the quota controller counts anew."""
-        target = changed_object(case.preview, case.related, case.road)
+        target = changed_object(case.preview, case.related, case.kind)
         before = quota_pod(target.old, target, self.setup.release)
         after = quota_pod(case.preview.after.pod, target, self.setup.release)
         for charge in list(charges(after, self.quotas, self.setup.release, before)):
@@ -119,7 +119,7 @@ def apiserver_cases() -> Iterator[Case]:
         if case is not None:
             yield case
             if (
-                case.road is StrategyKind.IN_PLACE
+                case.kind is StrategyKind.IN_PLACE
                 and case.answer["status"] == 200
                 and "dry" not in _path(exchange)
             ):
@@ -134,7 +134,7 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
     if method == "POST" and parts[-1] == "pods":
         pod = convert(body, Pod)
         return Case(
-            name, preview(pod, [], world.setup), world.around(body), StrategyKind.RECREATE, None, answer
+            name, preview(pod, [], world.setup), world.related(body), StrategyKind.RECREATE, None, answer
         )
     if method != "PATCH":
         return None
@@ -152,8 +152,8 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
     request = build_request(raw, pod, edits, in_place=in_place)
     version = (body.get("metadata") or {}).get("resourceVersion")
     request = replace(request, resource_version=version or "")
-    road = StrategyKind.IN_PLACE if in_place else StrategyKind.TEMPLATE
-    return Case(name, preview(pod, edits, world.setup), world.around(raw), road, request, answer)
+    kind = StrategyKind.IN_PLACE if in_place else StrategyKind.TEMPLATE
+    return Case(name, preview(pod, edits, world.setup), world.related(raw), kind, request, answer)
 
 
 def node_cases() -> Iterator[Case]:
@@ -194,12 +194,12 @@ NODE = list(node_cases())
 
 @pytest.mark.parametrize("case", APISERVER, ids=lambda case: case.name)
 def test_a_recorded_api_server_answered_so(case: Case) -> None:
-    _agrees(expected_response(case.preview, case.related, case.road, case.request), case.answer)
+    _agrees(expected_response(case.preview, case.related, case.kind, case.request), case.answer)
 
 
 @pytest.mark.parametrize("case", NODE, ids=lambda case: case.name)
 def test_the_server_of_a_recorded_node_answered_so(case: Case) -> None:
-    _agrees(expected_response(case.preview, case.related, case.road, case.request), case.answer)
+    _agrees(expected_response(case.preview, case.related, case.kind, case.request), case.answer)
 
 
 def test_every_exchange_about_an_edit_is_a_case_or_says_why_not() -> None:
@@ -225,7 +225,7 @@ def test_a_container_that_is_not_there_is_no_edit() -> None:
 def test_why_a_resize_was_let_in_although_there_was_a_quota() -> None:
     """It was charged for its growth alone: 644Mi more, of the 784Mi that were left."""
     case = next(case for case in APISERVER if case.name == "resize-quota-exceeded")
-    target = changed_object(case.preview, case.related, case.road)
+    target = changed_object(case.preview, case.related, case.kind)
     release = case.preview.before.setup.release
     old, new = quota_pod(target.old, target, release), quota_pod(case.preview.after.pod, target, release)
     [charge] = charges(new, case.related.quotas, release, old)

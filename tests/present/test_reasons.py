@@ -27,7 +27,7 @@ def test_the_next_victim() -> None:
     )
     assert numbers == "c: oom_score_adj = 1000 - 1000 × 512Mi / 16Gi = 969; the pod uses 1.9Gi of 2Gi"
     assert flags.split("; ") == [
-        "PRIORITY: dies before a pod of lower priority",
+        "PRIORITY: killed before a pod of lower priority",
         "NEAR-LIMIT: a container is at 90% of its limit or above",
         "OVER-REQUEST: uses more than it requests",
     ]
@@ -49,8 +49,8 @@ def test_a_shared_rank_says_so() -> None:
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [
-        ("huge-0", ", without a rank: it is on no node"),
-        ("etl-", ", without a rank: it has no processes on a node"),
+        ("huge-0", ", not ranked: not scheduled"),
+        ("etl-", ", not ranked: no running process"),
     ],
 )
 def test_pods_without_a_rank_say_why(name: str, verdict: str) -> None:
@@ -60,7 +60,7 @@ def test_pods_without_a_rank_say_why(name: str, verdict: str) -> None:
 def test_unknown_capacity_and_usage() -> None:
     bare = replace(DemoSource().snapshot(Scope()), nodes={}, usage={})
     first, second = why("api-7d9c5b6f8-x2mzq", bare)[:2]
-    assert first.endswith(", rank unknown: the node's memory capacity is not known")
+    assert first.endswith(", rank unknown: the node's memory capacity is unknown")
     assert second == "c: oom_score_adj 3..999; usage unknown"
 
 

@@ -54,9 +54,9 @@ def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
     ]
     assert strategy_lines(strategies) == [
         f"in place                containers app, {SHOWN} restart",
-        "through deployment/web  3 pods roll: new ones replace them; slowly",
-        "as a manifest           save it, delete the pod and create it anew; nothing is sent from here",
-        f"not at all              not possible: no {SHOWN}",
+        "through deployment/web  3 pods are replaced; slowly",
+        "as a manifest           save it, then delete and recreate the pod; nothing is sent",
+        f"impossible              not possible: no {SHOWN}",
     ]
     assert strategy_lines([]) == []
 
@@ -66,12 +66,12 @@ def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
     [
         (Strategy(StrategyKind.IN_PLACE, request()), "no container restarts"),
         (Strategy(StrategyKind.IN_PLACE, request(), restarts=("app",)), "container app restarts"),
-        (Strategy(StrategyKind.TEMPLATE, request(), pods=None), "its pods roll: new ones replace them"),
+        (Strategy(StrategyKind.TEMPLATE, request(), pods=None), "its pods are replaced"),
         (
             Strategy(StrategyKind.TEMPLATE, request(), pods=0, note="it is paused"),
-            "no pod rolls; it is paused",
+            "no pods are replaced; it is paused",
         ),
-        (Strategy(StrategyKind.TEMPLATE, request(), pods=1), "1 pod rolls: a new one replaces it"),
+        (Strategy(StrategyKind.TEMPLATE, request(), pods=1), "1 pod is replaced"),
     ],
 )
 def test_what_happens_besides(strategy: Strategy, effect: str) -> None:
@@ -163,8 +163,8 @@ def test_an_entry_in_words() -> None:
         (entry(), False, "done"),
         (entry(), True, "undone"),
         (entry(undoes="0"), False, "done (an undo)"),
-        (entry(state=EntryState.SENT), False, "unknown: sent, and no answer was put down"),
-        (entry(state=EntryState.REFUSED, said=NASTY), False, f"refused: {SHOWN}"),
+        (entry(state=EntryState.SENT), False, "unknown: sent, no answer recorded"),
+        (entry(state=EntryState.REFUSED, message=NASTY), False, f"refused: {SHOWN}"),
         (entry(state=EntryState.UNKNOWN), False, "unknown"),
     ],
 )

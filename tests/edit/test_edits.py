@@ -65,7 +65,7 @@ def test_what_is_spelled_is_read_as_the_same(amounts: list[Amount]) -> None:
         ("-", UsageError, "--limits: invalid argument syntax -, expected <resource>=<value>"),
         ("cpu=", UsageError, "--limits: invalid argument syntax cpu=, expected <resource>=<value>"),
         ("cpu=1=2", UsageError, "--limits: invalid argument syntax cpu=1=2, expected <resource>=<value>"),
-        ("cpu=1,cpu-", UsageError, "--limits cpu=1,cpu-: cpu is there twice"),
+        ("cpu=1,cpu-", UsageError, "--limits cpu=1,cpu-: cpu is given twice"),
         ("cpu=-1", InputError, "--limits cpu=-1: must be greater than or equal to 0"),
         ("cpu=1 ,", UsageError, "--limits: invalid argument syntax"),
         (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective
-from kubectl_qos.edit.history import Entry, EntryState, conflicts, undo_edits, value_now
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits, value_now
+from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -105,7 +105,7 @@ def canonical(raw: dict[str, Any]) -> Any:
 
 @given(objects(), changes)
 def test_undo_of_apply_is_nothing(raw: dict[str, Any], change: dict[Any, str | None]) -> None:
-    edits = effective(
+    edits = effective_edits(
         pod_of(raw),
         [
             Edit(owner, side, resource, None if text is None else Quantity.parse(text))
@@ -117,14 +117,14 @@ def test_undo_of_apply_is_nothing(raw: dict[str, Any], change: dict[Any, str | N
     entry = entry_of(request)
     pod = pod_of(after)
     assert all(value_now(pod, edit) == edit.quantity for edit in edits)
-    assert conflicts(entry, pod) == ()
+    assert find_conflicts(entry, pod) == ()
     if all(old.quantity == new.quantity for old, new in zip(request.before, request.edits, strict=True)):
         return
     back, undone = sent(after, undo_edits(entry, pod))
     assert canonical(back) == canonical(raw)
     assert {edit.target for edit in undone.edits} <= {edit.target for edit in edits}
-    assert conflicts(entry, pod_of(back)) == ()
-    with pytest.raises(QosError, match="nothing is left to undo"):
+    assert find_conflicts(entry, pod_of(back)) == ()
+    with pytest.raises(QosError, match="nothing to undo"):
         undo_edits(entry, pod_of(back))
 
 
@@ -151,7 +151,7 @@ def written(*pairs: tuple[Edit, Edit]) -> Entry:
 
 def test_three_values_where_somebody_else_was() -> None:
     entry = written((memory("64Mi"), memory("96Mi")))
-    (found,) = conflicts(entry, held(memory="100Mi"))
+    (found,) = find_conflicts(entry, held(memory="100Mi"))
     assert (found.target, str(found.before), str(found.ours), str(found.theirs)) == (
         memory(None).target,
         "64Mi",
@@ -159,16 +159,16 @@ def test_three_values_where_somebody_else_was() -> None:
         "100Mi",
     )
     assert undo_edits(entry, held(memory="100Mi")) == (memory("64Mi"),)
-    (found,) = conflicts(entry, held())
+    (found,) = find_conflicts(entry, held())
     assert found.theirs is None
-    assert conflicts(entry, held(memory="98304Ki")) == conflicts(entry, held(memory="64Mi")) == ()
+    assert find_conflicts(entry, held(memory="98304Ki")) == find_conflicts(entry, held(memory="64Mi")) == ()
 
 
 def test_a_request_conflicts_with_everything_but_what_it_was_made_for() -> None:
     request = build_request({}, held(memory="64Mi"), [memory("96Mi")], in_place=True)
-    assert conflicts(request, held(memory="64Mi")) == ()
-    assert len(conflicts(request, held(memory="96Mi"))) == 1
-    assert len(conflicts(request, held())) == 1
+    assert find_conflicts(request, held(memory="64Mi")) == ()
+    assert len(find_conflicts(request, held(memory="96Mi"))) == 1
+    assert len(find_conflicts(request, held())) == 1
 
 
 def test_only_what_is_not_back_yet_is_undone() -> None:
@@ -179,9 +179,9 @@ def test_only_what_is_not_back_yet_is_undone() -> None:
 
 def test_another_object_is_not_undone() -> None:
     entry = written((memory("64Mi"), memory("96Mi")))
-    with pytest.raises(QosError, match="another object than the one that was changed"):
+    with pytest.raises(QosError, match="was deleted and recreated since the change"):
         undo_edits(replace(entry, uid="u-0"), held(memory="96Mi"))
-    with pytest.raises(QosError, match="another object"):
+    with pytest.raises(QosError, match="deleted and recreated"):
         undo_edits(entry, held(memory="96Mi"), uid="u-2")
     with pytest.raises(QosError, match=r"the change was of pod/other in shop, not of pod/web"):
         undo_edits(replace(entry, name="other"), held(memory="96Mi"))
@@ -191,5 +191,5 @@ def test_a_container_that_is_gone_has_no_value() -> None:
     entry = written((memory("64Mi"), memory("96Mi")))
     other = replace(memory("64Mi"), owner="gone")
     entry = replace(entry, before=(other,), after=(replace(other, quantity=memory("96Mi").quantity),))
-    (found,) = conflicts(entry, held())
+    (found,) = find_conflicts(entry, held())
     assert found.theirs is None

@@ -1,4 +1,4 @@
-"""Ways to land a change: which there are, what each sends, and why others are none."""
+"""Strategies of a change: which exist, what each sends, and why others are impossible."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
-from kubectl_qos.edit.strategy import Strategy, strategies
+from kubectl_qos.edit.strategy import (
+    RolloutPlan,
+    Strategy,
+    find_strategies,
+    rollout_plan,
+    rollout_reach,
+)
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
@@ -22,6 +30,8 @@ from tests.cluster.changing_server import reference, workload
 ALLOCATABLE = resource_list({"cpu": "4", "memory": "15Gi"})
 NODE = Node(name="n1", memory_capacity_bytes=16 << 30, status_allocatable=ALLOCATABLE)
 SETUP = NodeSetup(NODE, Kubelet(), Release.of("1.36"))
+BOUNDS = {"maxSurge": 0, "maxUnavailable": "10%"}
+PARTITION_2 = {"rollingUpdate": {"partition": 2}}
 RESOURCES = {"requests": {"memory": "64Mi"}, "limits": {"memory": "128Mi"}}
 
 
@@ -56,11 +66,13 @@ def found(
 ) -> tuple[Strategy, ...]:
     pod = convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
     edits = edits or (memory("96Mi"),)
-    return strategies(pod, edits, preview(pod, edits, SETUP), RelatedObjects(raw, owners, missing=missing))
+    return find_strategies(
+        pod, edits, preview(pod, edits, SETUP), RelatedObjects(raw, owners, missing=missing)
+    )
 
 
-def landings(given: tuple[Strategy, ...]) -> list[tuple[StrategyKind, bool]]:
-    return [(strategy.strategy_kind, strategy.is_possible) for strategy in given]
+def kinds(strategies_: tuple[Strategy, ...]) -> list[tuple[StrategyKind, bool]]:
+    return [(strategy.kind, strategy.is_possible) for strategy in strategies_]
 
 
 def test_a_bare_pod() -> None:
@@ -69,7 +81,7 @@ def test_a_bare_pod() -> None:
     assert in_place.request.path == "/api/v1/namespaces/shop/pods/web-1/resize"
     assert in_place.request.body["metadata"] == {"uid": "u-p", "resourceVersion": "9"}
     assert in_place.request.before == (memory("64Mi"),)
-    assert (manifest.strategy_kind, manifest.request, manifest.reason) == (StrategyKind.RECREATE, None, "")
+    assert (manifest.kind, manifest.request, manifest.reason) == (StrategyKind.RECREATE, None, "")
 
 
 def test_what_is_refused_in_place_comes_last() -> None:
@@ -78,7 +90,7 @@ def test_what_is_refused_in_place_comes_last() -> None:
     raw = raw_pod()
     del raw["spec"]["containers"][1]
     manifest, in_place = found(raw, *edits)
-    assert manifest.strategy_kind is StrategyKind.RECREATE
+    assert manifest.kind is StrategyKind.RECREATE
     assert in_place.request is None
     assert "Pod QOS Class may not change as a result of resizing" in in_place.reason
     assert in_place.restarts == ()
@@ -87,7 +99,7 @@ def test_what_is_refused_in_place_comes_last() -> None:
 def test_the_topmost_workload_is_changed() -> None:
     chain = (owner_of("ReplicaSet", "web-5", owner="Deployment/web"), owner_of("Deployment", replicas=3))
     in_place, template = found(raw_pod("ReplicaSet/web-5"), owners=chain)
-    assert landings((in_place, template)) == [(StrategyKind.IN_PLACE, True), (StrategyKind.TEMPLATE, True)]
+    assert kinds((in_place, template)) == [(StrategyKind.IN_PLACE, True), (StrategyKind.TEMPLATE, True)]
     request = template.request
     assert request is not None
     assert (request.kind, request.name, request.uid, request.resource_version) == (
@@ -105,7 +117,7 @@ def test_a_replica_set_below_a_deployment_is_never_changed_itself() -> None:
     forbidden = (Missing(f"{OWNER} deployment/web", "forbidden", "grant"),)
     for raw, owners in ((raw_pod("ReplicaSet/web-5"), (below,)), (dict(below.raw), ())):
         template = found(raw, owners=owners, missing=forbidden)[-1]
-        assert (template.strategy_kind, template.request) == (StrategyKind.TEMPLATE, None)
+        assert (template.kind, template.request) == (StrategyKind.TEMPLATE, None)
         assert template.reason == "its owner deployment/web could not be read: forbidden"
     above = owner_of("Deployment")
     (strategy,) = found(dict(below.raw), owners=(above,))
@@ -130,7 +142,7 @@ def test_a_container_that_is_injected() -> None:
     chain = (owner_of("DaemonSet"),)
     in_place, template = found(raw_pod("DaemonSet/web"), memory("96Mi", owner="mesh"), owners=chain)
     assert in_place.request is not None
-    assert "does not have the container mesh in its template" in template.reason
+    assert "the template of daemonset/web has no container mesh" in template.reason
     edits = (Edit(POD_LEVEL, Side.REQUESTS, "memory", Quantity.parse("256Mi")),)
     template = next(
         strategy
@@ -143,7 +155,7 @@ def test_a_container_that_is_injected() -> None:
 def test_an_owner_without_a_template_that_is_known() -> None:
     unknown = Owner({"kind": "Rollout", "metadata": {"name": "web"}}, None)
     _, template = found(raw_pod("Rollout/web"), owners=(unknown,))
-    assert template.reason == "rollout/web has no pod template that is known"
+    assert template.reason == "rollout/web has no known pod template"
     below = owner_of("StatefulSet", owner="Database/db")
     _, template = found(raw_pod("StatefulSet/web"), owners=(below, unknown))
     assert template.request is not None
@@ -153,24 +165,24 @@ def test_an_owner_without_a_template_that_is_known() -> None:
 def test_a_job_is_not_changed() -> None:
     raw = workload("Job", "once", RESOURCES)
     (strategy,) = found(raw)
-    assert (strategy.strategy_kind, strategy.request) == (StrategyKind.NEVER, None)
-    assert strategy.reason == "the template of job/once cannot be changed: delete it and make it anew"
+    assert (strategy.kind, strategy.request) == (StrategyKind.NEVER, None)
+    assert strategy.reason == "the template of job/once is immutable: delete and recreate the job"
     in_place, never = found(raw_pod("Job/once"), owners=(owner_of("Job", "once"),))
     assert in_place.request is not None
-    assert never.strategy_kind is StrategyKind.NEVER
+    assert never.kind is StrategyKind.NEVER
     cron = (owner_of("Job", "once", owner="CronJob/often"), owner_of("CronJob", "often"))
     _, template = found(raw_pod("Job/once"), owners=cron)
     assert template.request is not None
     assert template.request.path == "/apis/batch/v1/namespaces/shop/cronjobs/often"
-    assert (template.pods, template.note) == (0, "the next run has the values; running jobs keep theirs")
+    assert (template.pods, template.note) == (0, "the next run gets the new values; running jobs keep theirs")
 
 
 @pytest.mark.parametrize("source", ["file", "http"])
 def test_static_pods_are_files(source: str) -> None:
     raw = raw_pod("Node/n1", version="v1", annotations={"kubernetes.io/config.source": source})
     (strategy,) = found(raw)
-    assert (strategy.strategy_kind, strategy.request) == (StrategyKind.NEVER, None)
-    assert strategy.reason == "its kubelet makes it from a file: edit that file on the node n1"
+    assert (strategy.kind, strategy.request) == (StrategyKind.NEVER, None)
+    assert strategy.reason == "the kubelet creates it from a file: edit that file on the node n1"
 
 
 def test_pods_that_have_ended_keep_their_values() -> None:
@@ -179,7 +191,7 @@ def test_pods_that_have_ended_keep_their_values() -> None:
     assert found(raw)[-1].reason == "the pod has ended: Failed"
 
 
-def test_what_no_server_takes_lands_nowhere() -> None:
+def test_what_no_server_accepts_has_no_strategy() -> None:
     for raw, owners in ((raw_pod(), ()), (raw_pod("Deployment/web"), (owner_of("Deployment"),))):
         given = found(raw, memory("1Gi"), owners=owners)
         assert not any(strategy.is_possible for strategy in given)
@@ -198,13 +210,7 @@ def test_nothing_to_change() -> None:
         ("Deployment", {"replicas": 4, "paused": True}, {}, 0, "it is paused"),
         ("StatefulSet", {"replicas": 5}, {}, 5, ""),
         ("StatefulSet", {"replicas": 5, "updateStrategy": {"type": "OnDelete"}}, {}, 0, "OnDelete"),
-        (
-            "StatefulSet",
-            {"replicas": 5, "updateStrategy": {"rollingUpdate": {"partition": 3}}},
-            {},
-            2,
-            "below the partition 3",
-        ),
+        ("StatefulSet", {"replicas": 5, "updateStrategy": PARTITION_2}, {}, 3, "below the partition 2"),
         ("DaemonSet", {}, {"desiredNumberScheduled": 7}, 7, ""),
         ("DaemonSet", {}, {}, None, ""),
         ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, {"desiredNumberScheduled": 7}, 0, "OnDelete"),
@@ -228,3 +234,47 @@ def test_restarts_are_named_in_place_alone() -> None:
     raw["spec"]["containers"][0] |= {"resizePolicy": [policy]}
     in_place, manifest = found(raw)
     assert (in_place.restarts, manifest.restarts) == (("app",), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec_", "plan"),
+    [
+        ("Deployment", {"replicas": 10}, RolloutPlan(10, 10, 3, 2)),
+        ("Deployment", {"replicas": 1}, RolloutPlan(1, 1, 1, 0)),
+        ("Deployment", {"replicas": 3, "strategy": {"type": "Recreate"}}, RolloutPlan(3, 3, 0, 3)),
+        ("Deployment", {"replicas": 2, "strategy": {"rollingUpdate": BOUNDS}}, RolloutPlan(2, 2, 0, 1)),
+        ("StatefulSet", {"replicas": 3}, RolloutPlan(3, 3, 0, 1)),
+        ("StatefulSet", {"replicas": 3, "updateStrategy": PARTITION_2}, RolloutPlan(1, 1, 0, 1)),
+        ("CronJob", {"jobTemplate": {"spec": {"parallelism": 5}}}, RolloutPlan(5, 0, 5, 0)),
+        ("ReplicaSet", {}, RolloutPlan(1, 1, 0, 1)),
+    ],
+)
+def test_how_a_workload_replaces_its_pods(kind: str, spec_: dict[str, Any], plan: RolloutPlan) -> None:
+    assert rollout_plan({"kind": kind, "spec": spec_}) == plan
+
+
+def test_a_daemon_set_replaces_as_many_pods_as_it_has() -> None:
+    raw = {"kind": "DaemonSet", "status": {"desiredNumberScheduled": 7}}
+    assert rollout_plan(raw) == RolloutPlan(7, 7, 0, 1)
+
+
+PODS = st.integers(min_value=0, max_value=30)
+
+
+@given(pods=PODS, surge=PODS, missing=PODS, room=st.integers(min_value=0, max_value=80))
+def test_a_rollout_never_leaves_its_bounds(pods: int, surge: int, missing: int, room: int) -> None:
+    missing = missing if surge or missing else 1
+    looked: list[tuple[int, int]] = []
+
+    def fits(made: int, left: int) -> bool:
+        looked.append((made, left))
+        return made + left < room
+
+    found = rollout_reach(RolloutPlan(pods, pods, surge, missing), fits)
+    assert 0 <= found.made <= pods
+    assert found.made + found.left >= min(pods, pods - missing)
+    assert all(pods - missing <= made + left < pods + surge for made, left in looked)
+    if not found.stalls:
+        assert found.left == 0 or found.made == pods
+    if room > pods + surge:
+        assert not found.stalls

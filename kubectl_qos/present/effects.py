@@ -1,0 +1,361 @@
+"""The effects of a change in sections: of edits of a pod, and of other settings of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kubectl_qos.edit.compare import Comparison
+from kubectl_qos.edit.edits import Edit, as_flags, current_value
+from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.node_overrides import NodeOverride
+from kubectl_qos.k8s.objects import CPU, Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
+from kubectl_qos.present.output import ARROW, Change, Section, cell_table, sentences
+from kubectl_qos.present.reasons import sentence
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES
+from kubectl_qos.qos.ranking import ContainerScore, RankedPod
+from kubectl_qos.qos.resize import ResizeStatus
+
+
+def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False) -> Section:
+    """The values that change, of a pod as stored or written; `with_flags` adds the flags for the same."""
+    if not edits:
+        return Section("Change", "none: requests and limits have these values already")
+    changes = [
+        Change(
+            value_name(*edit.target),
+            quantity_text(current_value(pod, *edit.target)),
+            quantity_text(edit.quantity),
+        )
+        for edit in edits
+    ]
+    flags = [f"as flags: {escape(line)}" for line in as_flags(edits)] if with_flags else []
+    return Section("Change", lines=sentences(*flags), changes=tuple(changes), changed=True)
+
+
+def value_name(owner: str, side: str, resource: str) -> str:
+    """Which value of which container: `app requests.memory`."""
+    return f"{escape(owner) or SPEC_RESOURCES} {side}.{escape(resource)}"
+
+
+def quantity_text(quantity: Quantity | None) -> str:
+    """A quantity as it is written; None is absent."""
+    return NONE if quantity is None else escape(str(quantity))
+
+
+def preview_sections(preview: Preview) -> tuple[Section, ...]:
+    """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change."""
+    return (*_effect_sections(preview.effects), *_room(preview), _server(preview), _how_to_apply(preview))
+
+
+def _effect_sections(effects: Effects) -> tuple[Section, ...]:
+    return (_class(effects), _oom(effects), _rank(effects), *_cgroup(effects))
+
+
+def _class(effects: Effects) -> Section:
+    before, after = effects.before.qos_class, effects.after.qos_class
+    is_stored = effects.after.computed_class is not after
+    lines = sentences(sentence(effects.after.class_reason)) if is_stored else ()
+    return Section("Class", class_change(effects), lines, changed=before is not after)
+
+
+def class_change(effects: Effects) -> str:
+    """`Burstable → Guaranteed`, or `Burstable, stays`."""
+    before, after = effects.before.qos_class, effects.after.qos_class
+    return f"{before.value}, stays" if before is after else f"{before.value} {ARROW} {after.value}"
+
+
+def _oom(effects: Effects) -> Section:
+    changes = []
+    for one in effects.containers:
+        name = escape(one.name)
+        changes.append(_number_change(f"{name} oom_score_adj", one.adj_before, one.adj_after))
+        changes.append(_number_change(f"{name} oom_score", one.score_before, one.score_after))
+    return Section("OOM", changes=tuple(changes), changed=any(change.changed for change in changes))
+
+
+def _number_change(label: str, before: int | None, after: int | None) -> Change:
+    delta = f"{after - before:+d}" if before is not None and after is not None and after != before else ""
+    old, new = (UNKNOWN if value is None else str(value) for value in (before, after))
+    return Change(label, old, new, delta)
+
+
+def _rank(effects: Effects) -> Section:
+    node = effects.after.setup.node.name
+    title = f"Kill rank on {escape(node)}" if node else "Kill rank"
+    if effects.rank_before is None or effects.rank_after is None:
+        return Section(title, UNKNOWN)
+    lines = []
+    if effects.overtaken_by:
+        lines.append(f"now killed before it: {_pods(effects.overtaken_by)}")
+    if effects.overtakes:
+        lines.append(f"now killed after it: {_pods(effects.overtakes)}")
+    changed = effects.rank_before != effects.rank_after
+    return Section(title, rank_change(effects), sentences(*lines), changed=changed)
+
+
+def rank_change(effects: Effects, where: str = "") -> str:
+    """`1 → 3 of 17`, or `1 of 17, stays`."""
+    before, after = effects.rank_before, effects.rank_after
+    if before is None or after is None:
+        return UNKNOWN
+    if before == after:
+        return f"{before} of {effects.ranked}{where}, stays"
+    return f"{before} {ARROW} {after} of {effects.ranked}{where}"
+
+
+def _pods(keys: Iterable[PodKey]) -> str:
+    return first_few([full_name(*key) for key in keys], most=4)
+
+
+def _cgroup(effects: Effects) -> Iterator[Section]:
+    """One section for a move in the tree, and one for the pod and each container whose files change."""
+    old, new = effects.before.cgroup.path, effects.after.cgroup.path
+    if old != new:
+        yield Section("cgroup", "moves in the tree", sentences(f"from {old}", f"to {new}"), changed=True)
+    elif effects.changes_path:
+        moved = [
+            f"{escape(after.name)}: from {_below(old, before.process_path)}"
+            f" to {_below(new, after.process_path)}"
+            for before, after in zip(effects.before.containers, effects.after.containers, strict=True)
+            if before.process_path != after.process_path
+        ]
+        yield Section("cgroup", "the containers' processes move", sentences(*moved), changed=True)
+    for container in dict.fromkeys(file.container for file in effects.files):
+        files = [file for file in effects.files if file.container == container]
+        owner = f"container {escape(container)}" if container else "pod"
+        changes = tuple(map(_file_change, files))
+        yield Section(f"cgroup of {owner}", f"{short_path(files[0].path)}/", changes=changes, changed=True)
+    if not effects.changes_path and not effects.files:
+        yield Section("cgroup", "no file changes")
+
+
+def _below(pod_path: str, path: str) -> str:
+    return "/".join(map(short_path, path.removeprefix(f"{pod_path}/").split("/")))
+
+
+def _file_change(file: FileChange) -> Change:
+    before, after = ("not written" if value is None else value for value in (file.before, file.after))
+    return Change(file.name, before, after)
+
+
+def _room(preview: Preview) -> Iterator[Section]:
+    lines = []
+    for fit in preview.node_fit:
+        amount = cpu if fit.resource == CPU else binary
+        fits = "fits" if fit.fits else "does not fit"
+        lines.append(f"{fit.resource}: requests {amount(fit.needed)}, {amount(fit.free)} free: {fits}")
+    if lines:
+        has_room = all(fit.fits for fit in preview.node_fit)
+        title = f"Room on {escape(preview.after.setup.node.name)}"
+        answer = "the node has room" if has_room else "the node has no room"
+        yield Section(title, answer, sentences(*lines), warns=not has_room)
+
+
+def _server(preview: Preview) -> Section:
+    refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
+    answer = "would refuse these values" if refusals else "would accept these values"
+    return Section("Server", answer, refusals, warns=bool(refusals))
+
+
+def _how_to_apply(preview: Preview) -> Section:
+    title, kind = "How to apply", preview.strategy_kind
+    if not preview.edits:
+        return Section(title, "nothing to apply yet")
+    if preview.refusals:
+        return Section(title, "impossible while the server refuses it", warns=True)
+    lines: list[str] = []
+    if kind is StrategyKind.IN_PLACE:
+        lines += _in_place(preview)
+    elif kind is StrategyKind.RECREATE:
+        lines += [f"in place, the server would answer: {escape(str(one))}" for one in preview.resize_refusals]
+    elif kind is StrategyKind.TEMPLATE:
+        lines.append("running pods keep their values until the rollout replaces them")
+    else:
+        lines.append(never_sentence(preview))
+    lines += _owner(preview)
+    warns = kind is StrategyKind.NEVER or preview.outcome.answer is not ResizeStatus.ACTUATED
+    return Section(title, kind.value, sentences(*lines), warns=warns)
+
+
+def never_sentence(preview: Preview) -> str:
+    """Why an object cannot be changed, and what to do instead."""
+    if preview.before.pod.kind == "Job":
+        return "the pod template of a Job is immutable: delete and recreate the Job"
+    return "a static pod comes from a file on its node: change that file"
+
+
+def _in_place(preview: Preview) -> Iterator[str]:
+    for name in preview.restarts:
+        yield f"{escape(name)} restarts, by its resizePolicy"
+    if preview.outcome.answer is not ResizeStatus.ACTUATED:
+        yield f"the kubelet answers {preview.outcome.answer.value}: {escape(preview.outcome.message)}"
+    yield "a running container keeps its oom_score_adj until it restarts"
+
+
+def _owner(preview: Preview) -> Iterator[str]:
+    """The owner of a static pod is its node, which has no template."""
+    for owner in preview.before.pod.metadata.owner_references or ():
+        if owner.controller and owner.kind != "Node":
+            yield (
+                f"the pod belongs to {escape(owner.kind)} {escape(owner.name)}: "
+                "change the template too, or the next pod has the old values"
+            )
+
+
+def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:
+    """Which node, and what differs: `node worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
+    before, after = comparison.before.release, comparison.after.release
+    words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
+    words.append(f"kubelet {before}" if str(before) == str(after) else f"kubelet {before} {ARROW} {after}")
+    return ", ".join([*words, *(escape(str(override)) for override in overrides)])
+
+
+def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
+    """Why the new kubelet would not start, none where it does."""
+    refusals = _kubelet_refusals(comparison)
+    return (Section("Kubelet", "would not start", sentences(*refusals), warns=True),) if refusals else ()
+
+
+def _kubelet_refusals(comparison: Comparison) -> list[str]:
+    refusals = list(map(escape, comparison.refusals))
+    if comparison.refuses_cgroup_v1:
+        refusals.append("cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false")
+    return refusals
+
+
+def pod_sections(effects: Effects) -> tuple[Section, ...]:
+    """The effects on one pod."""
+    if effects.before.pod.is_terminal:
+        return (Section("Nothing changes", "the pod has ended: it has no processes"),)
+    if not effects.changes_anything:
+        return (Section("Nothing changes", "class, scores, rank and cgroup files stay the same"),)
+    return _effect_sections(effects)
+
+
+def node_sections(comparison: Comparison) -> tuple[Section, ...]:
+    """The cgroups above the pods that change, a section for each directory."""
+    files: dict[str, list[FileChange]] = {}
+    for file in comparison.node_files:
+        files.setdefault(file.path, []).append(file)
+    return tuple(
+        Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
+        for path, changed in files.items()
+    )
+
+
+def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
+    """The pods with any effect, node by node in today's kill order."""
+    return [
+        effects
+        for comparison in comparisons
+        for effects in sorted(comparison.pods, key=lambda one: (one.rank_before is None, one.rank_before))
+        if effects.changes_anything
+    ]
+
+
+_HEADERS: Final = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
+
+
+def comparison_table(changed: Iterable[Effects]) -> Iterator[str]:
+    """A row for each changed pod: differences as `before → after`, the rest as it is."""
+    return cell_table(map(_cells, changed), _HEADERS)
+
+
+def _cells(effects: Effects) -> list[str]:
+    pod = effects.before.pod
+    adj, score = _worst_scores(effects)
+    return [
+        _moved(effects.rank_before, effects.rank_after, "-"),
+        escape(pod.namespace) or NONE,
+        escape(pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"),
+        escape(pod.node_name) or NONE,
+        _moved(effects.before.qos_class.value, effects.after.qos_class.value),
+        adj,
+        score,
+        str(len(effects.files)),
+        "moves" if effects.changes_path else "stays",
+    ]
+
+
+def _worst_scores(effects: Effects) -> tuple[str, str]:
+    """oom_score_adj and oom_score of the container that is killed first, before and after.
+
+    Where both stay but another container's change, that one is named and shown.
+    """
+    before, after = _worst(effects.mine_before), _worst(effects.mine_after)
+    others = [one for one in effects.containers if one.changed]
+    if (before.adj, before.oom_score) == (after.adj, after.oom_score) and others:
+        other = others[0]
+        name = escape(other.name)
+        return (
+            f"{name}: {_moved(other.adj_before, other.adj_after)}",
+            f"{name}: {_moved(other.score_before, other.score_after)}",
+        )
+    return _moved(before.adj, after.adj), _moved(before.oom_score, after.oom_score)
+
+
+def _worst(row: RankedPod) -> ContainerScore:
+    """The container that decides the rank; without processes the one with the highest oom_score_adj."""
+    return row.worst or max(row.containers, key=lambda score: score.adj or 0)
+
+
+def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:
+    old, new = (unknown if value is None else str(value) for value in (before, after))
+    return old if old == new else f"{old} {ARROW} {new}"
+
+
+def comparison_values(
+    comparison: Comparison, overrides: Sequence[NodeOverride], pods: Iterable[Effects]
+) -> dict[str, Any]:
+    """The same facts for JSON and YAML."""
+    return {
+        "node": comparison.before.node.name,
+        "before": _setup_values(comparison.before),
+        "after": _setup_values(comparison.after),
+        "settings": {override.key: override.text for override in overrides},
+        "kubeletRefusals": _kubelet_refusals(comparison),
+        "nodeFiles": [_file_values(file) for file in comparison.node_files],
+        "pods": [_pod_values(effects) for effects in pods],
+    }
+
+
+def _setup_values(setup: NodeSetup) -> dict[str, Any]:
+    return {
+        "release": str(setup.release),
+        "cgroupDriver": setup.kubelet.cgroup_driver.value,
+        "cgroupVersion": setup.node.cgroup_version,
+    }
+
+
+def _pod_values(effects: Effects) -> dict[str, Any]:
+    pod = effects.before.pod
+    return {
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "changed": effects.changes_anything,
+        "qosClass": _pair(effects.before.qos_class.value, effects.after.qos_class.value),
+        "rank": _pair(effects.rank_before, effects.rank_after),
+        "cgroupPath": _pair(effects.before.cgroup.path, effects.after.cgroup.path),
+        "containers": [
+            {
+                "name": one.name,
+                "oomScoreAdj": _pair(one.adj_before, one.adj_after),
+                "oomScore": _pair(one.score_before, one.score_after),
+            }
+            for one in effects.containers
+        ],
+        "files": [{"container": file.container or None, **_file_values(file)} for file in effects.files],
+    }
+
+
+def _file_values(file: FileChange) -> dict[str, Any]:
+    return {"path": file.path, "file": file.name, **_pair(file.before, file.after)}
+
+
+def _pair(before: object, after: object) -> dict[str, Any]:
+    return {"before": before, "after": after}
