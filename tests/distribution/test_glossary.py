@@ -21,12 +21,8 @@ ROOT = Path(__file__).parents[2]
 NOT_YET: Final = frozenset(
     [
         "kubectl_qos/cli",
-        "kubectl_qos/edit",
-        "kubectl_qos/present",
         "kubectl_qos/tui",
-        "tests/edit",
         "tests/end_to_end",
-        "tests/present",
         "tests/tui",
         "tests/web",
         "docs",
