@@ -270,11 +270,11 @@ def test_rows_made_of_earlier_ones_equal_new_ones(seed: int) -> None:
     for _ in range(8):
         change = random.choice([changed_pods, changed_usage, changed_nodes, changed_kubelets])
         snapshot = change(snapshot, random)
-        found, rebuilt = taken(snapshot, before), taken(snapshot)
+        found, fresh = taken(snapshot, before), taken(snapshot)
         assert (found.rows, found.notes, found.eviction_notes) == (
-            rebuilt.rows,
-            rebuilt.notes,
-            rebuilt.eviction_notes,
+            fresh.rows,
+            fresh.notes,
+            fresh.eviction_notes,
         )
         assert set(found.nodes) == set(rebuilt.nodes)
         assert [build_node_row(snapshot, row.name) for row in found.rows] == list(rebuilt.rows)
