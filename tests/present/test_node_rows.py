@@ -276,8 +276,8 @@ def test_rows_made_of_earlier_ones_equal_new_ones(seed: int) -> None:
             fresh.notes,
             fresh.eviction_notes,
         )
-        assert set(found.nodes) == set(rebuilt.nodes)
-        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(rebuilt.rows)
+        assert set(found.nodes) == set(fresh.nodes)
+        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(fresh.rows)
         before = found
 
 
