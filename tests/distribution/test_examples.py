@@ -52,8 +52,8 @@ ONLY_PARSED = {
 }
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
 
-KEPT = {"kubectl qos can-i 2> /dev/null": "can-i"}
-"""What is printed with a server: the text in snapshots/text that another test holds against it."""
+IN_TRANSCRIPTS = {"kubectl qos can-i 2> /dev/null": ("can-i", "kubectl qos can-i")}
+"""What is printed with a server: the transcript that has it, and the command there."""
 
 NOT_OURS = {
     r"pip install ('kubectl-qos(\[web\])?'|kubectl-qos)": "an installation from an index",
@@ -163,6 +163,14 @@ def on_stage(
     return Stage(tmp_path, node, monkeypatch, capsys)
 
 
+def stdout_in_transcript(name: str, command: str) -> str:
+    """What a command prints in a transcript, without stderr and the exit code."""
+    text = (FOLDER / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
+    block = text.partition(f"  $ {command}\n")[2].partition("  $ ")[0].partition("\n\n")[0]
+    lines = (line.removeprefix("  ") for line in block.splitlines())
+    return "".join(f"{line}\n" for line in lines if not line.startswith(("2> ", "[")))
+
+
 def our_words(line: str) -> list[str] | None:
     """The arguments of a command of ours, None for any other."""
     for start in ("kubectl qos", "kubectl-qos", "sudo kubectl-qos"):
@@ -205,8 +213,8 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
     for one in examples(text):
         if one.shown is not None and page.name in WITH_A_CLUSTER_OF_THEIR_OWN and page.parent.name == "docs":
             continue
-        if one.command in KEPT:
-            printed[one.line] = (FOLDER / f"{KEPT[one.command]}.txt").read_text(encoding="utf-8")
+        if one.command in IN_TRANSCRIPTS:
+            printed[one.line] = stdout_in_transcript(*IN_TRANSCRIPTS[one.command])
             continue
         code, out = on_stage.run(one.command)
         assert one.shown is not None or code == 0, f"line {one.line}: {one.command}\n{out}"
