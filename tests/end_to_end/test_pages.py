@@ -61,9 +61,8 @@ def test_every_example_of_a_page_prints_what_is_shown(run: Run, serve: Serve, na
     commands = [example for example in examples(page) if example.shown is not None]
     assert len(commands) == count
     for example in commands:
-        for line, text in yaml:
-            if line < example.line:
-                (run.home / file).write_text(text)
+        while yaml and yaml[0][0] < example.line:
+            (run.home / file).write_text(yaml.pop(0)[1])
         command, piped, tail = example.command.partition(" | tail -n ")
         words = shlex.split(command)
         if words[0] == "cat":
