@@ -71,7 +71,6 @@ class ChangingServer(ObjectServer):
     # What others do to the objects meanwhile.
 
     def find(self, kind: str, name: str, namespace: str = "shop") -> dict[str, Any]:
-        """The object as it is stored."""
         with self._lock:
             found = self._at(api_path(kind, namespace, name))
             assert found is not None

@@ -97,12 +97,10 @@ class HttpsServer:
 
     @property
     def url(self) -> str:
-        """The address for a kubeconfig."""
         return f"https://127.0.0.1:{self.port}"
 
     @property
     def connections(self) -> int:
-        """How many connections it has accepted."""
         return self._listener.accepted
 
     def paths(self) -> list[str]:

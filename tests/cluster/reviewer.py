@@ -42,7 +42,6 @@ def reviewed_right(request: Request) -> str:
 
 
 def review(**status: Any) -> Answer:
-    """A review with this status."""
     body = {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",

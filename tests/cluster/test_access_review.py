@@ -182,7 +182,6 @@ _PATH = re.compile(
 
 
 def used_right(request: Request) -> str:
-    """The right that a request takes."""
     match = _PATH.match(request.path)
     assert match is not None, request.path
     verb = {"PATCH": "patch", "GET": "get"}[request.method]

@@ -74,7 +74,6 @@ def _instead(body: bytes, content_type: str = "application/json") -> Callable[[A
 
 
 def half(answer: Answer) -> bytes:
-    """The first half of a body."""
     return answer.body[: len(answer.body) // 2]
 
 
@@ -218,7 +217,6 @@ class Point:
     forbidden: frozenset[str] = frozenset()
 
     def is_meant(self, path: str, query: Mapping[str, str]) -> bool:
-        """Whether a request is this one."""
         return path == self.path and self.of_query(query)
 
 

@@ -75,7 +75,6 @@ def request_of_a(update: Update) -> str:
 
 
 def capacity(update: Update) -> str:
-    """How much memory the node has."""
     found = held(update).nodes["worker-1"].status.capacity
     return "" if found is None else str(found["memory"])
 

@@ -42,7 +42,6 @@ class WatchServer(ObjectServer):
             found["metadata"]["resourceVersion"] = str(BASE)
 
     def put(self, found: Object) -> None:
-        """Create or change an object."""
         with self._changed:
             held = self._held(found)
             self._revision += 1
@@ -55,7 +54,6 @@ class WatchServer(ObjectServer):
             self._publish("MODIFIED" if known else "ADDED", found)
 
     def delete(self, found: Object) -> None:
-        """Delete an object."""
         with self._changed:
             held = self._held(found)
             held[:] = [one for one in held if place(one) != place(found)]
@@ -155,7 +153,6 @@ class WatchServer(ObjectServer):
         self._changed.notify_all()
 
     def list_revision(self) -> str:
-        """The revision that a list names."""
         return str(self._revision)
 
 

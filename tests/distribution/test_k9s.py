@@ -49,7 +49,6 @@ def filled(argument: str, name: str) -> str:
 
 
 def arguments_of(plugin: dict[str, Any]) -> list[str]:
-    """What the program is called with."""
     name = "worker-2" if plugin["scopes"] == ["nodes"] else SELECTED["NAME"]
     arguments = [filled(argument, name) for argument in plugin["args"]]
     return arguments[3:] if plugin["command"] == "sh" else arguments[1:]

@@ -29,7 +29,6 @@ class Done(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stdout."""
         return self.out.splitlines()
 
 

@@ -144,7 +144,7 @@ def versions(home: Path, serve: Serve) -> None:
     (home / "node.json").write_text(json.dumps(node("a")))
 
 
-def node_oom(home: Path, _: Serve) -> None:
+def node_oom(home: Path, _: Serve | None = None) -> None:
     """The recorded node OOM as `kubectl get pods,nodes,events -o json` dumps it, and two kernel logs."""
     said = recorded_run("global-A")
     items = [{**pod, "kind": "Pod"} for pod in said["pods_after"].values()]
@@ -154,7 +154,7 @@ def node_oom(home: Path, _: Serve) -> None:
         shutil.copy(RECORDED / f"oom-{name}.dmesg.txt", home / f"{name}.log")
 
 
-def small_node(home: Path, _: Serve) -> FakeNode:
+def small_node(home: Path, _: Serve | None = None) -> FakeNode:
     """The files of a node with five processes, two of them in a container."""
     found = FakeNode(home / "node")
     found.machine()

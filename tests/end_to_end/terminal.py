@@ -42,7 +42,6 @@ class Terminal:
         return self.said
 
     def answer(self, text: str) -> None:
-        """Type a line."""
         os.write(self._end, f"{text}\n".encode())
 
     def ended(self) -> tuple[int, str]:

@@ -31,12 +31,6 @@ def test_the_namespace_of_the_reviews(run: Run, serve: Serve, flags: list[str], 
     assert {reviewed_right(request).partition(" in ")[2] for request in server.requests} == namespaces
 
 
-def test_it_is_a_command_that_is_offered(run: Run) -> None:
-    assert "Exit code 0 if pods can be read" in " ".join(run("can-i", "--help").out.split())
-    assert "can-i" in run("--help").out
-    assert run("__complete", "can").out.startswith("can-i\t")
-
-
 def test_no_more_is_loaded_than_for_a_list(serve: Serve, tmp_path: Path) -> None:
     config = write(tmp_path / "config", kubeconfig(serve(Reviewer(READER)), namespace="shop"))
     done = with_modules(tmp_path, "can-i", "--kubeconfig", str(config))

@@ -38,7 +38,6 @@ class Secrets:
         return self._made.setdefault(place, f"h1dd3n/{place.encode().hex()}+&x")
 
     def add(self, place: str, secret: str) -> str:
-        """A secret of another shape."""
         self._made[place] = secret
         return secret
 

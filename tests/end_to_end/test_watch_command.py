@@ -66,14 +66,12 @@ class Watching:
             self.text += part.decode()
 
     def close(self) -> None:
-        """Read no more."""
         if not self._stop_reading.is_set():
             self._stop_reading.set()
             self._thread.join()
             os.close(self._reader)
 
     def end(self) -> None:
-        """Leave nothing behind."""
         self.process.kill()
         self.process.wait()
         self.close()
@@ -88,7 +86,6 @@ class Watching:
         raise AssertionError(f"never so: {self.text!r}, code {self.process.poll()}, {self.said()!r}")
 
     def said(self) -> str:
-        """What was written to stderr."""
         return self._said.read_text()
 
     def interrupt(self) -> int:

@@ -132,7 +132,6 @@ class MemoryTree:
         _remove(domain)
 
     def close(self) -> None:
-        """Leave nothing behind."""
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
             assert nursery.stdin is not None

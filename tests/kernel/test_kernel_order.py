@@ -192,7 +192,6 @@ class Mix:
         self._is_protected = growing_adj == OOM_SCORE_ADJ_MIN
 
     def steps(self) -> Iterator[Step]:
-        """Each kill in its order."""
         try:
             while len(self._living) > 1:
                 yield from self._kill()

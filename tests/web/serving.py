@@ -37,17 +37,14 @@ class Served:
 
     @property
     def base(self) -> str:
-        """The address without the token."""
         return self.url.partition("?")[0]
 
     @property
     def token(self) -> str:
-        """The token of the URL."""
         return parse_qs(urlsplit(self.url).query)["token"][0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         port = urlsplit(self.url).port
         assert port is not None
         return port

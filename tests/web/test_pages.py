@@ -33,7 +33,6 @@ class Client:
 
     @asynccontextmanager
     async def visit(self) -> AsyncIterator[ClientWebSocketResponse]:
-        """Open a page."""
         headers = {"Origin": str(self._client.make_url("")).rstrip("/"), "Cookie": self._cookie}
         async with self._client.ws_connect("/ws", headers=headers) as page:
             yield page
@@ -60,7 +59,6 @@ async def texts(page: ClientWebSocketResponse) -> list[list[object]]:
 
 
 async def text(page: ClientWebSocketResponse) -> list[object]:
-    """The next of them."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while (said := await page.receive()).type is not WSMsgType.TEXT:
             assert said.type is WSMsgType.BINARY
