@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ import yaml
 
 from kubectl_qos.k8s.rbac import TIERS
 from tests.cluster.cluster_objects import node
+from tests.cluster.exec_server import ended, exit_code, failure, said, switched
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig
 from tests.cluster.kubeconfigs import write as write_config
@@ -21,6 +23,8 @@ from tests.cluster.object_server import status
 from tests.cluster.replay import Replay
 from tests.cluster.reviewer import READER, Reviewer
 from tests.cluster.serving import Serve
+from tests.end_to_end.verifying import Cluster as VerifyCluster
+from tests.end_to_end.verifying import container_of, recorded
 from tests.host.fake_node import FakeNode, write
 from tests.host.kernel_logs import RECORDED, recorded_run
 
@@ -40,10 +44,14 @@ EVERYTHING = [
 """Every right that the program can use, in all namespaces and in `shop`."""
 
 
-def contexts(home: Path, serve: Serve, answers: Mapping[str, Callable[[Request], Answer]]) -> None:
-    """A kubeconfig with a context of the namespace `shop` for each server; the first is the current one."""
-    configs = [kubeconfig(serve(answer), namespace="shop", context=name) for name, answer in answers.items()]
-    configs.append(kubeconfig("https://127.0.0.1:1", namespace="shop", context="unreachable"))
+def contexts(
+    home: Path, serve: Serve, answers: Mapping[str, Callable[[Request], Answer]], namespace: str = "shop"
+) -> None:
+    """A kubeconfig with a context of the namespace for each server; the first is the current one."""
+    configs = [
+        kubeconfig(serve(answer), namespace=namespace, context=name) for name, answer in answers.items()
+    ]
+    configs.append(kubeconfig("https://127.0.0.1:1", namespace=namespace, context="unreachable"))
     config = configs[0]
     for key in ("clusters", "users", "contexts"):
         config[key] = [entry for one in configs for entry in one[key]]
@@ -167,6 +175,80 @@ def small_node(home: Path, _: Serve | None = None) -> FakeNode:
     return found
 
 
+SMALL: Final = ("bu-mem-odd", "bu-multi", "be-plain", "sidecar-small", "gu-frac")
+
+
+def drifting(*names: str, **container: str) -> VerifyCluster:
+    """The recorded pods; in the last container `c` of them, files of the cgroup have other values."""
+    lines = recorded(*names)
+    container_of(lines[-1], "c")["cgroup"] |= {
+        name.replace("_", "."): value for name, value in container.items()
+    }
+    return VerifyCluster(lines)
+
+
+def answering(pod: str, container: str, *frames: bytes, changed: str = "") -> VerifyCluster:
+    """A recorded pod, one container of which answers an exec by these frames; another one may be changed."""
+    lines = recorded(pod)
+    if changed:
+        container_of(lines[0], changed)["cgroup"]["cpu.weight"] = "7"
+    cluster = VerifyCluster(lines)
+    cluster.answers[container] = lambda request: switched(request, list(frames))
+    return cluster
+
+
+def refusing(pod: str) -> VerifyCluster:
+    """A recorded pod in none of whose containers a command may be run."""
+    cluster = VerifyCluster(recorded(pod))
+    message = 'pods "x" is forbidden: User "viewer" cannot create resource "pods/exec"'
+    cluster.answers = dict.fromkeys("abcd", lambda _: status(403, "Forbidden", message))
+    return cluster
+
+
+def measured(home: Path, serve: Serve) -> None:
+    """The recorded node, with values, containers and pods that are otherwise."""
+    own = recorded("bu-mem-odd")
+    (process,) = container_of(own[0], "c")["processes"]
+    process |= {"oom_score_adj": 1000, "comm": "a\x1b[2Jb"}
+    sandboxed = recorded("bu-mem-odd")
+    sandboxed[0]["pod"]["spec"]["runtimeClassName"] = "kata"
+    lines = recorded("bu-mem-odd", "be-plain", "gu-frac")
+    lines[0]["pod"]["status"]["phase"] = "Succeeded"
+    del lines[1]["pod"]["spec"]["nodeName"]
+    lines[2]["pod"]["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    windows = VerifyCluster(recorded("bu-mem-odd"))
+    windows.objects.nodes = [copy.deepcopy(found) for found in windows.objects.nodes]
+    windows.objects.nodes[0]["status"]["nodeInfo"]["operatingSystem"] = "windows"
+    drifted = copy.deepcopy(sandboxed)
+    container_of(drifted[0], "c")["cgroup"]["cpu.weight"] = "7"
+    no_shell = failure('exec: "sh": executable file not found in $PATH')
+    contexts(
+        home,
+        serve,
+        {
+            "same": VerifyCluster(recorded(*SMALL)),
+            "one-limit": drifting("bu-mem-odd", memory_max="123456789"),
+            "one-weight": drifting(*SMALL, cpu_weight="7"),
+            "own-adj": VerifyCluster(own),
+            "no-shell": answering("bu-multi", "b", *ended(status=no_shell)),
+            "failing": answering("bu-mem-odd", "c", *ended(b"", b"", exit_code(126))),
+            "broken-off": answering("bu-multi", "a", said(1, b"==> $$\n")),
+            "broken-off-and-drift": answering("bu-multi", "a", said(1, b"==> $$\n"), changed="b"),
+            "nonsense": answering("bu-mem-odd", "c", *ended(NONSENSE)),
+            "forbidden": refusing("bu-mem-odd"),
+            "all-forbidden": refusing("bu-multi"),
+            "kata": VerifyCluster(sandboxed),
+            "kata-drift": VerifyCluster(drifted),
+            "not-running": VerifyCluster(lines),
+            "windows": windows,
+        },
+        namespace="default",
+    )
+
+
+NONSENSE: Final = b"==> $$\n7\n==> /proc/self/cgroup\n0::/\n==> /proc/1/oom_score_adj\nx\x1b[2J\n"
+
+
 STAGES: Final[Mapping[str, Callable[[Path, Serve], Any]]] = MappingProxyType(
-    {"can-i": rights, "host": small_node, "kills": node_oom, "version": versions}
+    {"can-i": rights, "host": small_node, "kills": node_oom, "verify": measured, "version": versions}
 )
