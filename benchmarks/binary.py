@@ -1,8 +1,8 @@
-"""How large the binary is, and how much longer it takes to start than the virtual environment.
+"""The size of the binary, and how much longer it takes to start than the virtual environment.
 
     make binary && python benchmarks/binary.py [--times 15]
 
-Yardstick: the same commands by the `kubectl-qos` of the environment that runs this. Both take turns, so that
+Yardstick: the same commands by the `kubectl-qos` of the current environment. Both take turns, so that
 noise hits them alike; what is printed is the median, the difference and the ratio. The first frame is that of
 `kubectl-qos --demo` in a pseudo terminal, from the start of the process.
 """
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _report_size(folder: Path) -> bool:
-    """Print how large it is and say whether that is too much."""
+    """Print the size and return whether the target was missed."""
     packed = ARCHIVE.stat().st_size / 1e6
     unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
     print(
@@ -78,7 +78,7 @@ def _report_size(folder: Path) -> bool:
 
 
 def _report(title: str, seconds: float, ours: float, most: float | None) -> bool:
-    """Print one command and say whether one of its targets was missed."""
+    """Print one command and return whether one of its targets was missed."""
     over = seconds - ours
     at_most = f"{1000 * MOST_SECONDS_OVER:.0f} ms over" + (f", {1000 * most:.0f} ms" if most else "")
     print(

@@ -1,4 +1,4 @@
-"""A large made-up cluster: nodes, pods and pod metrics as plain objects, the same on every run.
+"""A large generated cluster: nodes, pods and pod metrics as plain objects, the same on every run.
 
 Pods are written as an API server sends them, managedFields included: some 6 KB of JSON each, of five
 shapes that differ in containers, class and size.
@@ -18,7 +18,7 @@ PODS_OF_WORKLOAD = 25
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the pods of a kind of workload look; container names with their requests and limits."""
+    """The shape of the pods of a workload: container names with their requests and limits."""
 
     name: str
     qos: str
@@ -259,7 +259,7 @@ _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 
 
 def _managed_fields(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Who set which field, which is a third of what a server sends of a pod."""
+    """metadata.managedFields, a third of the bytes of a pod."""
     of_containers = {
         f'k:{{"name":"{container["name"]}"}}': {
             ".": {},

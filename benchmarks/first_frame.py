@@ -1,4 +1,4 @@
-"""How long the terminal UI takes until the first victim of the demo is on the screen."""
+"""The time until the terminal UI shows the next victim of the demo."""
 
 from __future__ import annotations
 

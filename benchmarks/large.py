@@ -1,9 +1,9 @@
-"""How `top -A` does on a large cluster, against a bare download of the same bytes and against kubectl.
+"""Time and memory of `top -A` on a large cluster, against a plain download and against kubectl.
 
     python benchmarks/large.py [--pods 150000] [--nodes 5000] [--times 3]
 
-The cluster is made up, the same on every run, and served by a process of its own that has everything
-rendered beforehand. Yardstick: a process that downloads the same lists page by page over one TLS connection
+The cluster is generated, the same on every run, and served by a separate process that has everything rendered
+beforehand. Yardstick: a process that downloads the same lists page by page over one TLS connection
 with http.client, parses each page with json.loads, and drops it. At 20,000 pods on 200 nodes kubectl is
 measured too, where it is installed: `kubectl get pods -A`, which fetches tables with the pods' metadata only.
 """
@@ -64,7 +64,7 @@ def served(pods: int, nodes: int) -> Iterator[Path]:
 
 
 def ours(folder: Path) -> list[str]:
-    """The command that is measured."""
+    """The measured command."""
     return [sys.executable, "-m", "kubectl_qos", "top", "-A", "--kubeconfig", str(folder / KUBECONFIG_FILE)]
 
 

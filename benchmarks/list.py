@@ -1,10 +1,10 @@
-"""How long `top -A` takes over 20,000 pods, as a ratio against downloading the same pages and no more.
+"""The time of `top -A` for 20,000 pods, as a ratio against a plain download of the same pages.
 
     python benchmarks/list.py [--pods 20000] [--nodes 200] [--times 5] [--gzip]
 
-Yardstick: a process of its own that fetches the very pages that our command fetches (pods in pages of 500,
+Yardstick: a separate process that fetches the same pages as our command (pods in pages of 500,
 nodes, pod metrics) over one TLS connection with http.client, parses each with json.loads, and drops it.
-Ours: `kubectl-qos top -A` from start to exit, its table written to nowhere. A second pair leaves out usage
+Ours: `kubectl-qos top -A` from start to exit, its output discarded. A second pair leaves out usage
 on both sides. The server is a third process with every page rendered beforehand. With --gzip it compresses
 for clients that offer it, which ours does (as kubectl) and the yardstick does not.
 """
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _compare(title: str, folder: Path, times: int, paths: list[str], flags: list[str]) -> bool:
-    """Print one pair and say whether a target was missed."""
+    """Print one pair and return whether a target was missed."""
     kubeconfig = folder / KUBECONFIG_FILE
     url = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     python = sys.executable

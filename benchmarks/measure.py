@@ -1,4 +1,4 @@
-"""Run a command in a process of its own and say what it took."""
+"""Runs a command in a separate process and measures time and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Run(NamedTuple):
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Run:
-    """What one run took. Raises CalledProcessError where the command failed."""
+    """The measurements of one run. Raises CalledProcessError if the command failed."""
     started = time.perf_counter()
     process = subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""How fast the rules are, alone and on one core: no cluster, no files, no printing.
+"""The speed of the rules alone, on one core: no cluster, no files, no printing.
 
     python benchmarks/predict.py [--pods 20000] [--times 5]
 
@@ -50,14 +50,14 @@ PODS_OF_A_NODE = 500
 
 
 class Rate(NamedTuple):
-    """How long so many pods took."""
+    """A number of pods and the time that they took."""
 
     pods: int
     seconds: float
 
     @property
     def pods_per_second(self) -> float:
-        """The other way round."""
+        """The rate."""
         return self.pods / self.seconds
 
 
@@ -144,7 +144,7 @@ def used(pods: Sequence[Pod]) -> dict[tuple[str, str], PodUsage]:
 
 
 def best(work: Callable[[], object], pods: int, times: int) -> Rate:
-    """The fastest of several rounds: whatever else the machine does only ever slows one down."""
+    """The fastest of several rounds: other load on the machine only slows a round down."""
     seconds = []
     gc.disable()
     for _ in range(times):
@@ -156,7 +156,7 @@ def best(work: Callable[[], object], pods: int, times: int) -> Rate:
 
 
 def _report(title: str, found: Rate, yardstick: Rate, least: int) -> bool:
-    """Print one rate and say whether its target was missed."""
+    """Print one rate and return whether its target was missed."""
     print(
         f"{title:<27} {found.pods_per_second:9,.0f} pods per second (target at least {least:,}),"
         f" {found.pods_per_second / yardstick.pods_per_second:.2f} times the yardstick"

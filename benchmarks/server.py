@@ -1,11 +1,11 @@
-"""An API server of a made-up cluster in a process of its own; all it says is rendered before it listens.
+"""An API server of a generated cluster in a separate process; all responses are rendered before it listens.
 
     python benchmarks/server.py FOLDER --pods 20000 --nodes 200
 
 Writes a kubeconfig and the CA into FOLDER, then prints `ready` and the bytes of its lists, and serves until
 its input ends. Like a real one it answers a list from its watch cache (resourceVersion=0) in one piece and
-any other in pages, in whole objects or as the tables that kubectl asks for; with discovery, for kubectl.
-With --events a watch of pods gets that many changes, so many a second with --rate.
+any other in pages, in whole objects or as the tables that kubectl requests; with discovery, for kubectl.
+With --events a watch of pods gets that many changes, at --rate per second.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _DISCOVERY: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass
 class Rendered:
-    """The items of a list as JSON, joined by commas, so many a chunk."""
+    """The items of a list as JSON, joined by commas, in chunks of a fixed number."""
 
     kind: str
     api_version: str
@@ -80,7 +80,7 @@ class Rendered:
     sizes: list[int] = field(default_factory=list)
 
     def head(self, following: str = "", remaining: int = 0) -> bytes:
-        """What stands before the items."""
+        """The JSON before the items."""
         metadata: dict[str, Any] = {"resourceVersion": REVISION}
         if following:
             metadata |= {"continue": following, "remainingItemCount": remaining}
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def render(pods: int, nodes: int, page: int) -> tuple[dict[str, Rendered], dict[str, Rendered]]:
-    """The lists by path, and the tables of those that kubectl asks for as tables."""
+    """The lists by path, and the tables of those that kubectl requests as tables."""
     names = cluster.node_names(nodes)
     columns = [
         {"name": name, "type": kind, "format": "", "description": name, "priority": priority}
@@ -180,7 +180,7 @@ def _table_row(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Events:
-    """Changes of pods as a watch sends them: each has a new revision and another number of restarts."""
+    """Changes of pods as a watch sends them: each has a new resourceVersion and restart count."""
 
     def __init__(self, pods: Rendered, count: int, rate: int) -> None:
         self._count = count
@@ -202,14 +202,14 @@ class Events:
 
 @dataclass(frozen=True)
 class Answering:
-    """What is answered to whom."""
+    """The request handler."""
 
     lists: Mapping[str, Rendered]
     tables: Mapping[str, Rendered]
     events: Events
 
     def body(self, path: str, query: Mapping[str, list[str]], accept: str) -> Iterator[bytes] | None:
-        """The pieces of a body, None for what there is not."""
+        """The pieces of a body, None if the request has no response."""
         if path in _DISCOVERY:
             return iter([json.dumps(_DISCOVERY[path]).encode()])
         if "sendInitialEvents" in query:
@@ -260,7 +260,7 @@ def listen(answering: Answering, folder: Path, *, zipped: bool) -> ThreadingHTTP
             self.wfile.write(b"0\r\n\r\n")
 
         def log_message(self, *_: object) -> None:
-            """Nothing is said while something is measured."""
+            """Log nothing during a measurement."""
 
     listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listener.daemon_threads = True

@@ -1,9 +1,9 @@
-"""How long commands take that should feel instant, against the bare interpreter.
+"""The start-up time of short commands, against the bare interpreter.
 
     python benchmarks/startup.py [--times 15]
 
-Yardstick: `python -c pass` with the same interpreter. Ours: `version --client`, `--help`, `completion`, what
-TAB asks, and `explain -f` of one small manifest as YAML and as JSON, each from start to exit as a person
+Yardstick: `python -c pass` with the same interpreter. Ours: `version --client`, `--help`, `completion`, the
+request of TAB, and `explain -f` of one small manifest as YAML and as JSON, each from start to exit as a user
 runs it. All take turns, so that noise hits them alike; printed are the median, the difference and the ratio.
 """
 
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def _report(title: str, run: Run, bare: Run) -> bool:
-    """Print one command and say whether its target was missed."""
+    """Print one command and return whether its target was missed."""
     over = run.wall_seconds - bare.wall_seconds
     most = MOST_SECONDS_OVER[title]
     print(

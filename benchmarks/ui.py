@@ -1,10 +1,10 @@
-"""How quick the terminal UI is on a very large cluster, without a screen.
+"""The response times of the terminal UI on a very large cluster, without a screen.
 
     python benchmarks/ui.py [--pods 150000] [--nodes 5000]
 
-Everything is taken from the moment that something happens on the UI's thread (facts arrive, a key is pressed)
-until the screen is painted. Facts are worked out beforehand, as the UI does it in a thread of its own. At the
-end the first frame of `kubectl-qos --demo` is taken in a pseudo terminal, from the start of the process.
+Times are from an event on the UI's thread (data arrives, a key is pressed) until the screen is painted. The
+data is computed beforehand, as the UI does it in a separate thread. At the end the first frame of
+`kubectl-qos --demo` is measured in a pseudo terminal, from the start of the process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CHANGED = 1_000
 
 
 class Held(Source):
-    """A source that has a store of a made-up cluster, and changes it when told to."""
+    """A source with the store of a generated cluster, which `change` changes."""
 
     title = "large"
     is_live = True

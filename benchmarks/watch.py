@@ -1,11 +1,11 @@
-"""How a cluster is followed that changes a thousand times a second, and whether memory stays flat.
+"""Response times and memory while following a cluster that changes a thousand times a second.
 
     python benchmarks/watch.py [--pods 20000] [--nodes 200] [--seconds 15] [--events 1000000]
 
-The server is a process of its own that sends a change of a whole pod, some 7 KB, a thousand times a second.
+The server is a separate process that sends a change of a whole pod, some 7 KB, a thousand times a second.
 The UI runs headless on one core; every 50 ms a key moves the cursor, and the time until it has moved and the
-screen is painted is taken. Then as many events as are asked for are taken in as fast as they come, without a
-screen, and resident memory is compared: a tenth of them before, and at the end.
+screen is painted is measured. Then --events events are read as fast as they come, without a screen, and the
+resident memory after a tenth of them is compared with that at the end.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What makes and checks a release: run from the Makefile and from the workflows, a file for each step."""
+"""Steps that create and check a release, run by the Makefile and the workflows; one file per step."""

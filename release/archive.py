@@ -1,10 +1,10 @@
-"""The folder of a binary as an archive that krew takes, and its digest.
+"""Archives the folder of a binary for krew, and writes its digest.
 
     SOURCE_DATE_EPOCH=1580601600 python release/archive.py dist/kubectl-qos dist
 
-writes dist/kubectl-qos_linux_amd64.tar.gz, named for the system that this runs on, and its digest beside it.
-The same files give the same bytes: owners and times are left out, and of modes all but whether a file can be
-run. krew refuses links, so what they lead to is written instead.
+writes dist/kubectl-qos_linux_amd64.tar.gz, named after the current system, and its digest beside it. The same
+files give the same bytes: owners, times and all modes except the executable bit are left out. krew refuses
+links, so their targets are archived instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MACHINES: Final = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "ar
 
 
 class Refused(Exception):
-    """No archive can be made of the folder, and what is to be done about it."""
+    """The folder cannot be archived; the message has the remedy."""
 
 
 def file_name() -> str:
@@ -80,7 +80,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, seconds: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the archive and say how large it is."""
+    """Write the archive and print its size."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="what PyInstaller has made")
     parser.add_argument("into", type=Path, help="the folder to write the archive and its digest into")

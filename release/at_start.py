@@ -1,9 +1,9 @@
-"""Runs first in the binary: programs that it starts get the environment that it was started in itself.
+"""Runs first in the binary and restores the original environment for the programs that it starts.
 
 PyInstaller's bootloader puts the binary's own libraries first in LD_LIBRARY_PATH, keeps what was there in
 LD_LIBRARY_PATH_ORIG, and starts itself again, since the loader reads it only then. A credential plugin that
-inherited it would run with our OpenSSL; and one that runs `kubectl qos` would hand on the bootloader's notes,
-_PYI_..., by which that takes itself to have been started again already.
+inherited it would run with our OpenSSL. One that runs `kubectl qos` would pass on the bootloader's variables
+_PYI_..., which mean that the second start has already happened.
 """
 
 import os

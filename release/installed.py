@@ -1,4 +1,4 @@
-"""The wheel as people install it: in new environments, with no file of development at hand.
+"""Tests the wheel as users install it: in new environments, without the files of the checkout.
 
     python release/installed.py dist/kubectl_qos-0.1.0-py3-none-any.whl [PYTHON ...]
 
@@ -50,13 +50,13 @@ print(*sorted(filter(None, files)), sep="\\n")
 
 
 class Failed(Exception):
-    """A step did not do what it should."""
+    """A step failed."""
 
 
 def run(folder: Path, *command: str | Path) -> str:
-    """What a command prints, run in a folder with an environment that only tells how to reach the index.
+    """The output of a command, run in a folder with an environment that has only the settings of the index.
 
-    Raises Failed with what it said where it fails.
+    Raises Failed with its output if it fails.
     """
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
     kept |= {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ}
@@ -95,7 +95,7 @@ def scripts_of(environment: Path) -> Path:
 
 
 def check_commands(folder: Path, program: Path) -> None:
-    """Raise Failed where a command of the installed program fails or has nothing to say."""
+    """Raise Failed if a command of the installed program fails or prints nothing."""
     for arguments in COMMANDS:
         if not run(folder, program, *arguments).strip():
             raise Failed(f"{program.name} {' '.join(arguments)} printed nothing")
@@ -107,7 +107,7 @@ def check_commands(folder: Path, program: Path) -> None:
 
 
 def check_origins(folder: Path, python: Path) -> None:
-    """Raise Failed where the program uses a file that is neither the environment's nor its Python's."""
+    """Raise Failed if the program uses a file that is neither the environment's nor its Python's."""
     roots = run(
         folder, python, "-c", "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"
     ).splitlines()
@@ -118,7 +118,7 @@ def check_origins(folder: Path, python: Path) -> None:
 
 
 def check_wheel(wheel: Path, python: str) -> None:
-    """Raise Failed where the wheel does not do its work in a new environment of that Python."""
+    """Raise Failed if the wheel does not work in a new environment of that Python."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, environment = Path(temporary) / "empty", Path(temporary) / "environment"
         folder.mkdir()
@@ -140,7 +140,7 @@ def check_wheel(wheel: Path, python: str) -> None:
 
 
 def check_uv_tool(wheel: Path) -> None:
-    """Raise Failed where `uv tool install` does not give a program that works."""
+    """Raise Failed if `uv tool install` does not install a working program."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         print(f"uv tool install {wheel.name}")
@@ -151,7 +151,7 @@ def check_uv_tool(wheel: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print each step; 1 and a sentence at the first that fails."""
+    """Print each step; return 1 with a message at the first that fails."""
     wheel, *pythons = arguments
     try:
         for python in pythons or interpreters():

@@ -27,11 +27,11 @@ _SHA256_LINE: Final = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>\S+)\n?
 
 
 class Unrendered(Exception):
-    """A manifest can't be made, and what is to be done about it."""
+    """The manifest cannot be rendered; the message has the remedy."""
 
 
 def render(template: str, tag: str, digests: Mapping[str, str]) -> str:
-    """The manifest of a tag; a digest for the name of each archive that the template asks for.
+    """The manifest of a tag, with the digest of each archive that the template names.
 
     Raises Unrendered with the names of the archives that have none.
     """
@@ -50,7 +50,7 @@ def render(template: str, tag: str, digests: Mapping[str, str]) -> str:
 def without_missing(template: str, digests: Mapping[str, str]) -> str:
     """The template without the platforms whose archives have no digest.
 
-    Raises Unrendered where that leaves none.
+    Raises Unrendered if none is left.
     """
     head, *platforms = re.split(r"(?m)^(?=  - selector:)", template)
     kept = [platform for platform in platforms if set(archives_of(platform)) <= digests.keys()]
@@ -60,7 +60,7 @@ def without_missing(template: str, digests: Mapping[str, str]) -> str:
 
 
 def archives_of(template: str) -> list[str]:
-    """The names of the archives that the template asks for."""
+    """The names of the archives in the template."""
     return [Path(call["uri"]).name for call in _CALL.finditer(template)]
 
 
@@ -79,7 +79,7 @@ def read_digests(folder: Path) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the manifest; 1 and a sentence where it can't be made."""
+    """Print the manifest; return 1 with a message if it cannot be rendered."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The licences of what the binary is made of, besides our own."""
+"""The licences of the packages in the binary, without our own."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ CHANGELOG: Final = Path(__file__).parents[1] / "CHANGELOG.md"
 
 
 class NoNotes(Exception):
-    """The changelog has nothing to say of a version."""
+    """The changelog has no entry for a version."""
 
 
 def notes(changelog: str, version: str) -> str:
-    """What the changelog's section of a version says, without its heading.
+    """The changelog's section of a version, without its heading.
 
-    Raises NoNotes where there is no such section or nothing in it.
+    Raises NoNotes if there is no such section or it is empty.
     """
     sections = re.split(r"(?m)^## ", changelog)[1:]
     for section in sections:
@@ -34,7 +34,7 @@ def notes(changelog: str, version: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the notes of the tag; 1 and a sentence where there are none."""
+    """Print the notes of the tag; return 1 with a message if there are none."""
     (tag,) = arguments
     try:
         sys.stdout.write(notes(CHANGELOG.read_text(encoding="utf-8"), tag.removeprefix("v")))

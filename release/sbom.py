@@ -1,8 +1,8 @@
-"""What a binary is made of, as CycloneDX: the packages with a module in it, Python and OpenSSL.
+"""The bill of materials of a binary, as CycloneDX: the packages with a module in it, Python and OpenSSL.
 
     python release/sbom.py dist/kubectl-qos dist/kubectl-qos_linux_amd64.cdx.json
 
-Run it by the Python that built the binary: the versions are those of its environment.
+Run it with the Python that built the binary: the versions are those of its environment.
 """
 
 from __future__ import annotations

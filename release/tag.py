@@ -1,4 +1,4 @@
-"""Whether a tag may be released: a semantic version, on the main branch, and what the build calls itself.
+"""Checks a tag before a release: a semantic version, on the main branch, the same as that of the wheel.
 
     python release/tag.py v0.1.0 [WHEEL]
 
@@ -23,13 +23,13 @@ TAG: Final = re.compile(rf"v{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?P<pre>-(?:alpha|bet
 
 
 class Refused(Exception):
-    """The tag can't be released, and what is to be done about it."""
+    """The tag cannot be released; the message has the remedy."""
 
 
 def is_prerelease(tag: str) -> bool:
-    """Whether the tag is of a version before the real one.
+    """Whether the tag is a pre-release.
 
-    Raises Refused where it is not a semantic version with a v.
+    Raises Refused if it is not a semantic version with a v.
     """
     found = TAG.fullmatch(tag)
     if found is None:
@@ -45,14 +45,14 @@ def check_branch(tag: str) -> None:
 
 
 def check_wheel(tag: str, wheel: Path) -> None:
-    """Raise Refused where the wheel has another version than the tag."""
+    """Raise Refused if the wheel has another version than the tag."""
     version = parse_wheel_filename(wheel.name)[1]
     if version != Version(tag):
         raise Refused(f"{wheel.name} is {version} and not {tag}: was it built from the clean tag?")
 
 
 def main(arguments: list[str]) -> int:
-    """Print what the tag is; 1 and a sentence where it may not be released."""
+    """Print whether the tag is a pre-release; return 1 with a message if it may not be released."""
     tag, *wheels = arguments
     try:
         prerelease = is_prerelease(tag)

@@ -225,16 +225,16 @@ class Writer:
         except QosError as error:
             if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
                 return None, f"{request.reference} no longer exists"
-            return None, f"looked at since, it cannot be read: {error}"
+            return None, f"it cannot be read now: {error}"
         if metadata_text(raw, "uid") != request.uid:
             return None, _recreated(request)
         if metadata_text(raw, "resourceVersion") == request.resource_version:
-            return None, "looked at since, nothing has changed there so far"
+            return None, "nothing has changed there so far"
         if any(value_now(pod, edit) != edit.quantity for edit in dry_run_result.stored):
-            return None, "looked at since, the object has changed, but it does not have these values"
+            return None, "the object has changed since, but it does not have these values"
         if not is_managed_by_us(raw, request, dry_run_result.stored):
-            return None, "looked at since, it has these values, but it is unknown who wrote them"
-        return raw, "looked at since, it has these values, written by us"
+            return None, "the object has these values now, but it is unknown who wrote them"
+        return raw, "the object has these values now, written by us"
 
     def _new_entry(self, request: PatchRequest, undoes: str) -> Entry:
         return Entry(

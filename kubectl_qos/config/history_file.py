@@ -30,7 +30,7 @@ _MAX_LINES: Final = 4 * MAX_ENTRIES
 _MAX_BYTES: Final = 16 << 20
 _MAX_TRIES: Final = 10
 _FIELDS: Final = {"version", *(field.name for field in fields(Entry))}
-_NOT_WRITTEN: Final = "changes are remembered for this run only"
+_NOT_WRITTEN: Final = "the change history is kept for this run only"
 
 
 def history_path() -> Path | None:

@@ -57,7 +57,9 @@ class NodeOverride(NamedTuple):
             is_gate = self.key.startswith(FEATURE_GATES)
             keys = [key for key in _FIELDS if not is_gate or key.startswith(FEATURE_GATES)]
             near = get_close_matches(self.key, sorted(keys), n=3, cutoff=0.5) or _EXAMPLES
-            raise UsageError(f"unknown node setting {self.key!r}", hint=f"such as {', '.join(near)}")
+            raise UsageError(
+                f"unknown node setting {self.key!r}", hint=f"write one such as {', '.join(near)}"
+            )
         try:
             return field.parse(self.text)
         except QosError as error:

@@ -240,7 +240,7 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.GUARANTEED: "it is Guaranteed: its oom_score_adj is {least} whatever it requests",
     ObstacleReason.BEYOND_BURSTABLE: "{needs}, but a Burstable container has at least {least}",
     ObstacleReason.RESTRICTED: "{needs}, but containerd's restrict_oom_score_adj keeps it at {least} or more",
-    ObstacleReason.NOT_BY_REQUESTS: "its node goes by allocated resources, not by requests",
+    ObstacleReason.NOT_BY_REQUESTS: "its node uses allocated resources, not requests",
 }
 
 _REMEDIES: Final[Mapping[ObstacleReason, str]] = {

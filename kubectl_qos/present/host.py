@@ -239,7 +239,7 @@ def _unranked(rows: list[ProcessRow], *, all_shown: bool) -> Iterable[str]:
     for spared in (Spared.INIT, Spared.VFORK, Spared.SCORE):
         pids = [str(row.process.pid) for row in rows if row.ranked.spared is spared]
         if pids:
-            yield f"no rank: {first_few(pids, 5)}, as {spared.value}"
+            yield f"not ranked: {first_few(pids, 5)} ({spared.value})"
 
 
 def _processes(number: int) -> str:

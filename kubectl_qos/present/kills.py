@@ -92,7 +92,7 @@ _MECHANISMS: Final = {
     Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
     Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
     Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
-    Mechanism.UNKNOWN: "killed, but at which limit or by whom is unknown",
+    Mechanism.UNKNOWN: "killed; the limit and the sender are unknown",
 }
 
 

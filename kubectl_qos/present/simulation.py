@@ -102,7 +102,7 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.free_bytes is not None and not simulation.is_reached:
         return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
     if scenario.growth and not simulation.is_reached:
-        return f"{after}, and not every growing container survives to reach its size"
+        return f"{after}, and some growing containers are killed before they reach their size"
     return after
 
 
@@ -112,7 +112,7 @@ def _first_kill(simulation: Simulation) -> str:
     first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
     return (
-        f"{binary(first.more_bytes)} more, with each container at {_percent(first)}, until the first is hit:"
+        f"{binary(first.more_bytes)} more, with each container at {_percent(first)}, until the first is killed:"
         f" {full_name(*first.key)}{container}, by {_by(first.mechanism)}"
     )
 
@@ -139,7 +139,7 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
         yield f"{count(node_state.without_usage, 'pod')} without usage counted as using nothing"
     if not node_state.own_bytes:
         yield (
-            "the memory of the node's own processes is unknown: the node is full that much earlier, and those"
+            "the memory of the node's own processes is unknown, so the node runs out earlier; those"
             " with oom_score_adj 0 are killed before Guaranteed pods"
         )
     if node_state.kubepods_bytes is None:
@@ -154,7 +154,7 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
             " kubelet backs off, up to 5 minutes"
         )
     elif any(_restarts(node_state, step) for step in steps):
-        yield "killed containers that restart need their memory again: --restarts simulates that"
+        yield "restarts of killed containers are not simulated: --restarts simulates them"
     if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
 

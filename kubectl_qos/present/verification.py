@@ -30,7 +30,7 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
 
 
 def summary(verified: Sequence[Verified]) -> str:
-    """`43 values of 5 containers as computed, 1 drift`."""
+    """`43 values of 5 containers match, 1 drift`."""
     compared = [check for one in verified for check in one.compared]
     drift = sum(check.drift for check in compared)
     containers = {
@@ -40,7 +40,7 @@ def summary(verified: Sequence[Verified]) -> str:
         if check.level is CgroupLevel.CONTAINER
     }
     same = count(len(compared) - drift, "value")
-    return f"{same} of {count(len(containers), 'container')} as computed, {drift or 'no'} drift"
+    return f"{same} of {count(len(containers), 'container')} match, {drift or 'no'} drift"
 
 
 def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumption]) -> Iterator[str]:
@@ -145,8 +145,8 @@ Inputs = Mapping[str, object]
 
 def _own_adj(inputs: Inputs) -> str:
     if inputs["raised"]:
-        return "the application set its own: any process may raise it"
-    return "the application set its own, with CAP_SYS_RESOURCE because it is lower"
+        return "set by the application: a process may raise its own"
+    return "set by the application, which has CAP_SYS_RESOURCE: only that allows lowering it"
 
 
 def _setting(inputs: Inputs) -> str:

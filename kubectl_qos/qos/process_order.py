@@ -50,7 +50,7 @@ class Spared(Enum):
     """Why the kernel does not look at a process."""
 
     ADJ = "oom_score_adj is -1000"
-    INIT = "it is the machine's init"
+    INIT = "init of the machine"
     VFORK = "its memory is its parent's, which waits for it"
     SCORE = "the kernel scores it 0: it is about to end, or shares the memory of one that is never killed"
 

@@ -114,5 +114,5 @@ class BoundedWebSocket(WebSocket):
             raise connection_error("the websocket broke off")
         self._left -= len(part)
         if self._left < 0:
-            raise ServerUnreachable("the container sent more than was asked for: the rest is not read")
+            raise ServerUnreachable("the container's output exceeds the limit")
         return part

@@ -84,7 +84,7 @@ def staged(serve: Serve, connect_to: ConnectTo, *edits: Edit) -> Stage:
 
 def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=False))
-    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; looked at since, nothing has changed there so far"
+    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; nothing has changed there so far"
     assert stage.memory == "64Mi"
 
 
@@ -92,7 +92,7 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.apply()
     assert stage.history.states == [EntryState.SENT, EntryState.DONE]
-    assert stage.history.entries[-1].message == f"{LOST}; looked at since, it has these values, written by us"
+    assert stage.history.entries[-1].message == f"{LOST}; the object has these values now, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
 
@@ -101,7 +101,7 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
 def test_a_server_that_is_gone_since(stage: Stage, applies: bool) -> None:
     stage.server.fault = once(Fault(applies=applies, gone=True))
     said = stage.unsure()
-    assert said.startswith(f"{NOT_KNOWN}{LOST}; looked at since, it cannot be read: ")
+    assert said.startswith(f"{NOT_KNOWN}{LOST}; it cannot be read now: ")
     assert stage.memory == ("96Mi" if applies else "64Mi")
 
 
@@ -122,7 +122,7 @@ def test_values_of_somebody_else_are_not_taken_for_ours(stage: Stage) -> None:
         return None
 
     stage.server.fault = meanwhile
-    assert "it has these values, but it is unknown who wrote them" in stage.unsure()
+    assert "the object has these values now, but it is unknown who wrote them" in stage.unsure()
 
 
 def test_another_change_meanwhile(stage: Stage) -> None:
@@ -131,7 +131,7 @@ def test_another_change_meanwhile(stage: Stage) -> None:
         return Fault(applies=False)
 
     stage.server.fault = meanwhile
-    assert "the object has changed, but it does not have these values" in stage.unsure()
+    assert "the object has changed since, but it does not have these values" in stage.unsure()
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_an_inconclusive_answer(stage: Stage, answer: Answer, applies: bool) -> 
         assert stage.history.states == [EntryState.SENT, EntryState.DONE]
         assert stage.writes == 1
     else:
-        assert stage.unsure().endswith("; looked at since, nothing has changed there so far")
+        assert stage.unsure().endswith("; nothing has changed there so far")
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_only_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_without_a_file_it_is_kept_for_this_run() -> None:
     found = HistoryFile(None)
-    assert "remembered for this run only" in found.problem
+    assert "kept for this run only" in found.problem
     found.put(entry(1))
     found.put(entry(1, state=EntryState.DONE))
     assert found.entries() == (entry(1, state=EntryState.DONE),)
@@ -183,7 +183,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = HistoryFile(tmp_path / "j")
     found.put(entry(1))
     assert found.problem == (
-        f"{tmp_path / 'j'}: No space left on device: changes are remembered for this run only"
+        f"{tmp_path / 'j'}: No space left on device: the change history is kept for this run only"
     )
     assert found.entries() == (entry(1),)
 

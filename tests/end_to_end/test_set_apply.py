@@ -288,7 +288,7 @@ def test_a_journal_that_cannot_be_kept_is_a_note(cluster: Cluster) -> None:
     state.write_text("no folder")
     done = cluster(*ALONE, "--yes")
     assert done.code == 0
-    assert "changes are remembered for this run only" in done.err
+    assert "the change history is kept for this run only" in done.err
 
 
 def test_the_question_names_what_is_written_where(cluster: Cluster) -> None:

@@ -288,7 +288,7 @@ async def test_a_journal_that_cannot_be_kept_says_so_where_it_matters() -> None:
         await press(pilot, "ctrl+s", "a")
         await seen(pilot, "Write this to the cluster?")
         await press(pilot, "y")
-        await seen(pilot, "changes are remembered for this run only")
+        await seen(pilot, "the change history is kept for this run only")
         await press(pilot, "escape", "U")
         await until(pilot, lambda: len(table(pilot).rows) == 1)
 
