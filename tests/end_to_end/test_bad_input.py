@@ -73,7 +73,7 @@ def test_a_certificate_that_nobody_vouches_for(run: Run, serve: Serve, tmp_path:
     assert sentence.startswith("Unable to connect to the server: tls: failed to verify certificate: ")
 
 
-def test_a_traceback_is_there_for_who_asks_for_it(run: Run) -> None:
+def test_a_traceback_at_a_high_verbosity(run: Run) -> None:
     for flag in ("-v=9", "-v9", "--v=9"):
         done = run("top", "-f", "none.yaml", flag)
         assert done.code == 1

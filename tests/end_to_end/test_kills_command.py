@@ -96,10 +96,10 @@ def test_a_cluster_and_its_events(run: Run, serve: Serve) -> None:
     )
     done = run("kills")
     assert columns(done.lines[1])[2:6] == ["web", "app", "node", "likely"], done
-    asked = [request.path for request in cluster.server.requests]
-    assert EVENTS in asked
-    assert NODE_EVENTS in asked
-    assert not any("metrics" in path for path in asked), "usage is nothing to the dead"
+    paths = [request.path for request in cluster.server.requests]
+    assert EVENTS in paths
+    assert NODE_EVENTS in paths
+    assert not any("metrics" in path for path in paths), "usage is nothing to the dead"
     cluster.server.requests.clear()
     assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", "node", "likely"]
     assert "/api/v1/events" in [request.path for request in cluster.server.requests]

@@ -173,7 +173,7 @@ def test_csv_has_one_header(watching: Watch, objects: WatchServer) -> None:
     assert text.count("rank,namespace") == 1
 
 
-def test_a_terminal_is_drawn_anew_and_says_how_fresh_it_is(watching: Watch, objects: WatchServer) -> None:
+def test_a_terminal_is_redrawn_and_says_how_fresh_it_is(watching: Watch, objects: WatchServer) -> None:
     watch = watching(terminal=(24, 100))
     watch.until(lambda text: "\x1b[H\x1b[J" in text and "db" in text and "live" in text)
     objects.put(pod("new"))
