@@ -134,6 +134,7 @@ def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
         (["explain", "pod/db-0", "-n", "data", "--demo"], ["yaml", "ssl"]),
         (["set", "pod/db-0", "-n", "data", "--limits", "memory=5Gi", "--demo"], ["yaml", "ssl"]),
         (["set", "--help"], ["yaml", "msgspec", "ssl"]),
+        (["kills", "--demo", "-o", "json"], ["yaml"]),
         (["set", "-f", "x.json", "--limits", "memory=5Gi", "-o", "json"], ["yaml", "ssl"]),
         (["set", "-f", "x.yaml", "--limits", "memory=5Gi", "--write"], ["ssl"]),
         (["top", "-f", "x.json"], ["yaml", "ssl"]),
