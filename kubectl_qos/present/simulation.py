@@ -112,7 +112,7 @@ def _first_kill(simulation: Simulation) -> str:
     first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
     return (
-        f"{binary(first.more_bytes)} more, with each container at {_percent(first)}, until the first is killed:"
+        f"{binary(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
         f" {full_name(*first.key)}{container}, by {_by(first.mechanism)}"
     )
 
