@@ -29,10 +29,15 @@ class ColumnChoice:
     shown: bool
 
 
+def _as_chosen(_: ColumnChoice) -> int:
+    """The header sorts nothing: the order of the rows is the choice."""
+    return 0
+
+
 _COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
-    column("shown", lambda choice: "yes" if choice.shown else "", empty=""),
-    column("column", lambda choice: choice.column.header),
-    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS"),
+    column("shown", lambda choice: "yes" if choice.shown else "", empty="", sort_key=_as_chosen),
+    column("column", lambda choice: choice.column.header, sort_key=_as_chosen),
+    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS", sort_key=_as_chosen),
 )
 
 
