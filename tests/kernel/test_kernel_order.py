@@ -32,6 +32,7 @@ from kubectl_qos.host.procfs import PROC, read_meminfo
 from kubectl_qos.qos.kills.report import Constraint
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness, kernel_formula, proc_oom_score
 from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pages, process_order
+from tests.end_to_end.command import signals_arrive
 from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
 
 MIXES: Final = 56
@@ -356,7 +357,9 @@ with memory_tree(kind_of_this_machine()) as tree:
 @pytest.mark.parametrize("how", ["raise", "interrupt", "kill"])
 def test_nothing_is_left_behind(kind: Kind, how: str) -> None:
     words = [sys.executable, "-c", FAILING, how]
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+    with signals_arrive():
+        started = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with started as run:
         assert run.stdout is not None
         top, *pids = run.stdout.readline().split()
         if how != "raise":
