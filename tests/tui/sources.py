@@ -26,8 +26,6 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.writers import ScriptedWriter, around
 
-LONG_NAME = "x" * 253
-
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
 
 
@@ -276,11 +274,6 @@ async def type_text(pilot: Pilot[Any], text: str) -> None:
     }
     names |= {".": "full_stop", "_": "underscore"}
     await press(pilot, *(names.get(character, character) for character in text))
-
-
-def notifications(pilot: Pilot[Any]) -> list[str]:
-    """The toasts, the newest last."""
-    return [str(one.message) for one in pilot.app._notifications]
 
 
 def names(pilot: Pilot[Any]) -> list[str]:

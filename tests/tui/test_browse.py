@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
 from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import SaveAs
@@ -23,23 +22,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
-from tests.tui.sources import (
-    LONG_NAME,
-    ScriptedSource,
-    app_of,
-    demo,
-    main_of,
-    names,
-    notifications,
-    pod_named,
-    press,
-    renamed,
-    screen_text,
-    settled,
-    type_text,
-    until,
-    words,
-)
+from tests.tui.sources import demo, main_of, names, press, screen_text, settled, type_text, words
 
 ALL = [row.name for row in build_rows(demo(), Scope()).rows]
 
@@ -493,86 +476,3 @@ async def test_keys_that_leave(pilot: Pilot[Any], key: str) -> None:
 async def test_ctrl_c_leaves_while_something_is_typed(pilot: Pilot[Any]) -> None:
     await press(pilot, "slash", "a", "ctrl+c")
     assert pilot.app._exit
-
-
-async def test_an_empty_list_says_what_was_asked_for() -> None:
-    class Nowhere(DemoSource):
-        def snapshot(self, scope: Scope) -> Snapshot:
-            return replace(super().snapshot(scope), pods=())
-
-    async with QosApp(Nowhere(), Scope(namespace="nope")).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        assert "There are no pods in namespace nope of demo." in screen_text(pilot)
-
-
-async def test_a_filter_among_those_at_risk_does_not_promise_all() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        await press(pilot, "z", "slash")
-        await type_text(pilot, "untrusted")
-        await press(pilot, "enter")
-        assert "No pod at risk matches untrusted. esc clears the filter." in screen_text(pilot)
-
-
-async def test_percentages_of_one_node_are_the_same_everywhere() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        beside = next(group for group in facts_now(pilot).nodes if group.key == "worker-2")
-        assert "pods use 93%" in screen_text(pilot)
-        assert beside.percent == 93
-
-
-def facts_now(pilot: Any) -> Any:
-    facts = app_of(pilot).facts
-    assert facts is not None
-    return facts
-
-
-async def test_a_container_is_judged_by_its_own_rank() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        await press(pilot, "5")
-        await until(pilot, lambda: bool(main_of(pilot).table.rows))
-        row = next(row for row in main_of(pilot).table.rows if row.rank and row.rank > 5 and not row.tied)
-        main_of(pilot).table.move_to(row.key)
-        await pilot.pause()
-        said = f"container {row.container} of {row.pod.namespace}/{row.name}: rank {row.rank} among"
-        assert said in words(pilot)
-
-
-async def test_a_node_without_pods_says_so() -> None:
-    bare = replace(demo(), pods=tuple(pod for pod in demo().pods if pod.node_name != "worker-3"))
-    async with QosApp(ScriptedSource(bare), Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        await press(pilot, "1")
-        await until(pilot, lambda: bool(main_of(pilot).table.rows))
-        main_of(pilot).table.move_to("worker-3")
-        await pilot.pause()
-        assert "worker-3: no pods are there, nothing would be killed" in screen_text(pilot)
-
-
-async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        await press(pilot, "space", "space")
-        assert "60 pods  2 marked  by RANK" in screen_text(pilot)
-        await press(pilot, "slash")
-        await type_text(pilot, "warehouse")
-        await press(pilot, "enter", "c")
-        assert notifications(pilot)[-1] == "no marked row is shown; esc takes the marks away"
-        assert app_of(pilot).clipboard == ""
-        await press(pilot, "escape", "slash")
-        await type_text(pilot, "crunch")
-        await press(pilot, "enter", "c")
-        assert notifications(pilot)[-1].startswith("copied 1 row of 2 marked")
-        await press(pilot, "escape", "escape")
-        assert "marked" not in screen_text(pilot).splitlines()[2]
-
-
-async def test_a_long_name_leaves_the_edit_screen_its_subject() -> None:
-    snapshot = renamed(demo(), "crunch", LONG_NAME)
-    async with QosApp(ScriptedSource(snapshot), Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        app_of(pilot).edit(pod_named(snapshot, LONG_NAME))
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditScreen))
-        assert "x" * 60 in screen_text(pilot)

@@ -4,25 +4,17 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
-from textual.app import App, ComposeResult
 
 from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.output import Align, Column
+from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_layout, pod_token
-from kubectl_qos.tui.lists.registry import listings
 from kubectl_qos.tui.lists.sidebar import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
-from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view import View
 from kubectl_qos.tui.view_model import Trends, build_view_model
-from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import GUTTER, TOKENS, Layout, fitted, shortened
-from tests.tui.sources import (
-    LONG_NAME,
-    demo,
-    renamed,
-)
+from kubectl_qos.tui.widgets.table_cells import TOKENS
+from tests.tui.sources import demo, renamed
 
 PODS = PodList(Trends())
 
@@ -101,74 +93,3 @@ def test_markup_and_control_characters_of_a_server_are_only_text() -> None:
     column = pod_layout(PODS.columns, View(), None, [row], DEMO_TIME, 100).column("pod")
     assert column is not None
     assert column.cell(row, DEMO_TIME) == "[bold]x\\x1b[31m"
-
-
-@pytest.mark.parametrize("width", [59, 68, 79, 87])
-@pytest.mark.parametrize("kind", list(ListKind))
-def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> None:
-    def keys(snapshot: Snapshot) -> list[str]:
-        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
-        listing = listings(Trends())[kind]
-        rows = listing.work_out(facts, View(kind), None).rows
-        layout = listing.layout(View(kind), None, rows, DEMO_TIME, width)
-        assert layout.line_width <= width
-        return [column.key for column in layout.columns]
-
-    needed = {
-        ListKind.NODES: {"node", "memory", "used_percent"},
-        ListKind.NAMESPACES: {"namespace", "rank", "pods", "qos"},
-        ListKind.WORKLOADS: {"workload", "rank", "pods", "qos"},
-        ListKind.PODS: {"rank", "pod", "qos"},
-        ListKind.CONTAINERS: {"rank", "container", "pod"},
-    }[kind]
-    assert needed <= set(keys(renamed(demo(), "crunch", LONG_NAME)))
-
-
-def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
-    rows = build_rows(renamed(demo(), "crunch", LONG_NAME), Scope()).rows
-    layout = PodList(Trends()).layout(View(), None, rows, DEMO_TIME, 79)
-    assert {"rank", "pod", "node", "qos", "oom_score"} <= {column.key for column in layout.columns}
-
-
-@pytest.mark.parametrize(
-    ("name", "width", "shown"),
-    [
-        ("worker-1", 8, "worker-1"),
-        ("gke-prod-pool-3f2a-x8k2", 11, "gke-p…-x8k2"),
-        ("gke-prod-pool-3f2a-x8k2", 2, "g…"),
-        ("gke-prod-pool-3f2a-x8k2", 1, "…"),
-        ("NEAR-LIMIT OVER-REQUEST", 12, "NEAR-LIMIT O…"[:11] + "…"),
-        ("日本語日本語", 5, "日本…"),
-    ],
-)
-def test_a_name_is_cut_in_its_middle_for_nodes_begin_alike(name: str, width: int, shown: str) -> None:
-    assert fitted(shortened(name, width), width, Align.LEFT) == shown
-
-
-class Narrow(App[None]):
-    """A table of one column that takes all the room there is."""
-
-    CSS = "LineTable { scrollbar-size: 1 1; }"
-
-    def compose(self) -> ComposeResult:
-        yield LineTable[str](natural="", key=str, token=lambda *_: "")
-
-    def load(self, count: int) -> LineTable[str]:
-        column: Column[str] = Column("name", "NAME", Align.LEFT, 4, lambda row, _: row, str, str, "")
-        table = self.query_one(LineTable)
-        rows = [str(number) for number in range(count)]
-        table.load(rows, lambda available: Layout((column,), (available - GUTTER,)), DEMO_TIME)
-        return table
-
-
-async def test_columns_give_way_to_the_scrollbar_at_once() -> None:
-    app = Narrow()
-    async with app.run_test(size=(40, 12)) as pilot:
-        app.load(3)
-        await pilot.pause()
-        table = app.load(100)
-        await pilot.pause()
-        await pilot.pause()
-        assert table.show_vertical_scrollbar
-        assert table.columns.line_width == 39
-        assert not table.show_horizontal_scrollbar

@@ -45,7 +45,6 @@ from tests.tui.sources import (
     demo,
     main_of,
     names,
-    notifications,
     press,
     screen_text,
     settled,
@@ -424,6 +423,11 @@ async def simulated(pilot: Run) -> None:
     """The kills on the node of the first pod."""
     await press(pilot, "o")
     await until(pilot, lambda: asks(pilot) == "free 1Gi")
+
+
+def told(pilot: Run) -> list[str]:
+    """The notifications."""
+    return [one.message for one in pilot.app._notifications]
 
 
 def asks(pilot: Run) -> str:
@@ -847,7 +851,7 @@ tour(
     *each_key("kills.other", focus, "TextScroll", "LineTable", come=both(keys("K"), rows)),
     Step("kills.other", focus, "TextScroll", act=by_foot),
     Step("kills.copy", begins("pod batch/crunch-x2k9f, container c on worker-2"), after=True),
-    Step("kills.notes", lambda pilot: notifications(pilot)[-1:], [READ]),
+    Step("kills.notes", lambda pilot: told(pilot)[-1:], [READ]),
     Step("kills.explain", SUBJECT, ("ExplainScreen", SECOND_POD)),
     leave("explain.back", "KillsScreen"),
     Step("kills.explain", SUBJECT, ("ExplainScreen", SECOND_POD), act=by_palette),

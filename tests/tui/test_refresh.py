@@ -18,11 +18,9 @@ from tests.tui.sources import (
     demo,
     main_of,
     names,
-    notifications,
     press,
     screen_text,
     settled,
-    type_text,
     until,
     with_usage,
     without,
@@ -293,55 +291,3 @@ async def test_pausing_what_is_read_once_says_so() -> None:
         await press(pilot, "p")
         said = [one.message for one in pilot.app._notifications]
         assert said == ["scripted is read once, there is nothing to pause"]
-
-
-def without_namespace(snapshot: Snapshot, namespace: str) -> Snapshot:
-    return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.namespace != namespace))
-
-
-async def go_to(pilot: Any, place: str) -> None:
-    await press(pilot, "colon")
-    await type_text(pilot, place)
-    await press(pilot, "enter")
-
-
-async def test_a_namespace_whose_pods_are_all_replaced_stays_chosen() -> None:
-    source = ScriptedSource(demo(), without_namespace(demo(), "ml"), demo())
-    async with QosApp(source, Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ns ml")
-        assert len(names(pilot)) == 7
-        await press(pilot, "r")
-        await settled(pilot)
-        assert main_of(pilot).view.namespace == "ml", "not the pods of everybody, under the same keys"
-        assert names(pilot) == []
-        assert "There are no pods in namespace ml. tab goes to other places." in screen_text(pilot)
-        await press(pilot, "r")
-        await settled(pilot)
-        assert len(names(pilot)) == 7
-
-
-async def test_a_chosen_node_that_is_gone_is_told() -> None:
-    pods = tuple(pod for pod in demo().pods if pod.node_name != "worker-1")
-    nodes = {name: node for name, node in demo().nodes.items() if name != "worker-1"}
-    source = ScriptedSource(demo(), replace(demo(), pods=pods, nodes=nodes))
-    async with QosApp(source, Scope()).run_test(size=(120, 36)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "node worker-1")
-        await press(pilot, "r")
-        await settled(pilot)
-        assert main_of(pilot).view.node is None
-        assert notifications(pilot)[-1] == "worker-1 is gone: all nodes are shown"
-
-
-async def test_r_shows_that_a_server_takes_its_time() -> None:
-    source = ScriptedSource(demo())
-    async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        assert "live" in screen_text(pilot).splitlines()[0]
-        source.hold.clear()
-        await press(pilot, "r")
-        assert "asking …" in screen_text(pilot).splitlines()[0]
-        source.hold.set()
-        await settled(pilot)
-        assert "live" in screen_text(pilot).splitlines()[0]
