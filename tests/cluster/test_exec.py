@@ -206,8 +206,8 @@ def test_a_key_that_was_not_ours_and_a_protocol_that_nobody_speaks(execute: Exec
         ([frame(b"x", 10, last=False), *ended(TEXT)], "a control frame is too long or in parts"),
         ([frame(b"x" * 126, 9), *ended(TEXT)], "a control frame is too long or in parts"),
         ([frame(b"", size=1 << 40)], "broke off"),
-        ([frame(b"", size=1 << 40), *[b"x" * 70_000] * 20], "sent more than"),
-        ([said(OUT, b"x" * 70_000)] * 20, "sent more than"),
+        ([frame(b"", size=1 << 40), *[b"x" * 70_000] * 20], "output exceeds the limit"),
+        ([said(OUT, b"x" * 70_000)] * 20, "output exceeds the limit"),
     ],
 )
 def test_servers_that_break_the_rules(execute: Execute, frames: list[bytes], message: str) -> None:
