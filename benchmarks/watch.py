@@ -29,7 +29,7 @@ from benchmarks.server import KUBECONFIG_FILE
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 
 HERE = Path(__file__).parent
 RATE = 1_000

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.cli.parser import build
+from kubectl_qos.cli.commands import COMMANDS
+from kubectl_qos.cli.main import build_parsers
 
 FOLDER: Final = Path(__file__).parent / "reference"
 GENERATED: Final = "<!-- Made from the program's own grammar by docs/make_reference.py: make reference -->"
@@ -75,18 +76,16 @@ SURROUNDINGS: Final = """\
 
 def pages() -> dict[str, str]:
     """The text of each page by its file's name."""
-    parser = build()
-    shared = _shared(parser)
-    commands = {name: command for name, (_, command) in _commands(parser).items()}
-    made = {f"{name}.md": "\n".join(_command_page(parser, name, shared)) for name in commands}
-    made["flags.md"] = "\n".join(_flags_page(parser, shared))
-    made["index.md"] = "\n".join(_program_page(parser, shared))
+    parsers = build_parsers()
+    shared = _shared(parsers.values())
+    made = {f"{name}.md": "\n".join(_command_page(name, parsers[name], shared)) for name in COMMANDS}
+    made["flags.md"] = "\n".join(_flags_page(parsers[""], shared))
+    made["index.md"] = "\n".join(_program_page(parsers[""], shared))
     return {name: text.rstrip("\n") + "\n" for name, text in made.items()}
 
 
-def _command_page(parser: argparse.ArgumentParser, name: str, shared: set[str]) -> Iterator[str]:
-    summary, command = _commands(parser)[name]
-    yield from _head(f"kubectl qos {name}", summary)
+def _command_page(name: str, command: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:
+    yield from _head(f"kubectl qos {name}", COMMANDS[name])
     usage = [f"kubectl qos {name}", *map(_argument, _positionals(command)), "[FLAGS]"]
     yield from ("## Usage", "", f"    {' '.join(usage)}", "")
     yield from _description(command)
@@ -117,7 +116,7 @@ def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator
         "",
     )
     yield from ("## Commands", "")
-    for name, (summary, _) in _commands(parser).items():
+    for name, summary in COMMANDS.items():
         yield from (f"[{name}]({name}.md)", f": {_prose(summary)}", "")
     own = [action for action in parser._actions if _key(action) not in shared]  # noqa: SLF001
     yield from ("## Flags", "", *_grouped(parser, own))
@@ -214,16 +213,9 @@ def _positionals(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return parser._get_positional_actions()  # noqa: SLF001
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, tuple[str, argparse.ArgumentParser]]:
-    """Each command that --help names, with its summary and grammar."""
-    (found,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
-    return {one.dest: (one.help or "", found.choices[one.dest]) for one in found._choices_actions}  # noqa: SLF001
-
-
-def _shared(parser: argparse.ArgumentParser) -> set[str]:
-    """The flags that every command has."""
-    every = [command for _, command in _commands(parser).values()]
-    found = [{_key(action) for action in one._actions if action.option_strings} for one in (parser, *every)]  # noqa: SLF001
+def _shared(parsers: Iterable[argparse.ArgumentParser]) -> set[str]:
+    """The flags that the program and every command have."""
+    found = [{_key(action) for action in parser._actions if action.option_strings} for parser in parsers]  # noqa: SLF001
     return set.intersection(*found)
 
 

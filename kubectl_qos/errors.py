@@ -9,7 +9,7 @@
     └── UnknownFact              a prediction needs a fact that nobody supplied
 
 No IO and no formatting beyond the sentence here. The shells turn these into exit codes in one place
-(`cli/run.py`); nothing else catches them to print.
+(`cli/main.py`); nothing else catches them to print.
 """
 
 from __future__ import annotations

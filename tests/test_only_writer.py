@@ -14,12 +14,13 @@ from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
 CONNECTION, WRITER, REVIEW = "transport/client.py", "cluster/writer.py", "cluster/access_review.py"
 EXEC = "cluster/exec.py"
+MACHINE = "edit/apply.py"
 OIDC = "transport/oidc.py"
 """Refreshes a login at an identity provider: that is no cluster."""
 POOLS = "transport/client.py"
@@ -96,6 +97,27 @@ def test_every_write_takes_a_dry_run() -> None:
     assert (first.arg, ast.unparse(first.annotation)) == ("dry_run_result", "DryRunResult")
 
 
+def test_a_request_leaves_only_by_a_confirmed_send() -> None:
+    """`Send` is made by the yes of a person alone, and only what carries it out has the writer apply."""
+    assert where_called("Send") == {MACHINE}
+    machine = next(
+        node for node in MODULES[MACHINE].body if isinstance(node, ast.ClassDef) and node.name == "Apply"
+    )
+    makers = [
+        node.name
+        for node in machine.body
+        if isinstance(node, ast.FunctionDef) and "Send" in {name for name, _ in calls(node)}
+    ]
+    assert makers == ["confirm"]
+    senders = {
+        module
+        for module, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "apply" and "writer" in ast.unparse(node.value)
+    }
+    assert senders == {"cli/apply.py", "tui/write_service.py"}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_no_other_module_names_a_method_that_changes(module: str) -> None:
     named = {
@@ -129,7 +151,7 @@ def test_only_one_module_switches_protocols() -> None:
     """A websocket can run commands, so it is not asked for in passing."""
     assert where_called("switch_protocols") == {EXEC}
     assert where_called("BoundedWebSocket") == {EXEC}
-    assert where_called("read_container") == {"cli/verify.py"}
+    assert where_called("read_container") == {"cli/verify_readers.py"}
 
 
 def test_only_two_commands_are_run_in_containers() -> None:

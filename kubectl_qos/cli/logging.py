@@ -1,38 +1,33 @@
-"""`-v`: how much is logged, and where it goes, by a handler of standard logging that writes klog's lines.
+"""`-v`: how much is logged and where, by a handler of standard logging that writes klog's lines.
 
-Commands log to stderr. The terminal UI has the screen for itself, so each run of it has a file, which only
-its owner may read and whose size is limited. Not here: what is logged (transport/logging.py).
+Commands log to stderr. The terminal UI occupies the screen, so each run of it logs to a file, which only its
+owner may read and whose size is limited. Not here: what is logged (transport/logging.py).
 
 Source: k8s.io/klog/v2 (the head of a line).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.cli import streams
+from kubectl_qos.cli import output
 from kubectl_qos.present.format import escape
 
 TRACEBACKS: Final = 9
 MAX_BYTES: Final = 5_000_000
 MAX_FILES: Final = 10
-"""As many files are kept; a new one replaces the oldest."""
+"""How many files are kept; a new one replaces the oldest."""
 
 
 @contextmanager
-def logging_to(options: argparse.Namespace, *, on_screen: bool) -> Iterator[None]:
-    """Log what happens inside as -v says; with `on_screen` to a file, whose path is printed at the end."""
-    level: int = getattr(options, "verbosity", 0)
-    if not level:
-        yield
-        return
+def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
+    """Log what happens inside up to a level; with `on_screen` to a file, whose path is printed at the end."""
     file = _new_file() if on_screen else None
-    write = file.write if file is not None else None if on_screen else streams.note
+    write = file.write if file is not None else None if on_screen else output.note
     try:
         with klog(level, write) if write is not None else nullcontext():
             yield
@@ -43,12 +38,12 @@ def logging_to(options: argparse.Namespace, *, on_screen: bool) -> Iterator[None
     finally:
         if file is not None:
             file.close()
-            streams.note(f"the log of -v={level} is in {file.path}")
+            output.note(f"the log of -v={level} is in {file.path}")
 
 
 @contextmanager
 def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
-    """Write what is logged inside, up to this level of verbosity, line by line as klog does."""
+    """Write what is logged inside, up to a level of verbosity, line by line as klog does."""
     import logging
     from datetime import datetime
 
@@ -75,7 +70,7 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
 
 
 class LogFile:
-    """A new file that only its owner may read; after `max_bytes` a line says that it ends there.
+    """A new file that only its owner may read; after `max_bytes` it ends with a line about that.
 
     Raises OSError.
     """
@@ -94,7 +89,7 @@ class LogFile:
         text = f"{escape(line)}\n".encode(errors="backslashreplace")
         self._left -= len(text)
         if self._left <= 0:
-            text = f"the log ends here: it has its {self._max_bytes} bytes\n".encode()
+            text = f"the log ends here: it has {self._max_bytes} bytes\n".encode()
         try:
             os.write(self._file, text)
         except OSError:
@@ -114,14 +109,14 @@ def _new_file() -> LogFile | None:
 
     folder = state_dir()
     if folder is None:
-        streams.note("nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)")
+        output.note("nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)")
         return None
     try:
         for old in sorted(folder.glob("log-*.txt"))[: 1 - MAX_FILES]:
             old.unlink(missing_ok=True)
         return LogFile(folder / f"log-{datetime.now():%Y%m%dT%H%M%S}-{os.getpid()}.txt")  # noqa: DTZ005 - local
     except OSError as error:
-        streams.note(f"nothing is logged: {folder} cannot be written: {error.strerror}")
+        output.note(f"nothing is logged: {folder} cannot be written: {error.strerror}")
         return None
 
 
@@ -129,4 +124,4 @@ def _print_traceback() -> None:
     import traceback
 
     for line in traceback.format_exc().splitlines():
-        streams.note(line)
+        output.note(line)

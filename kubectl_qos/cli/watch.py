@@ -1,62 +1,133 @@
-"""`-w`: a table that follows its cluster. On a terminal it is drawn anew, elsewhere changed rows follow.
+"""Tables of commands: printed once, or followed with -w.
 
-As `kubectl get -w` does it, what is no terminal gets every row once and then each row that has changed; a
-row that is gone gets no line.
+On a terminal a followed table is redrawn. Elsewhere, as with `kubectl get -w`, every row is printed once and
+then each row that has changed; a row that is gone gets no line.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol
 
-from kubectl_qos.cli import streams
-from kubectl_qos.cli.sources import ResolvedSource
-from kubectl_qos.cli.tables import TableCommand, TableView, print_table
+from kubectl_qos.cli import output
+from kubectl_qos.cli.options import TableFormat
+from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.cluster.source import Update, UpdateStream
-from kubectl_qos.errors import UsageError
+from kubectl_qos.errors import QosError, UsageError
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Column, Table, table, to_csv, to_json, to_yaml
+from kubectl_qos.present.output import Column, RowT, Table, table, table_values, to_csv, to_json, to_yaml
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
 """Between two reads of a whole node, which cost it something."""
-_CLEARED: Final = "\x1b[H\x1b[J"
+_CLEAR: Final = "\x1b[H\x1b[J"
 
 
-def watch(tabled: TableCommand, wanted: ResolvedSource, options: argparse.Namespace) -> int:
-    """Show the table until it is interrupted, or until nobody reads it any more.
+@dataclass(frozen=True, slots=True)
+class TableView(Generic[RowT]):
+    """Rows with their columns and notes.
+
+    `key` identifies a row, `reference` is its name for `-o name`, `nothing` the sentence where there are no
+    rows. `ages` are notes that change with the time, for people; `facts` are the same for programs.
+    """
+
+    kind: str
+    rows: Sequence[RowT]
+    columns: Sequence[Column[RowT]]
+    notes: tuple[str, ...]
+    key: Callable[[RowT], Hashable]
+    reference: Callable[[RowT], str]
+    nothing: str
+    missing: tuple[QosError, ...] = ()
+    ages: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TableCommand(Protocol):
+    """What a command shows of a snapshot."""
+
+    @property
+    def only_ranking(self) -> bool:
+        """Whether neither uids nor kubelets' configurations are shown."""
+
+    def scope(self, resolved: ResolvedSource) -> Scope:
+        """The scope that the source is read with."""
+
+    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
+        """Read the source."""
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[Any]:
+        """The table of a snapshot."""
+
+
+def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
+    """Print the rows in the format of -o."""
+    if format_.output in {"json", "yaml"}:
+        values = table_values(view.kind, view.rows, view.columns, view.notes) | dict(view.facts)
+        output.print_values(values, format_.output)
+    elif format_.output == "csv":
+        output.print_text(to_csv(view.rows, view.columns))
+    elif format_.output == "name":
+        output.print_lines(map(view.reference, view.rows))
+    elif not view.rows:
+        output.note(view.nothing)
+    else:
+        output.print_lines(table(view.rows, view.columns, now, headers=format_.headers))
+
+
+def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
+    """Show the table until it is interrupted or its reader goes away.
 
     Raises UsageError for a source that does not change.
     """
-    if not wanted.source.is_live:
-        raise UsageError(f"-w needs a cluster: {wanted.source.title} does not change")
-    feed = wanted.source.follow(tabled.scope(wanted))
+    if not resolved.source.is_live:
+        raise UsageError(f"-w needs a cluster: {resolved.source.title} does not change")
+    stream = resolved.source.follow(command.scope(resolved))
     try:
-        _follow(feed, tabled, wanted, _screen(options))
+        _follow(stream, command, resolved, _printer(format_))
     finally:
-        feed.close()
+        stream.close()
     return 0
 
 
-def watch_reads(read: Callable[[], TableView[Any]], title: str, options: argparse.Namespace) -> int:
-    """Show what is read anew each time, as nobody tells of its changes, until nobody reads it any more."""
-    screen = _screen(options)
-    while not streams.is_stdout_closed():
-        shown, now = read(), datetime.now(UTC)
-        screen.show(shown, _Time(now, _live(title, now)))
+def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFormat) -> int:
+    """Read and show at intervals what reports no changes, until the reader goes away."""
+    printer = _printer(format_)
+    while not output.is_stdout_closed():
+        view, now = read(), datetime.now(UTC)
+        printer.show(view, _Moment(now, _live(title, now)))
         time.sleep(READ_SECONDS)
     return 0
 
 
+def _follow(
+    stream: UpdateStream, command: TableCommand, resolved: ResolvedSource, printer: _Redrawn | _Appended
+) -> None:
+    while (update := stream.next()) is not None:
+        if update.snapshot is None:
+            if update.health.error is not None:
+                raise update.health.error
+            continue
+        view = command.view(update.snapshot, update.scope, resolved.source.now())
+        if view.missing and not view.rows:
+            raise view.missing[0]
+        is_stale = update.health.error is not None
+        state = _state(update, resolved)
+        printer.show(view, _Moment(resolved.source.now(), state, update.notice, is_stale))
+        if output.is_stdout_closed():
+            return
+        time.sleep(REDRAW_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
-class _Time:
-    """When it is, how fresh what is shown is, and what else there is to say of it."""
+class _Moment:
+    """The time of a table, how fresh it is, and a notice about it."""
 
     now: datetime
     state: str
@@ -64,100 +135,81 @@ class _Time:
     is_stale: bool = False
 
 
-def _screen(options: argparse.Namespace) -> _Drawn | _Appended:
-    on_terminal = sys.stdout.isatty() and getattr(options, "output", None) in {None, "wide"}
-    return _Drawn(options) if on_terminal else _Appended(options)
+def _printer(format_: TableFormat) -> _Redrawn | _Appended:
+    on_terminal = sys.stdout.isatty() and format_.output in {None, "wide"}
+    return _Redrawn(format_) if on_terminal else _Appended(format_)
 
 
-def _follow(
-    feed: UpdateStream, tabled: TableCommand, wanted: ResolvedSource, screen: _Drawn | _Appended
-) -> None:
-    while (moment := feed.next()) is not None:
-        if moment.snapshot is None:
-            if moment.health.error is not None:
-                raise moment.health.error
-            continue
-        shown = tabled.shown(moment.snapshot, moment.scope, wanted.source.now())
-        if shown.missing and not shown.rows:
-            raise shown.missing[0]
-        is_stale = moment.health.error is not None
-        screen.show(shown, _Time(wanted.source.now(), _state(moment, wanted), moment.notice, is_stale))
-        if streams.is_stdout_closed():
-            return
-        time.sleep(REDRAW_SECONDS)
-
-
-class _Drawn:
+class _Redrawn:
     """A terminal that is cleared and filled, as far as there is room."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._headers = not getattr(options, "no_headers", False)
+    def __init__(self, format_: TableFormat) -> None:
+        self._headers = format_.headers
 
-    def show(self, shown: TableView[Any], at: _Time) -> None:
+    def show(self, view: TableView[Any], at: _Moment) -> None:
         width, height = shutil.get_terminal_size()
-        notes = [escape(note) for note in (at.notice, *shown.ages, *shown.notes) if note][:3]
+        notes = [escape(note) for note in (at.notice, *view.ages, *view.notes) if note][:3]
         room = max(height - 3 - len(notes), 1)
-        rows = shown.rows[: room - 1] if len(shown.rows) > room else shown.rows
-        lines = [at.state, *table(rows, shown.columns, at.now, headers=self._headers)]
-        if len(rows) < len(shown.rows):
-            lines.append(f"… {len(shown.rows) - len(rows):,} more")
-        if not shown.rows:
-            lines.append(shown.nothing)
+        rows = view.rows[: room - 1] if len(view.rows) > room else view.rows
+        lines = [at.state, *table(rows, view.columns, at.now, headers=self._headers)]
+        if len(rows) < len(view.rows):
+            lines.append(f"… {len(view.rows) - len(rows):,} more")
+        if not view.rows:
+            lines.append(view.nothing)
         cut = (line if len(line) <= width else f"{line[: width - 1]}…" for line in (*lines, *notes))
-        streams.out_text(_CLEARED + "\n".join(cut) + "\n")
+        output.print_text(_CLEAR + "\n".join(cut) + "\n")
 
 
 class _Appended:
     """A stream that gets every row, and then those that change."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
-        self._output = getattr(options, "output", None)
+    def __init__(self, format_: TableFormat) -> None:
+        self._format = format_
         self._before: Mapping[Hashable, Sequence[Any]] | None = None
         self._table: Table[Any] | None = None
         self._columns: Sequence[Column[Any]] = ()
-        self._said: set[str] = set()
+        self._noted: set[str] = set()
 
-    def show(self, shown: TableView[Any], at: _Time) -> None:
-        # The columns stay those of the beginning: a reader cannot be told of others.
-        self._columns = self._columns or shown.columns
-        values = {shown.key(row): [column.value(row) for column in self._columns] for row in shown.rows}
+    def show(self, view: TableView[Any], at: _Moment) -> None:
+        # The columns stay those of the beginning: the header was printed.
+        self._columns = self._columns or view.columns
+        values = {view.key(row): [column.value(row) for column in self._columns] for row in view.rows}
         before = self._before if self._before is not None else {}
-        changed = [row for row in shown.rows if values[shown.key(row)] != before.get(shown.key(row))]
+        changed = [row for row in view.rows if values[view.key(row)] != before.get(view.key(row))]
         is_first = self._before is None
-        self._print(replace(shown, rows=changed, columns=self._columns), at.now, is_first=is_first)
+        self._print(replace(view, rows=changed, columns=self._columns), at.now, is_first=is_first)
         self._before = values
-        notes = [note for note in (at.notice, *shown.notes) if note and note not in self._said]
-        self._said.update(notes)
-        streams.notes(notes)
+        notes = [note for note in (at.notice, *view.notes) if note and note not in self._noted]
+        self._noted.update(notes)
+        output.notes(notes)
         if at.is_stale:
-            streams.note(at.state)
+            output.note(at.state)
 
     def _print(self, changed: TableView[Any], now: datetime, *, is_first: bool) -> None:
-        if self._output in {"json", "yaml"}:
+        format_ = self._format.output
+        if format_ in {"json", "yaml"}:
             for row in changed.rows:
                 value = {column.key: column.value(row) for column in changed.columns}
-                streams.out_text(to_json(value) if self._output == "json" else f"---\n{to_yaml(value)}")
-        elif self._output == "csv":
+                output.print_text(to_json(value) if format_ == "json" else f"---\n{to_yaml(value)}")
+        elif format_ == "csv":
             text = to_csv(changed.rows, changed.columns)
-            streams.out_text(text if is_first else text.partition("\n")[2])
-        elif self._output == "name" or not changed.rows:
+            output.print_text(text if is_first else text.partition("\n")[2])
+        elif format_ == "name" or not changed.rows:
             if is_first or changed.rows:
-                print_table(changed, self._options, now)
+                print_table(changed, self._format, now)
         else:
-            headers = not getattr(self._options, "no_headers", False)
-            self._table = self._table or Table(changed.columns, headers=headers)
-            streams.out(self._table.lines(changed.rows, now))
+            self._table = self._table or Table(changed.columns, headers=self._format.headers)
+            output.print_lines(self._table.lines(changed.rows, now))
 
 
-def _state(moment: Update, wanted: ResolvedSource) -> str:
-    """Whether what is shown is what is."""
-    now, health = wanted.source.now(), moment.health
+def _state(update: Update, resolved: ResolvedSource) -> str:
+    """Whether the table is up to date."""
+    now, health = resolved.source.now(), update.health
     if health.error is None:
-        return _live(wanted.source.title, now)
-    again = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
+        return _live(resolved.source.title, now)
+    retry = now + timedelta(seconds=max(health.retry_at - time.monotonic(), 0))
     since = f"stale since {health.since:%H:%M:%S %Z}, " if health.since is not None else ""
-    return f"! {since}next try at {again:%H:%M:%S}: {escape(str(health.error))}"
+    return f"! {since}next try at {retry:%H:%M:%S}: {escape(str(health.error))}"
 
 
 def _live(title: str, now: datetime) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +18,9 @@ import msgspec
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, RestClient, decode_body, decode_error, read_body
 from kubectl_qos.cluster.kube_api import check_object, read_object
+from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, value_now
-from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, ValueConflict, find_conflicts
+from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import is_managed_by_us
 from kubectl_qos.edit.status import Progress, check_progress, pod_from_object
@@ -33,51 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 16 << 20
 """More than any object: etcd takes 1.5 MiB."""
-_DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
 _object = msgspec.json.Decoder(dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
-class DryRunResult:
-    """A request that the server has tried; made by `Writer.dry_run` alone.
-
-    Attributes:
-        request: with the version of the object that it was tried on.
-        stored: the values at the request's targets as the server would store them; admission and defaulting
-            may change them.
-        raw: the whole object as the server would store it.
-        warnings: the server's.
-    """
-
-    request: PatchRequest
-    stored: tuple[Edit, ...]
-    raw: Json
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyResult:
-    """A write that was done: its entry in the change history, and the object as the server answered."""
-
-    entry: Entry
-    raw: Json
-    request: PatchRequest
-
-
-class ConflictError(QosError):
-    """The object is no longer the one that the change was made for: nothing was changed."""
-
-    def __init__(self, message: str, conflicts: tuple[ValueConflict, ...] = ()) -> None:
-        super().__init__(message, _DRY_RUN_AGAIN)
-        self.conflicts = conflicts
-
-
-class UnknownOutcome(QosError):
-    """The write may have happened; the sentence says what was seen since, `entry` is in the history."""
-
-    def __init__(self, message: str, entry: Entry) -> None:
-        super().__init__(message, "look at the object before anything else is done; nothing is sent again")
-        self.entry = entry
 
 
 class Writer:
@@ -200,7 +157,7 @@ class Writer:
             return ConflictError(f"{error}; {conflict}", conflict.conflicts)
         except QosError:
             return error
-        error.hint = f"the values are unchanged, but something else of the object changed: {_DRY_RUN_AGAIN}"
+        error.hint = f"the values are unchanged, but something else of the object changed: {DRY_RUN_AGAIN}"
         return error
 
     def _find_out(

@@ -58,6 +58,16 @@ class Entry:
     message: str = ""
     undoes: str = ""
 
+    @property
+    def short_id(self) -> str:
+        """The end of the id, which is what people type."""
+        return self.id.rpartition("-")[2]
+
+    @property
+    def reference(self) -> str:
+        """The object in sentences: `deployment/web`."""
+        return f"{self.kind.lower()}/{self.name}"
+
 
 class HistoryStore(Protocol):
     """Where writes are recorded."""
@@ -118,7 +128,7 @@ def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
     Raises:
         QosError: it is another object, or it has the previous values already.
     """
-    name = f"{entry.kind.lower()}/{entry.name}"
+    name = entry.reference
     if (pod.kind, pod.namespace, pod.name) != (entry.kind, entry.namespace, entry.name):
         raise QosError(f"the change was of {name} in {entry.namespace}, not of {pod.kind.lower()}/{pod.name}")
     uid_now = uid or pod.metadata.uid

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
-from kubectl_qos.k8s.objects import Json, Pod, nested
+from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
 from kubectl_qos.k8s.quota import ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
@@ -59,6 +63,19 @@ class RelatedObjects:
     quotas: tuple[ResourceQuota, ...] = ()
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
     missing: tuple[Missing, ...] = ()
+
+
+def pod_from_raw(kind: str, raw: Json) -> Pod:
+    """The pod, or that of a workload's template, in an object. Raises QosError for an unreadable one."""
+    try:
+        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+    except msgspec.ValidationError as error:
+        raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None
+
+
+def pod_reference(kind: str, namespace: str, name: str) -> Pod:
+    """A pod or workload of which only the name is known, to read its related objects."""
+    return Pod(kind=kind, metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -> bool:

@@ -21,7 +21,6 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
 from kubectl_qos.transport.kubeconfig import (
-    ConnectionOptions,
     ResolvedContext,
     resolve_context,
     validate_context,
@@ -33,6 +32,7 @@ from kubectl_qos.transport.net_errors import (
     timeout_error,
     unreachable_error,
 )
+from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 

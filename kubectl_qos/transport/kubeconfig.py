@@ -20,6 +20,7 @@ from kubectl_qos.transport.go_decode import (
     first_document,
     parse_api_version,
 )
+from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.proxy import proxy_problem, without_credentials
 
 DEFAULT_FILE: Final = Path("~/.kube/config")
@@ -39,31 +40,6 @@ _V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
 Entry = Mapping[str, Any]
 """A cluster, a user or a context; the fields are checked, and none is None."""
 _Entries = dict[str, dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """kubectl's connection flags; None, an empty text and False mean that a flag is not given."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    namespace: str | None = None
-    cluster: str | None = None
-    user: str | None = None
-    server: str | None = None
-    token: str | None = None
-    username: str | None = None
-    password: str | None = None
-    as_user: str | None = None
-    as_uid: str | None = None
-    as_groups: tuple[str, ...] = ()
-    certificate_authority: str | None = None
-    client_certificate: str | None = None
-    client_key: str | None = None
-    tls_server_name: str | None = None
-    request_timeout: str | None = None
-    insecure_skip_tls_verify: bool = False
-    disable_compression: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from kubectl_qos.tui.view import ListKind, View, freshness, title_words, view_fr
 from kubectl_qos.tui.view_model import Trends, ViewModel, newest
 from kubectl_qos.tui.widgets.text_view import escape_lines
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.workers import ApplyDone
 from kubectl_qos.tui.write_service import WriteService
 
 NO_SETTINGS = Settings()
@@ -194,13 +193,6 @@ class QosApp(App[QosError]):
     def readonly(self) -> bool:
         """Whether everything that could change this cluster is out of reach."""
         return self.writing.is_readonly(self.source.title)
-
-    def on_apply_done(self, message: ApplyDone) -> None:
-        """A write was answered: to be told in passing where its screen was left."""
-        words = self.writing.sent(message)
-        if words is not None:
-            text, wrong = words
-            self.tell(text, wrong=wrong)
 
     def go_to_context(self, name: str | None) -> None:
         """Another cluster, chosen among those that there are where none is named."""
@@ -369,12 +361,12 @@ class QosApp(App[QosError]):
         self._follower.pause(self.status.paused)
 
     def action_undo(self) -> None:
-        """What was applied, and taking it back."""
+        """The change history, and reverting its entries."""
         from kubectl_qos.tui.screens.undo import UndoScreen
 
         is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
         if self.facts is None:
-            self.tell("there is nothing to take back before the cluster has answered", wrong=True)
+            self.tell("there is nothing to undo before the cluster has answered", wrong=True)
         elif isinstance(self.screen, QosScreen) and not is_open:
             self.push_screen(UndoScreen(self.facts, self.source))
 
@@ -404,7 +396,8 @@ class QosApp(App[QosError]):
     def leave(self) -> None:
         """Leave; asks first where something is not saved, or has no answer yet."""
         screens = [screen for screen in self.screen_stack if isinstance(screen, QosScreen)]
-        question = next((screen.last_question for screen in reversed(screens) if screen.last_question), "")
+        questions = (self.writing.last_question, *(screen.last_question for screen in reversed(screens)))
+        question = next(filter(None, questions), "")
         if question:
             self.push_screen(Confirm(question, "leave", "stay"), self._left)
         else:

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.rank_goals import outlive, rank_at_least
-from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
-from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import strategy_lines, strategy_title
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.format import escape
@@ -78,19 +75,6 @@ class EditTarget:
     def now(self, raw: Mapping[str, Any]) -> EditTarget:
         """The same object as a server has it now. Raises QosError where nothing can be made of it."""
         return EditTarget(pod_from_raw(self.pod.kind, raw), self.facts, self.source)
-
-
-def pod_from_raw(kind: str, raw: Mapping[str, Any]) -> Pod:
-    """The pod, or the template of a workload, that an object holds. Raises QosError."""
-    try:
-        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
-    except msgspec.ValidationError as error:
-        raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None
-
-
-def stub(kind: str, namespace: str, name: str) -> Pod:
-    """What asks a source for an object of which only the name is known."""
-    return Pod(kind=kind, metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 def related_sections(

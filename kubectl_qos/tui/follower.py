@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -25,6 +25,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
 
+T = TypeVar("T")
 BATCH_SECONDS: Final = 0.5
 """What changes within so long is shown at once."""
 _SWITCH_SECONDS: Final = 0.0005
@@ -152,15 +153,32 @@ class Follower:
             self._pump.post_message(message)
 
 
-def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
-    """Run work in a thread and post the message that it returns."""
+def run_in_background(
+    pump: MessagePump, work: Callable[[], T], then: Callable[[T | QosError], object]
+) -> None:
+    """Run work in a thread; `then` takes the result in the UI's thread, unless the pump is closed."""
 
     def run() -> None:
-        message = work()
-        with suppress(RuntimeError):  # the loop is closed: the UI has ended meanwhile
-            pump.post_message(message)
+        result = attempt(work)
+        with suppress(RuntimeError):  # the event loop is closed: the UI has ended
+            pump.call_later(then, result)
 
-    threading.Thread(target=run, name="qos-question", daemon=True).start()
+    threading.Thread(target=run, name="qos-worker", daemon=True).start()
+
+
+def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
+    """Run work in a thread and post the message that it returns."""
+    run_in_background(pump, work, lambda message: isinstance(message, Message) and pump.post_message(message))
+
+
+def attempt(work: Callable[[], T]) -> T | QosError:
+    """The result of work in a thread, or its error."""
+    try:
+        return work()
+    except QosError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - nothing else would show an exception of a thread
+        return unexpected_error(error)
 
 
 def message_for_update(

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from textual.message import Message
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.history import HistoryStore
-from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import Progress
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.simulation.node_state import NodeState, build_node_state
-from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import unexpected_error
 from kubectl_qos.tui.view_model import ViewModel
-
-if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, Writer
 
 
 class NodeStateBuilt(Message):
@@ -87,87 +78,3 @@ def load_kills(source: Source, facts: ViewModel, whose: KillScope, known: EventL
         return KillsLoaded(error)
     except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
         return KillsLoaded(unexpected_error(error))
-
-
-T = TypeVar("T")
-
-
-class RelatedLoaded(Message):
-    """What there is around an object, or why that cannot be had; `subject` is whom it was asked for."""
-
-    def __init__(self, subject: EditTarget, found: RelatedObjects | QosError) -> None:
-        super().__init__()
-        self.subject = subject
-        self.found = found
-
-
-class DryRunDone(Message):
-    """The server's answer to the dry run of a request."""
-
-    def __init__(self, request: PatchRequest, found: DryRunResult | QosError) -> None:
-        super().__init__()
-        self.request = request
-        self.found = found
-
-
-class ProgressChecked(Message):
-    """How far a write has come, or why that cannot be seen now."""
-
-    def __init__(self, found: Progress | QosError) -> None:
-        super().__init__()
-        self.found = found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ApplyJob:
-    """One write that a person confirmed.
-
-    Attributes:
-        writer: of the cluster that was named in the question.
-        rehearsed: what its server accepted in the dry run.
-        name: what sentences call it: `pod shop/web-0 in place`.
-        undoes: the id of the entry of the journal that it takes back, else empty.
-    """
-
-    writer: Writer
-    dry_run_result: DryRunResult
-    name: str
-    undoes: str = ""
-
-
-class ApplyDone(Message):
-    """The answer to a write."""
-
-    def __init__(self, job: ApplyJob, found: ApplyResult | QosError) -> None:
-        super().__init__()
-        self.job = job
-        self.found = found
-
-
-def load_related(subject: EditTarget) -> RelatedLoaded:
-    """Ask for what bears on a change of the object."""
-    return RelatedLoaded(subject, _answer(lambda: subject.source.related(subject.pod)))
-
-
-def run_dry_run(writer: Writer, request: PatchRequest) -> DryRunDone:
-    """The dry run."""
-    return DryRunDone(request, _answer(lambda: writer.dry_run(request)))
-
-
-def run_apply(job: ApplyJob, history: HistoryStore) -> ApplyDone:
-    """Write, once."""
-    return ApplyDone(job, _answer(lambda: job.writer.apply(job.dry_run_result, history, undoes=job.undoes)))
-
-
-def check_apply_progress(writer: Writer, written: ApplyResult) -> ProgressChecked:
-    """Look once at what became of a write."""
-    return ProgressChecked(_answer(lambda: writer.progress(written)))
-
-
-def _answer(ask: Callable[[], T]) -> T | QosError:
-    try:
-        return ask()
-    except QosError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        return unexpected_error(error)

@@ -1,75 +1,229 @@
-"""Who may write where, what is under way, and the journal of it. Everything that writes goes through here."""
+"""The changes that the UI makes: their states, what carries out their commands, and who may write where.
+
+Everything that writes goes through here. Not here: the steps of a change (edit/apply.py), and the screens
+that show its state and feed it answers (screens/apply.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from textual.message_pump import MessagePump
+from textual.app import App
+from textual.message import Message
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
+from kubectl_qos.edit.apply import (
+    Apply,
+    ApplyResult,
+    Check,
+    Command,
+    Confirm,
+    DryRun,
+    DryRunResult,
+    Load,
+    Phase,
+    Send,
+    Step,
+    UnknownOutcome,
+)
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.history import ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import Progress
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.workers import ApplyDone, ApplyJob, run_apply
+from kubectl_qos.tui.edit_target import EditTarget
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.widgets.text_view import escape_lines
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import ApplyResult, Writer
+    from kubectl_qos.cluster.writer import Writer
 
-Taker = Callable[["ApplyResult | QosError"], bool]
-"""Takes the answer to a write; False where nobody is there any more to read it."""
+
+class ChangeUpdated(Message, bubble=False):
+    """A change has another state; `confirms` where a person has to be asked now."""
+
+    def __init__(self, change: Change, *, confirms: bool) -> None:
+        super().__init__()
+        self.change = change
+        self.confirms = confirms
+
+
+class Change:
+    """A change of the UI: its state, its object, and the writer of the cluster that it was made for.
+
+    Attributes:
+        state: of the change; `take` alone replaces it.
+        target: the object as it was read last.
+    """
+
+    def __init__(self, service: WriteService, target: EditTarget, writer: Writer | None, begun: Step) -> None:
+        self._service = service
+        self._writer = writer
+        self._sent_at: datetime | None = None
+        self.target = target
+        self.state, command = begun
+        self._execute(command)
+
+    @property
+    def writer(self) -> Writer:
+        """What sends its requests; there is one unless the state is read-only."""
+        assert self._writer is not None
+        return self._writer
+
+    @property
+    def name(self) -> str:
+        """What sentences call it: `pod shop/web-0 in place`."""
+        request, strategy = self.state.request, self.state.strategy
+        if request is None or strategy is None:
+            return self.target.name
+        how = "in place" if strategy.kind is StrategyKind.IN_PLACE else "by its template"
+        return f"{request.kind.lower()} {request.namespace}/{request.name} {how}"
+
+    @property
+    def elapsed_seconds(self) -> int:
+        """How long ago the request was sent."""
+        if self._sent_at is None:
+            return 0
+        return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
+
+    def take(self, step: Step) -> None:
+        """Go to the next state, carry out its command, and tell the screens."""
+        before = self.state
+        self.state, command = step
+        self._execute(command)
+        if self.state is not before:
+            self._service.updated(self, before, confirms=isinstance(command, Confirm))
+
+    def _execute(self, command: Command | None) -> None:
+        run = self._service.run
+        match command:
+            case Load():
+                run(self._load, self._loaded)
+            case DryRun(request):
+                run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
+            case Send(dry_run, undoes):
+                self._sent_at = self.target.source.now()
+                history = self._service.history
+                run(partial(self.writer.apply, dry_run, history, undoes=undoes), self._sent)
+            case Check(result, 0.0):
+                self._check(result)
+            case Check(result, pause_seconds):
+                self._service.app.set_timer(pause_seconds, partial(self._check, result))
+
+    def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
+        """The related objects; to keep a change, the object too as it is now."""
+        related, target = self.target.source.related(self.target.pod), self.target
+        if self.state.keeps_mine:
+            target = target.now(related.raw)
+        return related, target, target.preview(self.state.edits)
+
+    def _loaded(self, answer: tuple[RelatedObjects, EditTarget, Preview] | QosError) -> None:
+        if isinstance(answer, QosError):
+            self.take(self.state.loaded(answer, self.state.pod, self.state.preview))
+        else:
+            related, self.target, preview = answer
+            self.take(self.state.loaded(related, self.target.pod, preview))
+
+    def _dry_run_answered(self, request: PatchRequest, answer: DryRunResult | QosError) -> None:
+        self.take(self.state.dry_run_answered(request, answer))
+
+    def _sent(self, answer: ApplyResult | QosError) -> None:
+        self.take(self.state.sent(answer, self.elapsed_seconds))
+
+    def _check(self, result: ApplyResult) -> None:
+        if self.state.phase is Phase.FOLLOWING:
+            self._service.run(partial(self.writer.progress, result), self._checked)
+
+    def _checked(self, answer: Progress | QosError) -> None:
+        self.take(self.state.checked(answer, self.elapsed_seconds))
 
 
 class WriteService:
-    """What screens ask before and while they write.
+    """Begins changes, and tells the screens about them.
 
     Args:
-        pump: the app, which gets the answers.
-        settings: what the person's file says.
-        journal: where writes are put down.
+        app: whose screens are told.
+        settings: the person's file.
+        history: where changes are recorded.
         readonly: whether the command line says that nothing is written.
     """
 
-    def __init__(
-        self, pump: MessagePump, settings: Settings, history: HistoryFile, *, readonly: bool
-    ) -> None:
-        self._pump = pump
+    def __init__(self, app: App[Any], settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
         self._settings = settings
         self._readonly = readonly
-        self._takers: dict[ApplyJob, Taker] = {}
+        self._sending: list[Change] = []
+        self.app = app
         self.history = history
+        self.run = partial(run_in_background, app)
 
     def is_readonly(self, context: str) -> bool:
         """Whether everything that could change a cluster is out of reach."""
         return self._readonly or bool(self._settings.for_context(context).readonly)
 
-    def writer_of(self, source: Source) -> Writer:
-        """What writes to a source. Raises QosError with the sentence why nothing does."""
+    def confirms_by_name(self, context: str) -> bool:
+        """Whether the name of a context must be typed before anything is written to it."""
+        return self._settings.for_context(context).confirm == "name"
+
+    @property
+    def last_question(self) -> str:
+        """What is asked before the UI is left; empty where no request waits for its answer."""
+        names = " and ".join(change.name for change in self._sending)
+        return f"{names}: it was sent, and there is no answer yet. Leave all the same?" if names else ""
+
+    def begin(
+        self,
+        target: EditTarget,
+        edits: Iterable[Edit],
+        related: RelatedObjects | None = None,
+        *,
+        undoes: str = "",
+        conflicts: Iterable[ValueConflict] = (),
+    ) -> Change:
+        """A change that is shown next; see `Apply.begin`. Raises QosError where it cannot be previewed."""
+        edits = tuple(edits)
+        writer, read_only = None, None
+        try:
+            writer = self._writer(target.source)
+        except QosError as error:
+            read_only = error
+        preview = target.preview(edits)
+        step = Apply.begin(
+            target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
+        )
+        return Change(self, target, writer, step)
+
+    def _writer(self, source: Source) -> Writer:
         if self.is_readonly(source.title):
             by = "--readonly" if self._readonly else f"your settings for {source.title}"
             raise QosError(f"nothing is written: {by} says read-only")
         return source.writer()
 
-    def confirms_by_name(self, context: str) -> bool:
-        """Whether the name of a context must be typed before anything is written to it."""
-        return self._settings.for_context(context).confirm == "name"
+    def updated(self, change: Change, before: Apply, *, confirms: bool) -> None:
+        """Tell the screens; the answer to a change whose screen was left is shown in passing."""
+        state = change.state
+        if state.phase is Phase.SENDING and before.phase is not Phase.SENDING:
+            self._sending.append(change)
+        elif before.phase is Phase.SENDING and state.phase is not Phase.SENDING:
+            self._sending.remove(change)
+            if state.is_left:
+                self._notify_ended(change)
+        for screen in self.app.screen_stack:
+            screen.post_message(ChangeUpdated(change, confirms=confirms))
 
-    def send(self, job: ApplyJob, take: Taker) -> None:
-        """Write what a person confirmed, in a thread."""
-        self._takers[job] = take
-        in_background(self._pump, partial(run_apply, job, self.history))
-
-    def sent(self, message: ApplyDone) -> tuple[str, bool] | None:
-        """Hand the answer on; without anybody who takes it, a sentence, and whether it is a bad one."""
-        if self._takers.pop(message.job)(message.found):
-            return None
-        from kubectl_qos.cluster.writer import UnknownOutcome
-
-        name = message.job.name
-        if isinstance(message.found, UnknownOutcome):
-            return f"{name}: {message.found}", True
-        if isinstance(message.found, QosError):
-            return f"{name} was not changed: {message.found}", True
-        return f"{name} was changed", False
+    def _notify_ended(self, change: Change) -> None:
+        error = change.state.error
+        if isinstance(error, UnknownOutcome):
+            text = f"{change.name}: {error}"
+        elif error is not None:
+            text = f"{change.name} was not changed: {error}"
+        else:
+            text = f"{change.name} was changed"
+        severity: Literal["warning", "information"] = "information" if error is None else "warning"
+        self.app.notify(escape_lines(text), severity=severity, timeout=4, markup=False)

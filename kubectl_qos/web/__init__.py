@@ -1,1 +1,1 @@
-"""The terminal UI in a browser, a process for each page. Only this room knows aiohttp and textual-serve."""
+"""The terminal UI in a browser, a process for each page. Only this folder imports aiohttp."""

@@ -1,17 +1,25 @@
-"""The server behind `kubectl qos web`: a page, a WebSocket with a process behind it, and downloads."""
+"""The server behind `kubectl qos web`: a page, a WebSocket with a process behind it, downloads, and access.
+
+Any page in a browser can send requests to loopback ports, and so can every other user of the machine. The
+token is a secret of the person who started the server; the Host header is checked against DNS rebinding, the
+Origin header against pages of other sites that connect with the person's cookie.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import secrets
 import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -22,13 +30,13 @@ from aiohttp.http import HttpProcessingError
 from textual_serve.download_manager import DownloadManager
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.web.auth import Authenticator, is_loopback, is_same_origin
-from kubectl_qos.web.session import GRACE_SECONDS, Session, say_ended
+from kubectl_qos.web.session import GRACE_SECONDS, Session, close_page
 
-MOST_VISITORS: Final = 16
+MAX_SESSIONS: Final = 16
 _HEARTBEAT_SECONDS: Final = 15.0
-_MOST_BYTES_OF_A_MESSAGE: Final = 1 << 20
-"""What is pasted comes in one message."""
+_MAX_MESSAGE_BYTES: Final = 1 << 20
+"""Pasted text comes in one message."""
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(:(?P<port>[0-9]{1,5}))?")
 _FRONT_END: Final = Path(textual_serve.__file__).parent / "static"
 _HEADERS: Final = {
     # xterm.js makes style elements, and Safari takes 'self' for http only; the latter is added for each host.
@@ -50,62 +58,62 @@ class ServerOptions:
     """What is served, and where.
 
     Attributes:
-        words: the arguments of the UI behind each page.
+        arguments: those of the UI behind each page.
         address: the IP address or name to listen on.
-        port: likewise; 0 is any free one.
-        names: the names that the server goes by beside its address.
-        browse: whether to open the page in a browser of this machine.
+        port: the port to listen on; 0 is any free one.
+        names: further Host names of the server.
+        browse: open the page in a browser of this machine.
     """
 
-    words: Sequence[str]
+    arguments: Sequence[str]
     address: str
     port: int
     names: Sequence[str] = ()
     browse: bool = False
 
 
-def serve(site: ServerOptions, *, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
+def serve(options: ServerOptions, *, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
     """Serve until a signal comes; the exit code that shells give to it.
 
     Args:
-        site: what and where.
-        started: is told the URL, with its token, once the server listens.
-        warn: is told what the person who started it should know.
+        options: what is served, and where.
+        started: called with the URL, which has the token, once the server listens.
+        warn: called with sentences for the person who started the server.
 
     Raises:
-        QosError: the address or port cannot be listened on.
+        QosError: it cannot listen on the address or port.
     """
-    return asyncio.run(_serve(site, started, warn))
+    return asyncio.run(_serve(options, started, warn))
 
 
-async def _serve(site: ServerOptions, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
-    listening = _listen(site.address, site.port)
+async def _serve(options: ServerOptions, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
+    listening = _listen(options.address, options.port)
     address, port = listening.getsockname()[:2]
     if not is_loopback(address):
         warn(
-            f"warning: everybody who reaches {site.address} and has the URL sees what these credentials can"
-            " read; the connection is not encrypted, so that whoever listens to it has the URL too"
+            f"warning: everybody who reaches {options.address} and has the URL sees what these credentials"
+            " can read; the connection is not encrypted, so its URL can be intercepted"
         )
-    authenticator = Authenticator(site.address, port, site.names)
-    pages = Pages(site.words, authenticator)
+    authenticator = Authenticator(options.address, port, options.names)
+    pages = Pages(options.arguments, authenticator)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
-    stopped = _stopped()
-    logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
+    stopped = _stop_signal()
+    logging.getLogger("aiohttp.server").addFilter(_is_worth_logging)
     try:
         await runner.setup()
         await web.SockSite(runner, listening).start()
         started(authenticator.url())
-        if site.browse:
+        if options.browse:
             # Some browsers return only when they are closed.
-            threading.Thread(target=_browse, args=(authenticator.url_for_once(), warn), daemon=True).start()
+            threading.Thread(target=_browse, args=(authenticator.one_time_url(), warn), daemon=True).start()
         return 128 + await stopped
     finally:
         await runner.cleanup()
         listening.close()
 
 
-def _is_no_bad_request(record: logging.LogRecord) -> bool:
-    """Whether it is worth telling: what is no HTTP, such as a port scan, is refused and that is all."""
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Requests that are no HTTP, such as those of a port scan, are refused without a log line."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -115,19 +123,19 @@ def _browse(url: str, warn: Callable[[str], None]) -> None:
 
 
 class Pages:
-    """What the server answers to whom it lets in.
+    """The responses to authenticated requests.
 
     Args:
-        words: the arguments of the UI behind each page.
-        authenticator: decides who is answered.
+        arguments: those of the UI behind each page.
+        authenticator: decides which requests are answered.
     """
 
-    def __init__(self, words: Sequence[str], authenticator: Authenticator) -> None:
-        self._words = words
+    def __init__(self, arguments: Sequence[str], authenticator: Authenticator) -> None:
+        self._arguments = arguments
         self._authenticator = authenticator
         self._downloads = DownloadManager()
-        self._visitors: set[Session] = set()
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._sessions: set[Session] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         own = files("kubectl_qos.web") / "page"
         self._own = {name: (own / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js")}
 
@@ -140,7 +148,7 @@ class Pages:
                 web.get("/page.css", partial(self._send, "page.css", "text/css")),
                 web.get("/page.js", partial(self._send, "page.js", "text/javascript")),
                 web.static("/static", _FRONT_END),
-                web.get("/ws", self._visit),
+                web.get("/ws", self._open_session),
                 web.get("/download/{key}", self._download),
             ]
         )
@@ -152,59 +160,59 @@ class Pages:
     async def _authenticate(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if not self._authenticator.answers_to(request.host):
+        if not self._authenticator.has_host(request.host):
             raise web.HTTPForbidden(
-                text="This server does not go by that name; kubectl qos web --allow-host NAME lets it.\n"
+                text="This is no name of the server; kubectl qos web --allow-host NAME adds one.\n"
             )
         if request.path == "/" and "token" in request.query:
             cookie = self._authenticator.cookie_for(request.query["token"])
             if cookie is not None:
-                came_in = web.HTTPSeeOther("/")
-                came_in.set_cookie(self._authenticator.cookie, cookie, httponly=True, samesite="Strict")
-                raise came_in
-        elif self._authenticator.knows(request.cookies.get(self._authenticator.cookie)):
+                response = web.HTTPSeeOther("/")
+                response.set_cookie(self._authenticator.cookie, cookie, httponly=True, samesite="Strict")
+                raise response
+        elif self._authenticator.has_cookie(request.cookies.get(self._authenticator.cookie)):
             return await handler(request)
         raise web.HTTPForbidden(text="Open the URL that kubectl qos web has printed: it holds the token.\n")
 
     async def _send(self, name: str, kind: str, _: web.Request) -> web.Response:
         return web.Response(text=self._own[name], content_type=kind)
 
-    async def _visit(self, request: web.Request) -> web.WebSocketResponse:
+    async def _open_session(self, request: web.Request) -> web.WebSocketResponse:
         if not is_same_origin(request.headers.get("Origin"), request.host):
             raise web.HTTPForbidden(text="Only a page of this server may connect to it.\n")
-        page = web.WebSocketResponse(heartbeat=_HEARTBEAT_SECONDS, max_msg_size=_MOST_BYTES_OF_A_MESSAGE)
+        page = web.WebSocketResponse(heartbeat=_HEARTBEAT_SECONDS, max_msg_size=_MAX_MESSAGE_BYTES)
         await page.prepare(request)
-        if len(self._visitors) >= MOST_VISITORS:
-            await say_ended(page, f"{MOST_VISITORS} pages are open already, which is the most.")
+        if len(self._sessions) >= MAX_SESSIONS:
+            await close_page(page, f"{MAX_SESSIONS} pages are open already, which is the most.")
             return page
-        visitor = Session(self._words, page, self._downloads)
-        self._visitors.add(visitor)
+        session = Session(self._arguments, page, self._downloads)
+        self._sessions.add(session)
         try:
-            await visitor.start(_number(request, "width", 80), _number(request, "height", 24))
+            await session.start(_number(request, "width", 80), _number(request, "height", 24))
             async for message in page:
                 if message.type is WSMsgType.TEXT:
-                    await visitor.take(message.data)
+                    await session.receive(message.data)
         finally:
             # A task of its own, since aiohttp may cancel this one when the browser has gone.
-            leaving = asyncio.create_task(self._leave(visitor))
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
-            await asyncio.shield(leaving)
+            closing = asyncio.create_task(self._close_session(session))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            await asyncio.shield(closing)
         return page
 
-    async def _leave(self, visitor: Session) -> None:
+    async def _close_session(self, session: Session) -> None:
         try:
-            await visitor.stop()
+            await session.stop()
         finally:
-            self._visitors.discard(visitor)
+            self._sessions.discard(session)
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         key = request.match_info["key"]
         try:
-            wanted = await self._downloads.get_download_metadata(key)
+            download = await self._downloads.get_download_metadata(key)
         except KeyError:
-            raise web.HTTPNotFound(text="There is no such download any more.\n") from None
-        name = quote(wanted.file_name, safe="")
+            raise web.HTTPNotFound(text="This download does not exist.\n") from None
+        name = quote(download.file_name, safe="")
         response = web.StreamResponse(
             headers={
                 "Content-Type": "application/octet-stream",
@@ -218,7 +226,7 @@ class Pages:
         return response
 
     async def _end_all(self, _: web.Application) -> None:
-        await asyncio.gather(*(visitor.stop("The server has ended.") for visitor in self._visitors))
+        await asyncio.gather(*(session.stop("The server has ended.") for session in self._sessions))
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -234,19 +242,19 @@ def _number(request: web.Request, name: str, default: int) -> int:
 def _listen(address: str, port: int) -> socket.socket:
     """A socket that listens. Raises QosError."""
     try:
-        family, *_, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(place[:2], family=family)
+        family, *_, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(endpoint[:2], family=family)
     except OSError as error:
-        # What Python adds in parentheses is the address once more.
+        # Python repeats the address in parentheses.
         reason = (error.strerror or str(error)).partition(" (")[0]
         raise QosError(
-            f"{address} port {port} cannot be listened on: {reason}",
+            f"cannot listen on {address} port {port}: {reason}",
             hint="--port 0 takes any free port" if port else "",
         ) from None
 
 
-def _stopped() -> asyncio.Future[int]:
-    """The number of the signal that asks for the end, once it has come."""
+def _stop_signal() -> asyncio.Future[int]:
+    """The number of the signal that ends the server, once it has come."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -263,3 +271,90 @@ def _stopped() -> asyncio.Future[int]:
             except NotImplementedError:
                 break  # Windows interrupts the loop itself
     return stopped
+
+
+class Authenticator:
+    """Authenticates the requests to one server.
+
+    Args:
+        address: the IP address or name that it listens on.
+        port: the port that it listens on.
+        names: further Host names of it, each `NAME` or `NAME:PORT`.
+    """
+
+    def __init__(self, address: str, port: int, names: Iterable[str] = ()) -> None:
+        self._address = address.lower()
+        self._port = port
+        self._names = {name.lower() for name in names}
+        self._token = secrets.token_urlsafe(32)
+        self._tickets: set[str] = set()
+        self.cookie = f"kubectl-qos-{port}"
+        """The cookie's name; cookies are shared by all ports of a host."""
+
+    def url(self) -> str:
+        """The URL of the page with the token, which stays valid."""
+        return self._url(self._token)
+
+    def one_time_url(self) -> str:
+        """The URL with a ticket instead of the token, for a command line that other users can see."""
+        ticket = secrets.token_urlsafe(32)
+        self._tickets.add(ticket)
+        return self._url(ticket)
+
+    def _url(self, token: str) -> str:
+        ip = _ip(self._address)
+        name = "localhost" if ip is not None and ip.is_unspecified else self._address
+        return f"http://{f'[{name}]' if ':' in name else name}:{self._port}/?token={token}"
+
+    def cookie_for(self, token: str) -> str | None:
+        """The cookie's value for the token, or for a ticket once; None for anything else."""
+        ticket = next((ticket for ticket in self._tickets if _same(token, ticket)), None)
+        if ticket is not None:
+            self._tickets.discard(ticket)
+        return self._token if ticket is not None or _same(token, self._token) else None
+
+    def has_cookie(self, cookie: str | None) -> bool:
+        """Whether a value is that of the cookie."""
+        return cookie is not None and _same(cookie, self._token)
+
+    def has_host(self, host: str) -> bool:
+        """Whether a Host header names this server.
+
+        Loopback addresses may have any port, as that of an SSH tunnel: they cannot point elsewhere.
+        """
+        match = _HOST.fullmatch(host.lower())
+        if match is None:
+            return False
+        name, port = match["name"].strip("[]"), int(match["port"] or 80)
+        if self._names & {name, host.lower()}:
+            return True
+        ip = _ip(name)
+        if name == "localhost" or (ip is not None and ip.is_loopback):
+            return True
+        own = _ip(self._address)
+        if own is None:
+            return name == self._address and port == self._port
+        return ip is not None and (own.is_unspecified or ip == own) and port == self._port
+
+
+def is_same_origin(origin: str | None, host: str) -> bool:
+    """Whether an Origin header is that of a page of this host; browsers send it with every WebSocket."""
+    scheme, _, authority = (origin or "").lower().partition("://")
+    return scheme in {"http", "https"} and authority == host.lower()
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only programs on this machine reach this IP address."""
+    ip = _ip(address)
+    return ip is not None and ip.is_loopback
+
+
+def _same(text: str, secret: str) -> bool:
+    return secrets.compare_digest(text.encode("utf-8", "surrogateescape"), secret.encode())
+
+
+def _ip(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

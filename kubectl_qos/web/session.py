@@ -1,4 +1,4 @@
-"""One page that is open and the process behind it."""
+"""One open page and the process behind it."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ from textual_serve.download_manager import DownloadManager
 # -P: a yaml.py in the current folder is not ours.
 COMMAND: Final = (sys.executable, "-P", "-m", "kubectl_qos.web.subprocess")
 GRACE_SECONDS: Final = 3.0
-"""How long a process may take to end before it is made to."""
+"""How long a process may take to end before it is killed."""
 _BEGIN: Final = b"__GANGLION__\n"
 """What the web driver of Textual writes before its packets."""
 _KEPT_BYTES: Final = 4096
-"""How much of the end of stderr is kept, for an error's sentence."""
-_MOST_COLUMNS, _MOST_LINES = 1000, 500
+"""The end of stderr that is kept for an error's sentence."""
+_MAX_COLUMNS, _MAX_LINES = 1000, 500
 
 
 class Session(AppService):
-    """Passes on what a page and its process say to each other, until either ends.
+    """Relays messages between a page and its process until either ends.
 
-    textual-serve would run its command by a shell and write errors to stdout; this runs the words as they
-    are, shows errors in the page, and sees to it that the process is gone in the end.
+    textual-serve would run its command by a shell and write errors to stdout; this runs the arguments without
+    one, shows errors in the page, and ends the process in any case.
 
     Args:
-        words: the arguments of the UI.
+        arguments: those of the UI.
         socket: the connection to the page.
-        downloads: what the process has to deliver is announced there.
+        downloads: where files that the process delivers are registered.
     """
 
     def __init__(
-        self, words: Sequence[str], socket: web.WebSocketResponse, downloads: DownloadManager
+        self, arguments: Sequence[str], socket: web.WebSocketResponse, downloads: DownloadManager
     ) -> None:
-        self._words = [*COMMAND, *words]
+        self._command = [*COMMAND, *arguments]
         self._socket = socket
         self._process_behind: Process | None = None
         self._relay: asyncio.Task[None] | None = None
         self._why = ""
         super().__init__(
-            shlex.join(self._words),
+            shlex.join(self._command),
             write_bytes=self._send_bytes,
             write_str=self._send_text,
-            close=self._wait_for_the_end,
+            close=self._do_not_close,
             download_manager=downloads,
         )
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
-        """Where the process reads."""
+        """The stdin of the process."""
         assert self._process_behind is not None
         assert self._process_behind.stdin is not None
         return self._process_behind.stdin
 
     async def start(self, width: int, height: int) -> None:
-        """Start the process, for a terminal of so many columns and lines."""
-        width, height = _within(width, _MOST_COLUMNS), _within(height, _MOST_LINES)
+        """Start the process, for a terminal of this size."""
+        width, height = _within(width, _MAX_COLUMNS), _within(height, _MAX_LINES)
         variables = {
             **os.environ,
             "TEXTUAL_DRIVER": "kubectl_qos.web.subprocess:PageDriver",
@@ -73,21 +73,21 @@ class Session(AppService):
             "ROWS": str(height),
         }
         self._process_behind = await asyncio.create_subprocess_exec(
-            *self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=variables
+            *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=variables
         )
         self._relay = asyncio.create_task(self.run())
 
-    async def take(self, message: str) -> None:
-        """What the page says: keys, its size, whether it has the focus. What is none of it is ignored."""
+    async def receive(self, message: str) -> None:
+        """Handle a message of the page: keys, its size, its focus. Unknown messages are ignored."""
         try:
-            said = json.loads(message)
+            content = json.loads(message)
         except ValueError:
             return
-        match said:
+        match content:
             case ["stdin", str(keys)]:
                 await self.send_bytes(keys.encode("utf-8", "replace"))
             case ["resize", {"width": int(width), "height": int(height)}]:
-                await self.set_terminal_size(_within(width, _MOST_COLUMNS), _within(height, _MOST_LINES))
+                await self.set_terminal_size(_within(width, _MAX_COLUMNS), _within(height, _MAX_LINES))
             case ["ping", str(when)]:
                 await self._send_text(json.dumps(["pong", when]))
             case ["focus"]:
@@ -96,23 +96,23 @@ class Session(AppService):
                 await self.blur()
 
     async def run(self) -> None:
-        """Pass on what the process writes, to its end; then say in the page why it ended and close that."""
+        """Relay what the process writes, to its end; then show in the page why it ended, and close it."""
         process = self._process_behind
         assert process is not None
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(_end_of(process.stderr))
         try:
-            await self._pass_on(process.stdout)
+            await self._relay_output(process.stdout)
         except asyncio.IncompleteReadError:
             code = await process.wait()
-            said = (await errors).decode("utf-8", "replace").strip()
-            await say_ended(self._socket, self._why or (said if code else ""))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with what the process writes
-            await say_ended(self._socket, f"error: unexpected {type(error).__name__}: {error}")
+            text = (await errors).decode("utf-8", "replace").strip()
+            await close_page(self._socket, self._why or (text if code else ""))
+        except Exception as error:  # noqa: BLE001 - output of any kind
+            await close_page(self._socket, f"error: unexpected {type(error).__name__}: {error}")
 
     async def stop(self, why: str = "") -> None:
-        """End the process, kindly at first, and say why in the page; it is gone when this returns."""
+        """End the process, by force if it has to be, and show why in the page."""
         process = self._process_behind
         if process is None or self._relay is None:
             return
@@ -124,11 +124,11 @@ class Session(AppService):
             with suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), GRACE_SECONDS)
                 break
-        # A page that takes nothing any more would hold up what was still to be said to it.
+        # A page that reads nothing any more must not delay the end.
         await asyncio.wait({self._relay}, timeout=GRACE_SECONDS)
         self._relay.cancel()
 
-    async def _pass_on(self, stdout: asyncio.StreamReader) -> None:
+    async def _relay_output(self, stdout: asyncio.StreamReader) -> None:
         await stdout.readuntil(_BEGIN)
         while True:
             kind = await stdout.readexactly(1)
@@ -141,13 +141,13 @@ class Session(AppService):
                 await self.on_packed(payload)
 
     async def on_meta(self, data: bytes) -> None:
-        """What the process wants of the page; of links only those of the web are opened."""
-        message = json.loads(data)
-        if message["type"] != "open_url" or message["url"].startswith(("http://", "https://")):
+        """Handle a request of the process to the page; only links of the web are opened."""
+        request = json.loads(data)
+        if request["type"] != "open_url" or request["url"].startswith(("http://", "https://")):
             await super().on_meta(data)
 
     async def _send_bytes(self, data: bytes) -> None:
-        # The process goes on writing for a moment after its page was closed.
+        # The process may still write for a moment after its page was closed.
         with suppress(ConnectionError):
             await self._socket.send_bytes(data)
 
@@ -155,12 +155,12 @@ class Session(AppService):
         with suppress(ConnectionError):
             await self._socket.send_str(text)
 
-    async def _wait_for_the_end(self) -> None:
-        """The page is closed by `run`, which then knows how the process ended."""
+    async def _do_not_close(self) -> None:
+        """`run` closes the page, once it knows how the process ended."""
 
 
-async def say_ended(socket: web.WebSocketResponse, why: str) -> None:
-    """Close the connection to a page that shows why; without a reason the UI was left."""
+async def close_page(socket: web.WebSocketResponse, why: str) -> None:
+    """Close the connection to a page, which shows why; without a reason, that the UI has ended."""
     with suppress(ConnectionError):
         await socket.send_json(["ended", why])
     await socket.close()

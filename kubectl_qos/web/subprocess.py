@@ -1,4 +1,4 @@
-"""What runs behind one page: the whole program, with a browser as its terminal."""
+"""The process behind one page: the whole program, with a browser as its terminal."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from textual.messages import ExitApp
 
 
 class PageDriver(WebDriver):
-    """Keeps packets whole, and leaves the UI once nobody is at the other end, as when a terminal is closed.
+    """Writes whole packets, and ends the UI when the page is closed, as when a terminal is closed.
 
-    Frames are written by one thread and downloads by another; in a pipe long writes mix.
+    Frames are written by one thread and downloads by another, and long writes to a pipe would mix.
     """
 
-    _one_at_a_time = Lock()
+    _lock = Lock()
 
     def write(self, data: str) -> None:
-        """Write what the terminal shows."""
-        with self._one_at_a_time:
+        """Write output of the terminal."""
+        with self._lock:
             super().write(data)
 
     def write_meta(self, data: dict[str, object]) -> None:
-        """Write a message to the server."""
-        with self._one_at_a_time:
+        """Write a request to the page."""
+        with self._lock:
             super().write_meta(data)
 
     def write_binary_encoded(self, data: tuple[str | bytes, ...]) -> None:
-        """Write a piece of a download."""
-        with self._one_at_a_time:
+        """Write a part of a download."""
+        with self._lock:
             super().write_binary_encoded(data)
 
     def run_input_thread(self) -> None:
-        """Take what is typed until there is no more of it."""
+        """Read input to its end."""
         super().run_input_thread()
         if not self.exit_event.is_set():
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno)
@@ -44,14 +44,14 @@ class PageDriver(WebDriver):
 
 
 class _Terminal(TextIOWrapper):
-    """A pipe that is a terminal, as far as the program has to know."""
+    """A pipe that is a terminal to the program."""
 
     def isatty(self) -> bool:
         return True
 
 
 def main() -> None:
-    """Run the program with this process's arguments; it ends the process."""
+    """Run the program with the arguments of this process, which ends with it."""
     assert isinstance(sys.stdin, TextIOWrapper)
     assert isinstance(sys.stdout, TextIOWrapper)
     sys.stdin = sys.__stdin__ = _Terminal(sys.stdin.detach())  # type: ignore[misc]

@@ -21,7 +21,7 @@ from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, read_conta
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.qos.verify.observed import observed_from_sections
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.websocket import BoundedWebSocket
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cli import streams
+from kubectl_qos.cli import output
 from kubectl_qos.cluster.http import api_error, retry_after
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError
@@ -44,7 +44,7 @@ REFUSED = {
 
 def spoken(error: ApiError, capsys: pytest.CaptureFixture[str]) -> str:
     """The first line that a person sees of it."""
-    streams.error(error)
+    output.print_error(error)
     return capsys.readouterr().err.splitlines()[0]
 
 

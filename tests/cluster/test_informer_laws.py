@@ -15,7 +15,7 @@ from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.following import NODES, PODS, Followed, assert_as_listed, names

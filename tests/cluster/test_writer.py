@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.writer import ConflictError, Writer
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cli.parser import COMMANDS
+from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState

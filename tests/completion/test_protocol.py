@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.completion import script
-from kubectl_qos.cli.completion.directives import Candidate, Completions
-from kubectl_qos.cli.parser import COMMANDS, build
+from kubectl_qos.cli.commands import COMMANDS
+from kubectl_qos.cli.completion import protocol
+from kubectl_qos.cli.completion.protocol import Candidate, Completions, complete
+from kubectl_qos.cli.main import build_parser
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
 from tests.completion.installed import Bin
@@ -35,7 +36,7 @@ def test_the_script_answers_as_the_program_does(installed: Bin, words: list[str]
 
 @posix_only
 def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
-    main = "import sys; from kubectl_qos.cli.completion.script import main; sys.exit(main())"
+    main = "import sys; from kubectl_qos.cli.completion.protocol import main; sys.exit(main())"
     installed.program("kubectl_complete-qos", f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
     assert installed.run("kubectl_complete-qos", "ex").stdout.splitlines() == lines("ex")
 
@@ -91,9 +92,9 @@ def test_a_plugin_for_credentials_has_no_terminal(installed: Bin) -> None:
 
 def test_what_takes_too_long_is_left_in_time(installed: Bin) -> None:
     code = (
-        "import threading; from kubectl_qos.cli.completion import complete, script;"
-        "complete.complete = lambda words: threading.Event().wait();"
-        f"raise SystemExit(script.answer(['top', ''], seconds={SHORT_SECONDS}))"
+        "import threading; from kubectl_qos.cli.completion import protocol;"
+        "protocol.complete = lambda words: threading.Event().wait();"
+        f"raise SystemExit(protocol.answer(['top', ''], seconds={SHORT_SECONDS}))"
     )
     done = installed.run(sys.executable, "-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
@@ -134,7 +135,7 @@ def test_names_beyond_ascii_arrive_in_any_locale(installed: Bin, variables: Mapp
 @pytest.mark.parametrize("words", [["ex"], ["--demo", "explain", "pod/"], ["top", "--sort-by", ""]])
 def test_nothing_slow_is_imported(words: list[str]) -> None:
     code = (
-        "import sys; from kubectl_qos.cli.completion.complete import complete;"
+        "import sys; from kubectl_qos.cli.completion.protocol import complete;"
         f"print(complete({words!r}).text()); print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -149,8 +150,8 @@ def test_a_defect_is_no_answer_and_no_noise(
     def broken(_: object) -> Completions:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("kubectl_qos.cli.completion.complete.complete", broken)
-    assert script._offered(["top"]).text() == ":4\n"
+    monkeypatch.setattr("kubectl_qos.cli.completion.protocol.complete", broken)
+    assert protocol._complete_quietly(["top"]).text() == ":4\n"
     assert "a defect" in capsys.readouterr().err
 
 
@@ -164,7 +165,7 @@ def test_long_words_about_a_candidate_are_cut() -> None:
 _KNOWN_WORDS = st.sampled_from(
     [
         *COMMANDS,
-        *build()._option_string_actions,
+        *build_parser()._option_string_actions,
         *(
             "pod/",
             "node/worker-1",
@@ -201,6 +202,4 @@ def test_any_words_have_an_answer_in_the_protocol(words: list[str]) -> None:
 
 
 def _of_demo(words: list[str]) -> Completions:
-    from kubectl_qos.cli.completion.complete import complete
-
     return complete(["--demo", "--kubeconfig", os.devnull, *words])

@@ -7,17 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, completer
-from kubectl_qos.cli.parser import COMMANDS, build
+from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, find_completer
+from kubectl_qos.cli.main import build_parsers
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s import node_overrides as settings
 from kubectl_qos.k8s.node_overrides import NodeOverride
-
-
-def _parsers() -> dict[str, argparse.ArgumentParser]:
-    root = build()
-    commands = next(one for one in root._actions if isinstance(one, argparse._SubParsersAction))
-    return {"": root, **commands.choices}
 
 
 def _with_values(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -26,15 +20,15 @@ def _with_values(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", build_parsers())
 def test_every_value_has_choices_or_a_line(command: str) -> None:
-    for action in _with_values(_parsers()[command]):
+    for action in _with_values(build_parsers()[command]):
         if action.choices is None:
-            completer(command, action.dest)
+            find_completer(command, action.dest)
 
 
 def test_no_line_is_about_what_is_no_longer_there() -> None:
-    parsers = _parsers()
+    parsers = build_parsers()
     known = {name: {one.dest for one in _with_values(parser)} for name, parser in parsers.items()}
     assert set(EVERY_COMMAND) <= known[""]
     for command, lines in OF_COMMAND.items():

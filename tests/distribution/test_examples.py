@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.__main__ import main
-from kubectl_qos.cli.parser import build, parse
+from kubectl_qos.cli.commands import COMMANDS
+from kubectl_qos.cli.main import build_parsers, parse
 from kubectl_qos.cluster.demo import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
@@ -122,8 +123,8 @@ class Stage:
             given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         if getattr(options, "what_if", None) == "":
-            return words if getattr(options, "demo", False) else [*words, "--demo"]
-        if getattr(options, "demo", False) or getattr(options, "filename", None):
+            return words if options.demo else [*words, "--demo"]
+        if options.demo or options.filename:
             return words
         return [*words, "-f", "dump.json"]
 
@@ -221,9 +222,7 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
 
 def epilogs() -> list[tuple[str, list[Example]]]:
     """The examples at the end of each --help: its lines that are indented."""
-    parser = build()
-    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
-    texts = {"kubectl qos": parser.epilog, **{name: one.epilog for name, one in commands.items()}}
+    texts = {name or "kubectl qos": parser.epilog for name, parser in build_parsers().items()}
     found = []
     for name, text in texts.items():
         lines = [line for line in (text or "").splitlines() if line.startswith(" ")]
@@ -243,8 +242,7 @@ def test_every_example_of_help_runs(name: str, found: list[Example], on_stage: S
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_is_named_exists(page: Path) -> None:
     named = set(re.findall(r"`kubectl[ -]qos ([a-z][a-z-]*)", page.read_text(encoding="utf-8")))
-    (commands,) = (action.choices for action in build()._actions if isinstance(action.choices, dict))
-    assert named <= commands.keys()
+    assert named <= COMMANDS.keys()
 
 
 def test_an_unknown_kind_of_line_is_refused(on_stage: Stage) -> None:

@@ -22,9 +22,9 @@ NOT_YET: Final = frozenset(
     [
         "kubectl_qos/cli",
         "kubectl_qos/tui",
+        "tests/cli",
         "tests/end_to_end",
         "tests/tui",
-        "tests/web",
         "docs",
     ]
 )

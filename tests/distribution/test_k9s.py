@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubectl_qos.__main__ import main
-from kubectl_qos.cli.parser import parse
+from kubectl_qos.cli.main import parse
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "k9s"

@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 import pytest
 
 from kubectl_qos import __main__ as program
-from kubectl_qos.cli import streams
+from kubectl_qos.cli import output
 
 TIMEOUT_SECONDS = 60
 
@@ -115,7 +115,7 @@ def _as_process(home: Path, variables: Mapping[str, str] | None) -> Iterator[Non
             patch.setenv(name, value)
         patch.chdir(home)
         patch.setattr(sys, "argv", [str(program.__file__)])
-        patch.setattr(streams, "_is_forgotten", False)
+        patch.setattr(output, "_is_closed", False)
         try:
             yield
         finally:

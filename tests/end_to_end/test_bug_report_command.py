@@ -220,7 +220,7 @@ def test_a_kubectl_that_is_broken(run: Run, tmp_path: Path) -> None:
     kubectl.chmod(kubectl.stat().st_mode | stat.S_IXUSR)
     done = run("bug-report", "--demo", variables={"PATH": str(kubectl.parent)})
     assert facts(done, "Installation")["kubectl"] == (
-        "there, but it does not say its version (CalledProcessError)"
+        "there, but it does not print its version (CalledProcessError)"
     )
     assert "zq" not in done.out
     done = run("bug-report", "--demo", variables={"PATH": str(tmp_path)})

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cli.commands.completion import script
-from kubectl_qos.cli.grammar.completion import SHELLS
+from kubectl_qos.cli.commands.completion import SHELLS, script
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl
 from tests.completion.installed import Bin

@@ -151,7 +151,7 @@ def test_nothing_slow_is_loaded_until_it_is_needed(
     done = with_modules(tmp_path, *arguments)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.splitlines()[-1].split())
-    assert "kubectl_qos.cli.run" in loaded
+    assert "kubectl_qos.cli.main" in loaded
     assert loaded & {*NEVER, *more} == set()
 
 

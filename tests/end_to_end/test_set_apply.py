@@ -36,7 +36,7 @@ def test_a_pod_is_resized_after_a_dry_run_and_followed(cluster: Cluster) -> None
     place = "/api/v1/namespaces/shop/pods/alone/resize?fieldManager=kubectl-qos&fieldValidation=Strict"
     assert f"    PATCH {place}" in done.lines
     assert done.lines[-3:] == ["dry run: the server accepts it", "pod/alone resized", "pod/alone: done"]
-    assert "to take it back: kubectl qos undo " in done.err
+    assert "to undo it: kubectl qos undo " in done.err
 
 
 def test_a_workload_is_patched_and_its_rollout_followed(cluster: Cluster) -> None:
@@ -61,8 +61,8 @@ def test_without_a_terminal_and_without_yes_nothing_is_asked_or_sent(cluster: Cl
     done = cluster(*ALONE)
     assert (done.code, done.out, cluster.server.requests) == (2, "", [])
     assert done.err == (
-        "error: nothing is written without a question, and there is no terminal to ask it\n"
-        "hint: --yes answers it, --dry-run=client and --dry-run=server write nothing\n"
+        "error: confirmation needs a terminal: nothing is applied\n"
+        "hint: --yes applies without asking; --dry-run=client and --dry-run=server change nothing\n"
     )
 
 
@@ -121,24 +121,6 @@ def test_a_stale_object_is_shown_with_three_values(cluster: Cluster) -> None:
     assert "pod/alone resized" not in done.out
 
 
-def test_a_write_that_is_forbidden(cluster: Cluster) -> None:
-    cluster.use(token="viewer")
-    done = cluster(*ALONE, "--yes")
-    assert (done.code, cluster.sent) == (1, ["dry"])
-    assert done.err.splitlines()[-1].startswith('Error from server (Forbidden): pods "alone" is forbidden')
-
-
-def test_a_pod_that_is_deleted_in_between(cluster: Cluster) -> None:
-    def meanwhile(request: Any) -> None:
-        if not request.query.get("dryRun"):
-            cluster.objects.delete("Pod", "alone")
-
-    cluster.objects.fault = meanwhile
-    done = cluster(*ALONE, "--yes")
-    assert done.code == 1
-    assert 'Error from server (NotFound): pods "alone" not found' in done.err
-
-
 def test_a_lost_connection_says_what_is_known(cluster: Cluster) -> None:
     cluster.objects.fault = once(Fault(applies=False))
     done = cluster(*ALONE, "--yes")
@@ -148,14 +130,6 @@ def test_a_lost_connection_says_what_is_known(cluster: Cluster) -> None:
     assert "pod/alone resized" not in done.out
     (entry,) = json.loads(cluster("undo", "--list", "-o", "json").out)["items"]
     assert entry["state"] == "unknown"
-
-
-def test_a_lost_answer_to_a_write_that_happened(cluster: Cluster) -> None:
-    cluster.objects.fault = once(Fault(applies=True))
-    done = cluster(*ALONE, "--yes")
-    assert done.code == 0, done.err
-    assert cluster.sent == ["dry", "real"]
-    assert done.lines[-2:] == ["pod/alone resized", "pod/alone: done"]
 
 
 def test_what_the_server_refuses_is_not_written(cluster: Cluster) -> None:
@@ -196,7 +170,7 @@ def test_a_pod_with_an_owner_is_never_changed_through_it_unasked(cluster: Cluste
     assert "error: pod/owned-best cannot be changed in place: " in done.err
     assert "Pod QOS Class may not change as a result of resizing" in done.err
     assert done.err.splitlines()[-1] == (
-        "hint: change what it is made from: kubectl qos set deployment/web -n shop -c app --requests"
+        "hint: change its owner: kubectl qos set deployment/web -n shop -c app --requests"
         " memory=96Mi, or add --by template"
     )
     asked = cluster(*best, "--yes", "--by", "template")
@@ -252,7 +226,7 @@ def test_a_patch_alone_is_still_a_preview(cluster: Cluster) -> None:
 def test_nothing_to_change_sends_nothing(cluster: Cluster) -> None:
     done = cluster("set", "deploy/web", "--requests", "memory=64Mi", "--yes", "--exit-code")
     assert (done.code, cluster.sent) == (0, [])
-    assert "nothing is sent: deployment/web is like that already\n" in done.err
+    assert "nothing to apply: deployment/web has these values already\n" in done.err
     assert cluster(*WEB, "--yes", "--exit-code").code == 1
     assert cluster("set", "pod/best", "--requests", "memory=1Mi", "--yes", "--exit-code").code == 2
 
@@ -293,7 +267,7 @@ def test_a_journal_that_cannot_be_kept_is_a_note(cluster: Cluster) -> None:
 
 def test_the_question_names_what_is_written_where(cluster: Cluster) -> None:
     terminal = Terminal(cluster.run.home, *ALONE)
-    terminal.until("Write this to test? Type yes to do it:")
+    terminal.until("Apply this to test? Type yes:")
     assert cluster.sent == ["dry"]
     terminal.answer("yes")
     code, said = terminal.ended()
@@ -309,14 +283,14 @@ def test_the_question_names_what_is_written_where(cluster: Cluster) -> None:
     assert any(line.startswith("cluster    test  ") for line in said.splitlines())
 
 
-@pytest.mark.parametrize("answer", ["", "y", "YES", "test", "\x04"])
+@pytest.mark.parametrize("answer", ["", "y", "test", "\x04"])
 def test_any_other_answer_is_no(cluster: Cluster, answer: str) -> None:
     terminal = Terminal(cluster.run.home, *ALONE)
-    terminal.until("to do it:")
+    terminal.until("Type yes:")
     terminal.answer(answer)
     code, said = terminal.ended()
     assert (code, cluster.sent) == (1, ["dry"])
-    assert said.splitlines()[-1] == "error: pod/alone is not changed: the answer was not yes"
+    assert said.splitlines()[-1] == "error: aborted: pod/alone is not changed"
 
 
 def test_some_contexts_want_their_name(serve: Serve, run: Run) -> None:
@@ -324,7 +298,7 @@ def test_some_contexts_want_their_name(serve: Serve, run: Run) -> None:
     cluster.settings("contexts: {'prod-*': {confirm: name}}\n")
     for answer, code in (("yes", 1), ("prod-1", 0)):
         terminal = Terminal(run.home, *ALONE)
-        terminal.until("Write this to prod-1? Type the context's name to do it:")
+        terminal.until("Apply this to prod-1? Type the context's name:")
         terminal.answer(answer)
         assert terminal.ended()[0] == code
     assert cluster.sent == ["dry", "dry", "real"]
@@ -338,23 +312,13 @@ def test_ctrl_c_leaves_and_says_what_is_known(cluster: Cluster) -> None:
     code, said = terminal.ended()
     assert code == 130
     assert said.splitlines()[-1] == (
-        "left: pod/alone is changed, last seen as: waiting for the kubelet; it goes on by itself"
+        "stopped watching: pod/alone is changed, last seen as: waiting for the kubelet; the change goes on"
     )
 
 
 def test_ctrl_c_at_the_question_writes_nothing(cluster: Cluster) -> None:
     terminal = Terminal(cluster.run.home, *ALONE)
-    terminal.until("to do it:")
+    terminal.until("Type yes:")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.ended()[0] == 130
     assert cluster.sent == ["dry"]
-
-
-def test_an_object_that_is_gone_while_it_is_followed(cluster: Cluster) -> None:
-    cluster.objects.mutate = lambda _: None
-    terminal = Terminal(cluster.run.home, *ALONE, "--yes")
-    terminal.until("pod/alone: waiting for the kubelet")
-    cluster.objects.delete("Pod", "alone")
-    code, said = terminal.ended()
-    assert code == 1
-    assert "error: pod/alone is changed, and ended as: gone" in said

@@ -34,7 +34,7 @@ def test_a_manifest_that_is_like_that_already_is_not_touched(run: Run) -> None:
     manifest.write_text(MANIFEST)
     before = manifest.stat()
     done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=1Gi", "--write")
-    assert done.err.endswith(f"nothing is written: deployment/front is like that already in {manifest}\n")
+    assert done.err.endswith(f"nothing is written: deployment/front has these values already in {manifest}\n")
     assert manifest.stat() == before
 
 

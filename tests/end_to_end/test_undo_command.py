@@ -23,7 +23,7 @@ def cluster(serve: Serve, run: Run) -> Cluster:
 
 
 def id_of(said: str) -> str:
-    found = re.search(r"to take it back: kubectl qos undo ([0-9a-f]{8})\n", said)
+    found = re.search(r"to undo it: kubectl qos undo ([0-9a-f]{8})\n", said)
     assert found is not None, said
     return found[1]
 
@@ -49,7 +49,7 @@ def test_the_last_change_is_taken_back_through_the_same_road(cluster: Cluster) -
     assert cluster.memory("Deployment", "web") == "64Mi"
     nothing = cluster("undo", "--yes")
     assert nothing.code == 1
-    assert nothing.err.startswith("error: there is nothing to take back in test\n")
+    assert nothing.err.startswith("error: nothing to undo in test\n")
 
 
 def test_one_change_by_its_id(cluster: Cluster) -> None:
@@ -59,14 +59,14 @@ def test_one_change_by_its_id(cluster: Cluster) -> None:
     assert done.code == 0, done.err
     assert (cluster.memory("Pod", "alone"), cluster.memory("Deployment", "web")) == ("96Mi", "64Mi")
     again = cluster("undo", first, "--yes")
-    assert (again.code, again.err) == (1, f"error: {first} was taken back already\n")
+    assert (again.code, again.err) == (1, f"error: {first} is already reverted\n")
     assert cluster("undo", "00000000", "--yes").err.startswith("error: there is no change 00000000\n")
 
 
 def test_the_list_is_the_journal_the_newest_first(cluster: Cluster) -> None:
     empty = cluster("undo", "--list")
     assert (empty.code, empty.out) == (0, "")
-    assert empty.err == "nothing was changed yet, or nothing that is still remembered\n"
+    assert empty.err == "no recorded changes\n"
     ids = [id_of(cluster(*arguments).err) for arguments in (WEB, ALONE)]
     assert cluster("undo", "--yes").code == 0
     asked = len(cluster.server.requests)
@@ -91,7 +91,7 @@ def test_the_list_is_the_journal_the_newest_first(cluster: Cluster) -> None:
         {"container": "app", "side": "requests", "resource": "memory", "before": "96Mi", "after": "64Mi"}
     ]
     elsewhere = cluster("undo", "--list", "--context", "other")
-    assert elsewhere.err == "nothing was changed in other yet, or nothing that is still remembered\n"
+    assert elsewhere.err == "no recorded changes in other\n"
 
 
 def test_a_conflict_is_shown_as_three_values_and_not_overwritten_unasked(cluster: Cluster) -> None:
@@ -107,7 +107,7 @@ def test_a_conflict_is_shown_as_three_values_and_not_overwritten_unasked(cluster
         "error: pod/alone is not changed: --yes does not overwrite what someone else has set",
     ]
     terminal = Terminal(cluster.run.home, "undo")
-    said = terminal.until("to do it:")
+    said = terminal.until("Type yes:")
     assert "app requests.memory  64Mi    96Mi  80Mi" in said
     assert "change     app requests.memory 80Mi → 64Mi" in said
     terminal.answer("yes")
@@ -120,7 +120,7 @@ def test_an_undo_needs_a_question_or_yes(cluster: Cluster) -> None:
     asked = len(cluster.server.requests)
     done = cluster("undo")
     assert (done.code, done.out, len(cluster.server.requests)) == (2, "", asked)
-    assert done.err.startswith("error: nothing is written without a question")
+    assert done.err.startswith("error: confirmation needs a terminal")
     for flag, sent in (("client", ["dry", "real"]), ("server", ["dry", "real", "dry"])):
         tried = cluster("undo", f"--dry-run={flag}")
         assert tried.code == 0, tried.err
@@ -154,14 +154,14 @@ def test_what_a_pod_cannot_lose_in_place_stays(cluster: Cluster) -> None:
     assert done.code == 0, done.err
     back = cluster("undo", "--yes")
     assert (back.code, cluster.sent) == (1, ["dry", "real"])
-    assert "error: pod/alone cannot be changed back: " in back.err
+    assert "error: pod/alone cannot be reverted: " in back.err
     assert "resource limits cannot be removed" in back.err
 
 
 def test_of_another_context_or_server_nothing_is_taken_back(cluster: Cluster, serve: Serve) -> None:
     id_ = id_of(cluster(*ALONE).err)
     cluster.use("elsewhere")
-    assert cluster("undo", "--yes").err.startswith("error: there is nothing to take back in elsewhere\n")
+    assert cluster("undo", "--yes").err.startswith("error: nothing to undo in elsewhere\n")
     named = cluster("undo", id_, "--yes")
     assert (named.code, named.err) == (
         1,
@@ -178,7 +178,7 @@ def test_what_was_refused_is_nothing_to_take_back(cluster: Cluster) -> None:
 
     cluster.objects.fault = once(Fault(applies=False, answer=status(403, "Forbidden", "no")))
     assert cluster(*ALONE).code == 1
-    assert cluster("undo", "--yes").err.startswith("error: there is nothing to take back in test\n")
+    assert cluster("undo", "--yes").err.startswith("error: nothing to undo in test\n")
     (entry,) = json.loads(cluster("undo", "--list", "-o", "json").out)["items"]
     assert (entry["state"], entry["message"]) == ("refused", "Error from server (Forbidden): no")
     named = cluster("undo", entry["id"], "--yes")
@@ -197,8 +197,8 @@ def test_a_write_of_which_nothing_is_known_can_be_taken_back(cluster: Cluster) -
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--demo"], "error: undo is about clusters, and neither --demo nor -f is one\n"),
-        (["-f", "x"], "error: undo is about clusters, and neither --demo nor -f is one\n"),
+        (["--demo"], "error: undo needs a cluster: --demo and -f are not supported\n"),
+        (["-f", "x"], "error: undo needs a cluster: --demo and -f are not supported\n"),
         (["-o", "json", "--yes"], "error: -o is the format of --list\n"),
         (["--timeout", "soon"], "error: argument --timeout: Invalid timeout value"),
     ],

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import stat
 from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cli import run as running
+from kubectl_qos.cli import main as running
 from kubectl_qos.cli.logging import MAX_FILES, LogFile, logging_to
-from kubectl_qos.cli.parser import parse
+from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import logging as log
 from tests.end_to_end.command import Run
@@ -67,10 +66,10 @@ def test_a_command_that_breaks_found_nothing(
 ) -> None:
     """Exit code 1 of `verify` and `set --exit-code` says that something differs."""
     from kubectl_qos.__main__ import main
-    from kubectl_qos.cli import set as setting
-    from kubectl_qos.cli import verify
+    from kubectl_qos.cli.commands import set as setting
+    from kubectl_qos.cli.commands import verify
 
-    def broken(_: argparse.Namespace) -> int:
+    def broken(_: object) -> int:
         raise ZeroDivisionError
 
     monkeypatch.setattr(verify, "_run", broken)
@@ -89,7 +88,7 @@ def test_a_log_file_is_for_its_owner_and_has_an_end(tmp_path: Path) -> None:
     file.close()
     lines = file.path.read_text().splitlines()
     assert lines[0] == "line 0 \\x1b[2J"
-    assert lines[-1] == "the log ends here: it has its 100 bytes"
+    assert lines[-1] == "the log ends here: it has 100 bytes"
     assert len(lines) < 10
     with pytest.raises(FileExistsError):
         LogFile(file.path)
@@ -101,7 +100,7 @@ def test_on_a_screen_it_goes_to_a_new_file(
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
     for number in range(MAX_FILES + 3):
         (tmp_path / f"log-20200101T0000{number:02}-1.txt").touch()
-    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+    with logging_to(6, on_screen=True):
         log.log(6, "this")
         assert capsys.readouterr().err == ""
     log.log(6, "nothing more")
@@ -115,11 +114,11 @@ def test_without_a_folder_it_goes_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
-    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+    with logging_to(6, on_screen=True):
         log.log(6, "this")
     (tmp_path / "file").touch()
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path / "file" / "x"))
-    with logging_to(argparse.Namespace(verbosity=6), on_screen=True):
+    with logging_to(6, on_screen=True):
         log.log(6, "this")
     first, second = capsys.readouterr().err.splitlines()
     assert first == "nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)"

@@ -119,7 +119,7 @@ def test_another_node_than_this(run: Run, tmp_path: Path) -> None:
     objects = files_of(tmp_path, lines)
     proc, root = write_roots(tmp_path, recorded("be-plain"))
     done = run("verify", "-f", objects, "pod/bu-multi", "--local", "--proc-root", proc, "--cgroup-root", root)
-    assert "no cgroup here is that of its id (is this node node1?)" in done.err
+    assert "no cgroup here has its id (is this node node1?)" in done.err
 
 
 def test_no_more_is_loaded_than_for_a_list(serve: Serve, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.host import pod_names_by_uid
+from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.node_view import HostView, from_json, read_host
 from kubectl_qos.host.procfs import find_hierarchy, with_parents

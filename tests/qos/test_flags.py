@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_qos.cli.grammar.top import RISKS as OF_THE_COMMAND_LINE
+from kubectl_qos.cli.commands.top import RISKS as OF_THE_COMMAND_LINE
 from kubectl_qos.qos.flags import RISKS, WORDS, Flag, Risk, risk
 
 

@@ -18,7 +18,7 @@ from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import client as connection
 from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.parser import parse
+from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
-from kubectl_qos.transport.kubeconfig import ConnectionOptions
+from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.commanding import connected_by
 from tests.cluster.https_server import Answer, HttpsServer

@@ -10,7 +10,7 @@ from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.apply import ApplyScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.columns import ColumnsScreen
 from kubectl_qos.tui.screens.compare import CompareScreen
 from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs, SelectDialog
@@ -20,7 +20,6 @@ from kubectl_qos.tui.screens.help import TextScreen, help_lines
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.screens.progress import ProgressScreen
 from kubectl_qos.tui.screens.search import Finder, Palette
 from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.screens.tree import TreeScreen

@@ -1,4 +1,4 @@
-"""From the fields to a changed object and back: nothing is written by one key, and every end is told."""
+"""From the fields to a changed object and back: the screens of applying a change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit import apply
+from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
@@ -28,13 +29,11 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.tui.actions import ACTIONS
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens import progress
-from kubectl_qos.tui.screens.apply import ApplyScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.screens.progress import ProgressScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.strategies import StrategyLine
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, until, words
@@ -52,7 +51,7 @@ KEYS = sorted(
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow each other so soon that `pilot.pause` waits for the next one."""
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.005)
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
 
 
 @asynccontextmanager
@@ -79,7 +78,7 @@ async def strategy_kind(source: Source | None = None, **options: Any) -> AsyncIt
     async with editing(source, **options) as pilot:
         await press(pilot, "ctrl+s")
         assert isinstance(pilot.app.screen, ApplyScreen)
-        await until(pilot, lambda: "reading what is around" not in words(pilot))
+        await until(pilot, lambda: "loading related objects" not in words(pilot))
         yield pilot
 
 
@@ -137,7 +136,7 @@ async def test_the_ways_and_the_exact_request_are_shown() -> None:
         assert "> in place no container restarts" in text
         assert "through deployment/api 3 pods are replaced" in text
         assert f"PATCH /api/v1/namespaces/shop/pods/{API}/resize?fieldManager=kubectl-qos" in text
-        assert "dry run: not asked yet; d asks the server" in text
+        assert "no dry run yet; d sends one" in text
         assert not writer_of(pilot).heard
 
 
@@ -210,57 +209,12 @@ async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise
         assert [kind for kind, _ in writer_of(pilot).heard] == ["rehearse"], "it need not be asked twice"
 
 
-QUOTA = (
-    'pods "api" is forbidden: exceeded quota: team, requested: requests.memory=512Mi, '
-    "used: requests.memory=8Gi, limited: requests.memory=8Gi"
-)
-
-
-REFUSED_DRY_RUNS = (
-    (ApiError(QUOTA, status=403, reason="Forbidden"), f"{QUOTA} (403)"),
-    (ApiError('pods "api" not found', status=404, reason="NotFound"), 'pods "api" not found (404)'),
-    (ApiError("Pod is invalid: spec", status=422, reason="Invalid"), "Pod is invalid: spec (422)"),
-    (ServerUnreachable("no answer", hint="look at the proxy"), "no answer look at the proxy"),
-)
-
-
-async def test_a_refused_dry_run_is_a_sentence_on_the_screen_and_asks_nothing() -> None:
-    async with strategy_kind() as pilot:
-        for error, sentence in REFUSED_DRY_RUNS:
-            writer_of(pilot).rehearsals = [error]
-            await press(pilot, "a")
-            await seen(pilot, f"! not done: {sentence}")
-            assert screen(pilot) == "ApplyScreen"
-        assert not writer_of(pilot).heard_of("write")
-
-
 async def test_what_a_server_says_is_only_text() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [ApiError("[bold]no\x1b[31m", status=403)]
     async with strategy_kind(source) as pilot:
         await press(pilot, "d")
         await seen(pilot, "[bold]no\\x1b[31m")
-
-
-async def test_an_answer_to_another_way_is_dropped() -> None:
-    source = slow_to_rehearse()
-    async with strategy_kind(source) as pilot:
-        await press(pilot, "a")
-        assert "dry run: asking scripted …, then comes the question" in words(pilot)
-        await press(pilot, "tab")
-        source.scripted.hold_rehearsal.set()
-        await pilot.pause()
-        assert screen(pilot) == "ApplyScreen", "the question would be about another request"
-        assert "not asked yet" in words(pilot)
-
-
-async def test_apply_while_the_dry_run_is_under_way_asks_after_it_and_only_once() -> None:
-    source = slow_to_rehearse()
-    async with strategy_kind(source) as pilot:
-        await press(pilot, "d", "d", "a", "a")
-        source.scripted.hold_rehearsal.set()
-        await until(pilot, lambda: screen(pilot) == "ConfirmWrite")
-        assert len(writer_of(pilot).heard_of("rehearse")) == 1
 
 
 async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing() -> None:
@@ -407,21 +361,10 @@ async def test_the_name_asked_for_is_that_of_the_writer() -> None:
 # -- without the right to write -------------------------------------------------------------------
 
 
-READONLY = (
-    ({"readonly": True}, "nothing is written: --readonly says read-only"),
-    ({"settings": Settings(readonly=True)}, "your settings for scripted says read-only"),
-    (
-        {"settings": Settings(contexts={CONTEXT: ContextSettings(readonly=True)})},
-        "your settings for scripted says read-only",
-    ),
-)
-
-
-@pytest.mark.parametrize(("options", "sentence"), READONLY, ids=["flag", "settings", "context"])
-async def test_read_only_nothing_is_sent_and_the_key_says_why(options: Any, sentence: str) -> None:
-    async with strategy_kind(**options) as pilot:
-        assert "apply" not in footer(pilot)
-        assert "dry run" not in footer(pilot)
+async def test_read_only_nothing_is_sent_and_the_key_says_why() -> None:
+    sentence = "nothing is written: --readonly says read-only"
+    async with strategy_kind(readonly=True) as pilot:
+        assert not {"apply", "dry run"} & set(footer(pilot))
         assert sentence in words(pilot)
         assert "m shows the patch, to save it" in words(pilot)
         for key in ("a", "d"):
@@ -432,19 +375,10 @@ async def test_read_only_nothing_is_sent_and_the_key_says_why(options: Any, sent
         assert not writer_of(pilot).heard
 
 
-async def test_a_context_that_may_be_written_to_may() -> None:
-    settings = Settings(readonly=True, contexts={CONTEXT: ContextSettings(readonly=False)})
-    async with strategy_kind(settings=settings) as pilot:
-        assert {"apply", "dry run"} <= set(footer(pilot))
-        await confirmed(pilot)
-        await seen(pilot, "done")
-        assert len(writer_of(pilot).heard_of("write")) == 1
-
-
 async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> None:
     async with strategy_kind(DemoSource()) as pilot:
         assert "apply" not in footer(pilot)
-        assert "! not from here: nothing is sent: the demo is no cluster" in words(pilot)
+        assert "! cannot be applied: nothing is sent: the demo is no cluster" in words(pilot)
         await press(pilot, "a")
         assert told(pilot) == ["nothing is sent: the demo is no cluster; m shows the patch, to save it"]
 
@@ -458,10 +392,10 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
     source.scripted.looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
     async with strategy_kind(source) as pilot:
         await confirmed(pilot)
-        await seen(pilot, "takes it back")
+        await seen(pilot, "reverts it")
         text = words(pilot)
         for said in (
-            "the server has it",
+            "accepted by the server",
             "waiting for the kubelet",
             "in progress: the kubelet is at it",
             "rolling out: 1 of 3 pods: 1 old",
@@ -474,31 +408,8 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         assert len(writer_of(pilot).heard_of("look")) == looks, "settled is settled"
         assert [request.resource_version for request in writer_of(pilot).heard_of("write")] == ["42"]
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, MainScreen), "what landed needs no fields any more"
+        assert isinstance(pilot.app.screen, MainScreen), "what was applied needs no fields any more"
         assert states(pilot) == [EntryState.DONE]
-
-
-async def test_a_look_that_fails_is_said_and_looked_again() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.looks = [ServerUnreachable("no route")]
-    async with strategy_kind(source) as pilot:
-        await confirmed(pilot)
-        await seen(pilot, "! it cannot be looked at now: no route")
-        source.scripted.looks = [DONE]
-        await seen(pilot, "done")
-        assert "no route" not in words(pilot)
-
-
-async def test_a_bad_end_is_an_end() -> None:
-    async with strategy_kind() as pilot:
-        for stage in (Stage.INFEASIBLE, Stage.STUCK, Stage.OVERTAKEN, Stage.GONE):
-            await back_to_landing(pilot)
-            writer_of(pilot).looks = [
-                Progress(stage, settled=True, message="Node didn't have enough capacity")
-            ]
-            await confirmed(pilot)
-            await seen(pilot, f"{stage.value}: Node didn't have enough capacity")
-            assert "nothing more will happen by itself" in words(pilot)
 
 
 async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> None:
@@ -508,7 +419,7 @@ async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> N
         await confirmed(pilot)
         await seen(pilot, "waiting for the kubelet")
         await press(pilot, "escape")
-        assert told(pilot) == [f"pod shop/{API} in place goes on unwatched; U lists it"]
+        assert told(pilot) == [f"stopped watching pod shop/{API} in place; the change goes on, U lists it"]
         looks = len(writer_of(pilot).heard_of("look"))
         await pilot.pause()
         assert len(writer_of(pilot).heard_of("look")) <= looks + 1
@@ -521,6 +432,11 @@ ENDS: tuple[tuple[QosError | None, str, EntryState], ...] = (
         ApiError("the object has been modified", status=409, reason="Conflict"),
         f"pod shop/{API} in place was not changed: the object has been modified",
         EntryState.REFUSED,
+    ),
+    (
+        UnknownOutcome("it is not known whether it was changed", None),  # type: ignore[arg-type]
+        f"pod shop/{API} in place: it is not known whether it was changed",
+        EntryState.UNKNOWN,
     ),
 )
 
@@ -549,70 +465,38 @@ async def test_leaving_the_ui_while_it_is_sent_asks() -> None:
     async with strategy_kind(source) as pilot:
         await confirmed(pilot)
         await seen(pilot, "no answer yet")
-        await press(pilot, "q")
-        assert screen(pilot) == "Confirm"
-        assert "it was sent, and there is no answer yet" in words(pilot)
-        await press(pilot, "n")
+        for expected in ("ProgressScreen", "MainScreen"):
+            await until(pilot, lambda expected=expected: screen(pilot) == expected)  # type: ignore[misc]
+            await press(pilot, "q")
+            await seen(pilot, "no answer yet. Leave all the same?")
+            await press(pilot, "n")
+            await until(pilot, lambda expected=expected: screen(pilot) == expected)  # type: ignore[misc]
+            await press(pilot, "escape")
         source.scripted.hold_write.set()
-        await seen(pilot, "done")
+        await until(pilot, lambda: told(pilot)[-1].endswith("was changed"))
+        await press(pilot, "q")
+        assert screen(pilot) != "Confirm"
 
 
 CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
-REFUSALS: tuple[tuple[QosError, str], ...] = (
-    (
-        ApiError("the object has been modified", status=409, hint="look at it again"),
-        "! not done: the object has been modified (409) look at it again",
-    ),
-    (ApiError('pods "x" not found', status=404), '! not done: pods "x" not found (404)'),
-    (ApiError("cannot patch", status=403), "! not done: cannot patch (403)"),
-    (ServerUnreachable("it did not leave"), "! not done: it did not leave"),
-)
+STALE = ConflictError("pod/x was changed by someone else since it was looked at", (CONFLICT,))
 
 
 async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> None:
     async with strategy_kind() as pilot:
-        for number, (error, sentence) in enumerate(REFUSALS, start=1):
+        for number, error in enumerate((ApiError("cannot patch", status=403), STALE), start=1):
             writer_of(pilot).writes = [error]
             await confirmed(pilot)
-            await seen(pilot, sentence)
-            assert not writer_of(pilot).heard_of("look")
+            await seen(pilot, f"! not applied: {error}")
             await press(pilot, "escape")
             assert screen(pilot) == "ApplyScreen"
-            assert sentence.partition(": ")[2] in words(pilot)
+            assert f"! not applied: {error}" in words(pilot)
             assert len(writer_of(pilot).heard_of("write")) == number, "nothing is retried"
-            await press(pilot, "d")
-            await seen(pilot, "the server accepts it")
-
-
-async def test_what_may_have_happened_is_said_so() -> None:
-    source = ScriptedSource(demo())
-    async with strategy_kind(source) as pilot:
-        sentence = "it is not known whether pod/x was changed: connection reset"
-        writer_of(pilot).writes = [UnknownOutcome(sentence, None)]  # type: ignore[arg-type]
-        await confirmed(pilot)
-        await seen(
-            pilot, "! not known to be done: it is not known whether pod/x was changed: connection reset"
-        )
-        assert states(pilot) == [EntryState.UNKNOWN]
-        assert not writer_of(pilot).heard_of("look")
-
-
-async def test_a_write_of_which_nothing_is_known_is_told_though_its_screen_was_left() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_write.clear()
-    async with strategy_kind(source) as pilot:
-        writer_of(pilot).writes = [UnknownOutcome("it is not known whether it was changed", None)]  # type: ignore[arg-type]
-        await confirmed(pilot)
-        await press(pilot, "escape")
-        source.scripted.hold_write.set()
-        await until(pilot, lambda: "it is not known whether it was changed" in told(pilot)[-1])
-        assert "was not changed" not in told(pilot)[-1]
+            assert not writer_of(pilot).heard_of("look")
+        assert {"look again", "keep ours"} <= set(footer(pilot))
 
 
 # -- when someone else was faster -----------------------------------------------------------------
-
-
-STALE = ConflictError("pod/x was changed by someone else since it was looked at", (CONFLICT,))
 
 
 async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
@@ -624,12 +508,12 @@ async def test_a_conflict_shows_three_values_and_what_to_do() -> None:
         await seen(pilot, "changed by someone else")
         text = words(pilot)
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in text
-        assert "l look again" in text
-        assert "o keep ours" in text
+        assert "l discard mine, reload" in text
+        assert "o keep mine" in text
         assert {"look again", "keep ours"} <= set(footer(pilot))
         await press(pilot, "a")
         await press(pilot, "d")
-        assert told(pilot) == ["someone else changed it: look again, or keep ours"] * 2
+        assert told(pilot) == ["someone else changed it: reload, or keep mine"] * 2
         assert len(writer_of(pilot).heard) == 1
 
 
@@ -665,18 +549,6 @@ async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None
         await seen(pilot, "done")
 
 
-async def test_keeping_ours_where_it_is_so_already_sends_nothing() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.rehearsals = [STALE]
-    async with strategy_kind(source) as pilot:
-        await press(pilot, "d")
-        await seen(pilot, "changed by someone else")
-        source.around = changed_to("1Gi")
-        await press(pilot, "o")
-        await seen(pilot, "not possible: nothing changes")
-        assert len(writer_of(pilot).heard) == 1
-
-
 async def test_looking_again_has_the_fields_of_what_is_there_now() -> None:
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [STALE]
@@ -690,17 +562,6 @@ async def test_looking_again_has_the_fields_of_what_is_there_now() -> None:
         await until(pilot, lambda: [one.value for one in edit.form.fields] == ["250m", "2Gi", "2", "2Gi"])
         assert not edit.unsaved
         assert edit.focused is edit.form.fields[0]
-
-
-async def test_a_conflict_of_the_write_itself_can_be_settled_too() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.writes = [STALE]
-    async with strategy_kind(source) as pilot:
-        await confirmed(pilot)
-        await seen(pilot, "! not done: pod/x was changed by someone else")
-        assert "before ours theirs" in words(pilot)
-        await press(pilot, "escape")
-        assert {"look again", "keep ours"} <= set(footer(pilot))
 
 
 # -- what is around it ----------------------------------------------------------------------------
@@ -719,7 +580,7 @@ async def test_the_fields_do_not_wait_for_what_is_around_and_landing_waits_itsel
         assert isinstance(edit, EditScreen)
         edit.form.put([memory("1Gi")])
         await press(pilot, "ctrl+s")
-        assert "reading what is around it" in words(pilot)
+        assert "loading related objects" in words(pilot)
         await press(pilot, "a", "d", "tab", "c")
         assert not source.scripted.heard
         source.hold_around.set()
@@ -734,7 +595,7 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
     async with editing(source) as pilot:
         assert '! Around it: not known: pods "api" is forbidden' in words(pilot)
         await press(pilot, "ctrl+s")
-        await seen(pilot, '! it cannot be read: pods "api" is forbidden (403)')
+        await seen(pilot, '! cannot be read: pods "api" is forbidden (403)')
         await press(pilot, "a")
         assert told(pilot)[-1] == 'pods "api" is forbidden'
         await press(pilot, "m")
@@ -784,7 +645,7 @@ async def test_at_80_columns_the_foot_has_every_action() -> None:
         assert last.region.right <= size[0]
         assert footer(pilot) == ["way", "dry run", "apply", "patch", "back", "help", "quit"]
         assert isinstance(pilot.app.screen, ApplyScreen)
-        assert pilot.app.screen._standing.strategy.kind is StrategyKind.IN_PLACE
+        assert pilot.app.screen.change.state.strategies[0].kind is StrategyKind.IN_PLACE
     async with editing(size=size) as pilot:
         assert pilot.app.screen.query(FooterKey).last().region.right <= size[0]
 

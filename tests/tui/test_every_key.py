@@ -20,9 +20,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 from textual.widgets._footer import FooterKey
 
-from kubectl_qos.cluster.writer import ConflictError
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import UiState
+from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
@@ -803,7 +803,7 @@ tour(
     leave("patch.back", "ApplyScreen"),
     Step("landing.apply", screen, "ConfirmWrite"),
     leave("confirm.no", "ApplyScreen", key="n"),
-    Step("landing.ours", said("keep ours", ACCEPTED), [ACCEPTED], stale),
+    Step("landing.ours", said("keep mine", ACCEPTED), [ACCEPTED], stale),
     Step("landing.look", screen, "EditScreen", stale),
     Step("landing.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
     Step("progress.back", screen, "MainScreen", sending),

@@ -15,8 +15,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.writer import ConflictError, DryRunResult
 from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit.apply import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
@@ -212,14 +212,14 @@ async def land(pilot: Run, *pressed: str, until_seen: str = "through deployment/
     """Change the pod, open the ways to apply that, and press keys, each after what the one before led to."""
     await edit(pilot, API)
     await press(pilot, *CHANGED, "ctrl+s")
-    await gone(pilot, "reading what is around")
+    await gone(pilot, "loading related objects")
     await go_on(pilot, *pressed, until_seen=until_seen)
 
 
 async def go_on(pilot: Run, *pressed: str, until_seen: str) -> None:
     for key in pressed:
         await press(pilot, key)
-        await gone(pilot, "asking scripted")
+        await gone(pilot, "waiting for scripted")
     await seen(pilot, until_seen)
 
 
@@ -264,7 +264,7 @@ async def test_a_write_that_is_refused(picture: Picture) -> None:
         ApiError(modified, status=409, reason="ValueConflict", hint="rehearse the change again")
     ]
     async with shown(app) as pilot:
-        await land(pilot, "a", "y", until_seen="! not done")
+        await land(pilot, "a", "y", until_seen="! not applied")
         await picture(pilot, "progress_refused", sizes=BOTH)
 
 
@@ -315,8 +315,8 @@ async def test_a_quota_that_is_full(picture: Picture) -> None:
         await press(pilot, *CHANGED)
         await picture(pilot, "edit_quota_refuses", sizes=BOTH)
         await press(pilot, "ctrl+s")
-        await gone(pilot, "reading what is around")
-        await go_on(pilot, "d", until_seen="! not done")
+        await gone(pilot, "loading related objects")
+        await go_on(pilot, "d", until_seen="! not applied")
         await picture(pilot, "landing_quota_refused", sizes=BOTH)
 
 
@@ -353,7 +353,7 @@ async def test_undo(picture: Picture) -> None:
             ("U", "512Mi"),
             ("u", "> in place"),
             ("a", "Write this"),
-            ("y", "back as they were"),
+            ("y", "previous values are restored"),
         ):
             await press(pilot, key)
             await seen(pilot, text)

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.patch import RESIZE, PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
@@ -20,7 +21,6 @@ from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens import progress
 from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
@@ -34,7 +34,7 @@ API = "api-7d9c5b6f8-x2mzq"
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.02)
 
 
 def applied(number: str, before: str, after: str, **other: Any) -> Entry:
@@ -119,14 +119,14 @@ async def test_it_is_taken_back_by_the_same_road() -> None:
         await pilot.click(LineTable, offset=(9, 1 + HEADER), times=2)
         await on_the_way(pilot)
         text = words(pilot)
-        assert f"take back a change of pod shop/{API}" in text
+        assert f"revert a change of pod shop/{API}" in text
         assert "c requests.memory 512Mi → 256Mi" in text
         assert "> in place" in text
         assert not source_of(pilot).scripted.heard
         await press(pilot, "a")
         await seen(pilot, "Write this to the cluster?")
         await press(pilot, "y")
-        await seen(pilot, "the values are back as they were before")
+        await seen(pilot, "the previous values are restored")
         assert last_write(pilot).edits == (memory("256Mi"),)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, UndoScreen)
@@ -136,7 +136,7 @@ async def test_it_is_taken_back_by_the_same_road() -> None:
         assert "done (an undo)" in words(pilot)
         assert "undone" in words(pilot)
         await press(pilot, "down", "u")
-        await seen(pilot, "it cannot be taken back: it was taken back already")
+        await seen(pilot, "cannot be reverted: already reverted")
 
 
 async def test_an_undo_can_be_taken_back_too() -> None:
@@ -153,7 +153,7 @@ async def test_a_template_is_taken_back_through_its_workload() -> None:
     async with undoing(entry) as pilot:
         await press(pilot, "u")
         await on_the_way(pilot)
-        assert "take back a change of deployment shop/api" in words(pilot)
+        assert "revert a change of deployment shop/api" in words(pilot)
         assert "> through deployment/api 3 pods are replaced" in words(pilot)
         assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in words(pilot)
         assert [pod.kind for pod in source_of(pilot).looked_around] == ["Deployment"]
@@ -183,7 +183,7 @@ async def test_what_cannot_be_taken_back_says_why() -> None:
     for entry, sentence in WHY_NOT:
         async with undoing(entry) as pilot:
             await press(pilot, "u")
-            await seen(pilot, "! it cannot be taken back:")
+            await seen(pilot, "! cannot be reverted:")
             assert sentence in words(pilot)
             assert isinstance(pilot.app.screen, UndoScreen)
             assert not source_of(pilot).scripted.heard
@@ -194,7 +194,7 @@ async def test_a_pod_that_is_gone_says_so() -> None:
     source.around = ApiError(f'pods "{API}" not found', status=404, reason="NotFound")
     async with undoing(OURS, source=source) as pilot:
         await press(pilot, "u")
-        await seen(pilot, f'it cannot be taken back: pods "{API}" not found (404)')
+        await seen(pilot, f'cannot be reverted: pods "{API}" not found (404)')
 
 
 async def test_an_object_that_nothing_can_be_made_of_says_so() -> None:
@@ -221,7 +221,7 @@ async def test_an_answer_after_leaving_opens_nothing() -> None:
     source.hold_around.clear()
     async with undoing(OURS, source=source) as pilot:
         await press(pilot, "u", "u")
-        assert "asking what is there now" in words(pilot)
+        assert "loading the object" in words(pilot)
         await press(pilot, "escape")
         source.hold_around.set()
         await pilot.pause()
@@ -233,15 +233,17 @@ async def test_an_answer_under_another_screen_opens_nothing() -> None:
     source = ScriptedSource(demo())
     source.hold_around.clear()
     async with undoing(OURS, source=source) as pilot:
+        undo = pilot.app.screen
+        assert isinstance(undo, UndoScreen)
         await press(pilot, "u", "question_mark")
         source.hold_around.set()
-        await pilot.pause()
+        await until(pilot, lambda: undo._loading is None)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, UndoScreen)
 
 
 async def test_looking_again_asks_anew_what_is_there() -> None:
-    from kubectl_qos.cluster.writer import ConflictError
+    from kubectl_qos.edit.apply import ConflictError
 
     source = ScriptedSource(demo())
     source.scripted.rehearsals = [ConflictError("someone was faster", ())]

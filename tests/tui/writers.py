@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.writer import ApplyResult, DryRunResult, UnknownOutcome, Writer
+from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.edit.apply import ApplyResult, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore
 from kubectl_qos.edit.patch import PatchRequest

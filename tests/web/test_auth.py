@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from kubectl_qos.web.auth import Authenticator, is_loopback, is_same_origin
+from kubectl_qos.web.server import Authenticator, is_loopback, is_same_origin
 
 
 def token_of(url: str) -> str:
@@ -33,7 +33,7 @@ def token_of(url: str) -> str:
     ],
 )
 def test_a_name_that_is_ours(address: str, names: tuple[str, ...], host: str) -> None:
-    assert Authenticator(address, 8767, names).answers_to(host)
+    assert Authenticator(address, 8767, names).has_host(host)
 
 
 @pytest.mark.parametrize(
@@ -59,27 +59,27 @@ def test_a_name_that_is_ours(address: str, names: tuple[str, ...], host: str) ->
     ],
 )
 def test_a_name_that_is_not(address: str, names: tuple[str, ...], host: str) -> None:
-    assert not Authenticator(address, 8767, names).answers_to(host)
+    assert not Authenticator(address, 8767, names).has_host(host)
 
 
 def test_the_token_and_nothing_else_gives_the_cookie() -> None:
-    auth, other = Authenticator("127.0.0.1", 1), Authenticator("127.0.0.1", 1)
-    token = token_of(auth.url())
+    authenticator, other = Authenticator("127.0.0.1", 1), Authenticator("127.0.0.1", 1)
+    token = token_of(authenticator.url())
     assert len(token) >= 43
-    assert auth.knows(auth.cookie_for(token))
-    assert auth.knows(auth.cookie_for(token))
+    assert authenticator.has_cookie(authenticator.cookie_for(token))
+    assert authenticator.has_cookie(authenticator.cookie_for(token))
     for wrong in ("", token[:-1], f"{token}x", token_of(other.url()), "ü", "\udc80"):
-        assert auth.cookie_for(wrong) is None
-        assert not auth.knows(wrong)
-    assert not auth.knows(None)
+        assert authenticator.cookie_for(wrong) is None
+        assert not authenticator.has_cookie(wrong)
+    assert not authenticator.has_cookie(None)
 
 
 def test_a_ticket_is_good_for_once() -> None:
-    auth = Authenticator("127.0.0.1", 1)
-    ticket = token_of(auth.url_for_once())
-    assert not auth.knows(ticket)
-    assert auth.knows(auth.cookie_for(ticket))
-    assert auth.cookie_for(ticket) is None
+    authenticator = Authenticator("127.0.0.1", 1)
+    ticket = token_of(authenticator.one_time_url())
+    assert not authenticator.has_cookie(ticket)
+    assert authenticator.has_cookie(authenticator.cookie_for(ticket))
+    assert authenticator.cookie_for(ticket) is None
 
 
 @pytest.mark.parametrize(

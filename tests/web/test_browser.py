@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp.test_utils import TestServer
 
-from kubectl_qos.web import session as visitor
-from kubectl_qos.web.auth import Authenticator
-from kubectl_qos.web.server import Pages
+from kubectl_qos.web import session
+from kubectl_qos.web.server import Authenticator, Pages
 from tests.web import delivering
 from tests.web.browser import PROGRAM, TIMEOUT_SECONDS, Page, browser
 from tests.web.serving import Served, needs_proc, served, until_gone
@@ -118,11 +117,14 @@ async def test_a_server_that_ends_is_said(seen: Seen) -> None:
 
 
 async def test_a_download_is_saved_by_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "COMMAND", (sys.executable, delivering.__file__))
-    auth = Authenticator("127.0.0.1", 0)
-    token = auth.url().partition("?")[2]
+    monkeypatch.setattr(session, "COMMAND", (sys.executable, delivering.__file__))
+    authenticator = Authenticator("127.0.0.1", 0)
+    token = authenticator.url().partition("?")[2]
     (tmp_path / "saved").mkdir()
-    async with TestServer(Pages((), auth).application()) as server, browser(tmp_path / "browser") as opened:
+    async with (
+        TestServer(Pages((), authenticator).application()) as server,
+        browser(tmp_path / "browser") as opened,
+    ):
         page = await opened(str(server.make_url(f"/?{token}")))
         await page.do("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "saved"))
         await page.until("document.activeElement?.tagName === 'TEXTAREA'")

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cli.parser import parse, spelled
+from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.cli.main import parse
+from kubectl_qos.cli.options import SourceOptions, parse_source
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, environment
 from tests.web.serving import served
 
@@ -66,12 +68,11 @@ SWITCHES = [
     "--usage=summary",
     "-v9",
 ]
-OWN = {"command", "port", "address", "allow_hosts", "allow_writes", "open", "readonly", "version"}
 
 
-def shared(options: argparse.Namespace) -> dict[str, object]:
+def shared(namespace: argparse.Namespace) -> SourceOptions:
     """The options that are not those of `web` itself."""
-    return {name: value for name, value in vars(options).items() if name not in OWN}
+    return parse_source(namespace)
 
 
 VALUES = st.one_of(
@@ -92,14 +93,14 @@ WORDS = st.lists(
 @given(WORDS)
 def test_what_is_handed_on_says_the_same_when_parsed(words: list[str]) -> None:
     parsed = parse(["web", *words])
-    assert shared(parse(spelled(parsed))) == shared(parsed)
-    assert shared(parse(spelled(parse([*words, "web"])))) == shared(parsed)
+    assert shared(parse(given_shared_flags(parsed))) == shared(parsed)
+    assert shared(parse(given_shared_flags(parse([*words, "web"])))) == shared(parsed)
 
 
 @pytest.mark.parametrize(("flag", "name"), VALUED)
 def test_each_flag_is_handed_on(flag: str, name: str) -> None:
     for value in ("x", "a b'\"$(id)"):
-        (word,) = spelled(parse(["web", flag, value]))
+        (word,) = given_shared_flags(parse(["web", flag, value]))
         assert word.endswith(f"={value}")
         assert getattr(parse([word]), name) == value
 
@@ -107,7 +108,7 @@ def test_each_flag_is_handed_on(flag: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["-f", "-"], "error: web cannot take its objects from standard input: every page reads them anew\n"),
+        (["-f", "-"], "error: web cannot read standard input: every page reads its objects again\n"),
         (["--port", "70000"], "error: argument --port: '70000' is no port: a number from 0 to 65535\n"),
         (["--port=-1"], "error: argument --port: '-1' is no port: a number from 0 to 65535\n"),
         (["--demo", "-f", "x"], "error: --demo and -f cannot be used together\n"),
@@ -138,7 +139,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
         done = run("web", "--demo", f"--port={port}")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        f"error: 127.0.0.1 port {port} cannot be listened on: Address already in use\n"
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
         "hint: --port 0 takes any free port\n"
     )
 
@@ -146,7 +147,7 @@ def test_a_port_that_is_taken_is_one_sentence(run: Run) -> None:
 def test_an_address_of_another_machine_is_one_sentence(run: Run) -> None:
     done = run("web", "--demo", "--address=192.0.2.1", "--port=0")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "error: 192.0.2.1 port 0 cannot be listened on: Cannot assign requested address\n"
+    assert done.err == "error: cannot listen on 192.0.2.1 port 0: Cannot assign requested address\n"
 
 
 async def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> None:

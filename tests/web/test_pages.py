@@ -12,9 +12,8 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from kubectl_qos.web import session as visitor
-from kubectl_qos.web.auth import Authenticator
-from kubectl_qos.web.server import MOST_VISITORS, Pages
+from kubectl_qos.web import session
+from kubectl_qos.web.server import MAX_SESSIONS, Authenticator, Pages
 from tests.end_to_end.command import TIMEOUT_SECONDS
 from tests.web import delivering
 
@@ -33,6 +32,7 @@ class Client:
 
     @asynccontextmanager
     async def visit(self) -> AsyncIterator[ClientWebSocketResponse]:
+        """Open a page."""
         headers = {"Origin": str(self._client.make_url("")).rstrip("/"), "Cookie": self._cookie}
         async with self._client.ws_connect("/ws", headers=headers) as page:
             yield page
@@ -46,9 +46,9 @@ class Client:
 
 @asynccontextmanager
 async def pages(words: Sequence[str] = ()) -> AsyncIterator[Client]:
-    auth = Authenticator("127.0.0.1", 0)
-    cookie = f"{auth.cookie}={auth.url().partition('token=')[2]}"
-    async with TestClient(TestServer(Pages(words, auth).application())) as client:
+    authenticator = Authenticator("127.0.0.1", 0)
+    cookie = f"{authenticator.cookie}={authenticator.url().partition('token=')[2]}"
+    async with TestClient(TestServer(Pages(words, authenticator).application())) as client:
         yield Client(client, cookie)
 
 
@@ -59,6 +59,7 @@ async def texts(page: ClientWebSocketResponse) -> list[list[object]]:
 
 
 async def text(page: ClientWebSocketResponse) -> list[object]:
+    """The next of them."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while (said := await page.receive()).type is not WSMsgType.TEXT:
             assert said.type is WSMsgType.BINARY
@@ -68,7 +69,7 @@ async def text(page: ClientWebSocketResponse) -> list[object]:
 
 async def test_a_process_gets_its_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """No shell reads them: what would be a command in one stays a word."""
-    monkeypatch.setattr(visitor, "COMMAND", (sys.executable, "-c", SAY_WORDS))
+    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-c", SAY_WORDS))
     async with pages(HOSTILE) as client, client.visit() as page:
         ((kind, why),) = await texts(page)
     assert kind == "ended"
@@ -76,7 +77,7 @@ async def test_a_process_gets_its_words_as_they_are(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_process_that_is_no_ui_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "COMMAND", (sys.executable, "-S", "-c", NO_UI))
+    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-S", "-c", NO_UI))
     async with pages() as client, client.visit() as page:
         ((kind, why),) = await texts(page)
     assert kind == "ended"
@@ -84,11 +85,11 @@ async def test_a_process_that_is_no_ui_is_ended(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_only_so_many_pages_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "COMMAND", (sys.executable, "-S", "-c", ONLY_WAIT))
-    refused = ["ended", f"{MOST_VISITORS} pages are open already, which is the most."]
+    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-S", "-c", ONLY_WAIT))
+    refused = ["ended", f"{MAX_SESSIONS} pages are open already, which is the most."]
     async with pages() as client:
         async with AsyncExitStack() as opened:
-            for _ in range(MOST_VISITORS):
+            for _ in range(MAX_SESSIONS):
                 await opened.enter_async_context(client.visit())
             async with client.visit() as page:
                 assert await texts(page) == [refused]
@@ -105,7 +106,7 @@ async def first_answer(client: Client) -> list[object]:
 
 
 async def test_a_download_and_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "COMMAND", (sys.executable, delivering.__file__))
+    monkeypatch.setattr(session, "COMMAND", (sys.executable, delivering.__file__))
     async with pages() as client, client.visit() as page:
         await page.receive_bytes()
         await page.send_json(["stdin", "s"])

@@ -1,1 +1,36 @@
-"""One file per command: its arguments and its run."""
+"""One file per command: its arguments, its options and its run.
+
+Each has `DESCRIPTION`, perhaps `EXAMPLES`, `add_arguments(parser)`, `parse(namespace)` and `run(options)`.
+Completion and --help import these files, so slow modules are imported inside of functions. `edit` has no
+`run`: `kubectl_qos.__main__` opens the terminal UI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "top": "pods by OOM kill priority; top nodes: the memory of nodes",
+    "explain": "why this class, score, cgroup values and eviction rank",
+    "tree": "the cgroup tree of a node, with the values that are written there",
+    "compare": "what a node upgrade or another setting would change",
+    "edit": "the terminal UI, opened on the edit screen",
+    "set": "change requests and limits, with what that does shown first",
+    "undo": "revert what set or the UI changed",
+    "kills": "what was killed, by which mechanism, and why it was chosen",
+    "simulate": "who dies, in which order, as a node's memory fills",
+    "verify": "compare computed values with measured ones",
+    "host": "on a node: its processes in kill order",
+    "can-i": "your permissions, and what each tier of them enables",
+    "web": "the terminal UI in a browser",
+    "completion": "print a script that completes commands, flags and names",
+    "version": "the versions of kubectl-qos, of the server and of the kubelets",
+    "bug-report": "what a report of a defect needs, without names and secrets",
+}
+"""The summary of each command, in the order of --help."""
+
+
+def module_name(command: str) -> str:
+    """The module of a command."""
+    return f"{__name__}.{command.replace('-', '_')}"

@@ -3,24 +3,62 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
-from kubectl_qos.cli import streams
-from kubectl_qos.cli.grammar.completion import EXAMPLES
+from kubectl_qos.cli import output
 
-FOLDER: Final = Path(__file__).parents[1] / "completion" / "shells"
+SHELLS: Final = ("kubectl", "bash", "zsh", "fish", "powershell")
+DESCRIPTION: Final = (
+    "Print what makes TAB complete commands, flags, contexts, namespaces, nodes, pods and so on:\n"
+    "for kubectl, so that it completes `kubectl qos`, or for a shell, so that it completes `kubectl-qos`.\n"
+    "Without a word, print how it is installed."
+)
+EXAMPLES: Final = """\
+kubectl qos, where the completion of kubectl itself is loaded; pip and pipx have installed it already:
+  kubectl qos completion kubectl > ~/.local/bin/kubectl_complete-qos   in any folder of PATH
+  chmod +x ~/.local/bin/kubectl_complete-qos
+kubectl qos on Windows:
+  kubectl qos completion kubectl > kubectl_complete-qos.cmd            in any folder of PATH
+
+kubectl-qos:
+  bash        echo 'eval "$(kubectl-qos completion bash)"' >> ~/.bashrc
+  zsh         kubectl-qos completion zsh > "${fpath[1]}/_kubectl-qos"
+  fish        kubectl-qos completion fish > ~/.config/fish/completions/kubectl-qos.fish
+  PowerShell  kubectl-qos completion powershell >> $PROFILE
+"""
 
 
-def run(options: argparse.Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class CompletionOptions:
+    """The shell of the script, None for how scripts are installed."""
+
+    shell: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `completion`."""
+    parser.add_argument(
+        "shell", nargs="?", choices=SHELLS, metavar="|".join(SHELLS), help="what the script is for"
+    )
+
+
+def parse(namespace: argparse.Namespace) -> CompletionOptions:
+    """The options of a parsed command line."""
+    return CompletionOptions(namespace.shell)
+
+
+def run(options: CompletionOptions) -> int:
     """Print the script for a shell; without one, how scripts are installed."""
-    shell = getattr(options, "shell", None)
-    streams.out_text(EXAMPLES if shell is None else script(shell))
+    output.print_text(EXAMPLES if options.shell is None else script(options.shell))
     return 0
 
 
 def script(shell: str, *, windows: bool = sys.platform == "win32") -> str:
     """The script for a shell; kubectl starts another one on Windows."""
     name = "kubectl.cmd" if shell == "kubectl" and windows else shell
-    return (FOLDER / name).read_text(encoding="utf-8")
+    folder = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0]
+    with open(f"{folder}/completion/shells/{name}", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes 5 ms
+        return file.read()

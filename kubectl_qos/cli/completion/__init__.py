@@ -1,6 +1,5 @@
-"""What TAB offers: words → what is being completed (position) → candidates (table, values, targets) → lines.
+"""What TAB offers: words → position in the grammar → candidates → lines in the protocol of kubectl's scripts.
 
-Shells and kubectl call it through `kubectl-qos __complete WORDS…` and `kubectl_complete-qos WORDS…`
-(script.py). Names come from where the words so far say (names.py). Not here: what shells do with it
-(shells/), which flags there are (cli/grammar/).
+Shells and kubectl start it as `kubectl-qos __complete WORDS…` and `kubectl_complete-qos WORDS…`. Not here:
+what shells do with the lines (shells/), which flags there are (cli/flags.py, cli/commands/).
 """

@@ -1,24 +1,158 @@
-"""Candidates for the values of flags, a function for each sort of value."""
+"""Candidates for the values of flags and operands: a function for each sort of value, and names of objects.
+
+What cannot be read offers nothing, for there may be other candidates; the reason goes to stderr.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kubectl_qos.cli.completion.directives import (
+from kubectl_qos.cli.completion.protocol import (
     EXTENSIONS,
     FILES,
     FOLDERS,
     NOTHING,
     Candidate,
     Completions,
-    completions,
+    Position,
 )
-from kubectl_qos.cli.completion.names import NameSources
-from kubectl_qos.cli.completion.parse import Position
-from kubectl_qos.k8s.kinds import KINDS, parse_kind
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind
 
-Completer = Callable[[Position, NameSources], Completions]
+if TYPE_CHECKING:
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Snapshot
+
+T = TypeVar("T")
+PAGE_SIZE: Final = 500
+POD: Final = "Pod"
+NODE: Final = "Node"
+_DESCRIPTIONS: Final = ("Status", "Node")
+"""The columns of a server's table that describe an object in a word."""
+
+
+class NamedObject(NamedTuple):
+    """An object's name, with a few words about it."""
+
+    name: str
+    description: str = ""
+    labels: Mapping[str, str] = {}
+
+
+class Names:
+    """The names of objects where the flags point to; nothing is read before a name is needed."""
+
+    def __init__(self, options: SourceOptions, seconds: float) -> None:
+        self.options = replace(options, connection=replace(options.connection, request_timeout=f"{seconds}s"))
+
+    def of(self, kind: str, *, node: str | None = None, labels: bool = False) -> list[NamedObject]:
+        """The objects of a kind in scope, with labels on request; pods of this node or that of --node."""
+        node = node or self.options.selection.node
+        if self.options.is_cluster:
+            return _or_nothing(lambda: self._list_from_server(kind, node, labels=labels))
+        return _or_nothing(lambda: self._list_from_files(kind, node))
+
+    def containers(self, kind: str, name: str) -> list[str]:
+        """The names of the containers of a pod or workload, init containers last."""
+        find = self._find_on_server if self.options.is_cluster else self._find_in_files
+        return _or_nothing(lambda: _container_names(find(kind, name)))
+
+    def kubeconfig(self, entries: str) -> list[str]:
+        """The names of `contexts`, `clusters` or `users`. Raises QosError for a file that cannot be used."""
+        from kubectl_qos.transport.kubeconfig import entry_names
+
+        return list(entry_names(self.options.connection)[entries])
+
+    def _list_from_files(self, kind: str, node: str | None) -> list[NamedObject]:
+        snapshot = self._read_files()
+        if kind == "Namespace":
+            return [NamedObject(name) for name in sorted({pod.namespace for pod in snapshot.pods})]
+        if kind == NODE:
+            return [
+                NamedObject(name, "", item.metadata.labels or {}) for name, item in snapshot.nodes.items()
+            ]
+        return [
+            NamedObject(pod.name, pod.node_name, pod.metadata.labels or {})
+            for pod in snapshot.pods
+            if pod.kind == kind and self._is_in_scope(pod) and node in {None, pod.node_name}
+        ]
+
+    def _find_in_files(self, kind: str, name: str) -> Pod | None:
+        pods = self._read_files().pods
+        return next(
+            (pod for pod in pods if (pod.kind, pod.name) == (kind, name) and self._is_in_scope(pod)), None
+        )
+
+    def _read_files(self) -> Snapshot:
+        from kubectl_qos.cluster.demo import DEMO_FILE
+        from kubectl_qos.cluster.files import STANDARD_INPUT, FileSource
+        from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+        files = self.options.files
+        if STANDARD_INPUT in files:
+            # The input of the command is not there yet: stdin is the shell's.
+            return Snapshot()
+        return FileSource(files or (str(DEMO_FILE),), recursive=self.options.recursive).snapshot(Scope())
+
+    def _is_in_scope(self, pod: Pod) -> bool:
+        selection = self.options.selection
+        return selection.all_namespaces or selection.namespace in {None, pod.namespace}
+
+    def _list_from_server(self, kind: str, node: str | None, *, labels: bool) -> list[NamedObject]:
+        """The first few hundred, in the server's order."""
+        from kubectl_qos.cluster.kube_api import KubeApi, list_path
+        from kubectl_qos.transport.client import connect
+
+        connection, selection = connect(self.options.connection), self.options.selection
+        query = {"limit": str(PAGE_SIZE)}
+        if kind == POD and node:
+            query["fieldSelector"] = f"spec.nodeName={node}"
+        is_everywhere = selection.all_namespaces or (bool(selection.node) and selection.namespace is None)
+        is_namespaced = not is_everywhere and kind not in {NODE, "Namespace"}
+        group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
+        path = list_path(f"{kind.lower()}s", connection.namespace if is_namespaced else None, group)
+        table = KubeApi(connection, retries=False).table(path, query, labels=labels)
+        return [
+            NamedObject(cells[table.name_column], ", ".join(_describe(cells)), found_labels)
+            for cells, found_labels in table.objects()
+        ]
+
+    def _find_on_server(self, kind: str, name: str) -> Pod:
+        """The object itself: tables have no containers."""
+        from kubectl_qos.cluster.kube_api import KubeApi, read_object
+        from kubectl_qos.k8s.kinds import pod_from_workload
+        from kubectl_qos.k8s.objects import Pod, convert
+        from kubectl_qos.transport.client import connect
+
+        connection = connect(self.options.connection)
+        client = KubeApi(connection, retries=False).client
+        raw = read_object(client, kind, connection.namespace, name)
+        return convert(raw, Pod) if kind == POD else pod_from_workload(kind, raw)
+
+
+def _or_nothing(read: Callable[[], list[T]]) -> list[T]:
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - whatever a server, a kubeconfig or a file makes it raise
+        import traceback
+
+        traceback.print_exc()
+        return []
+
+
+def _container_names(pod: Pod | None) -> list[str]:
+    if pod is None:
+        return []
+    return [item.name for item in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))]
+
+
+def _describe(cells: Mapping[str, str]) -> Iterator[str]:
+    yield from (cells[name] for name in _DESCRIPTIONS if not cells.get(name, "<none>").startswith("<"))
+
+
+Completer = Callable[[Position, Names], Completions]
 
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _SWITCH: Final = ("true", "false")
@@ -46,52 +180,46 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """The keys of k8s/node_overrides.py without feature gates, with values or what values begin with."""
 
 
-def free(at: Position, names: NameSources) -> Completions:
-    """Nothing: only who types knows it."""
+def free(at: Position, names: Names) -> Completions:
+    """Nothing: only the person who types knows it."""
     del at, names
     return NOTHING
 
 
 def only(directive: int) -> Completer:
-    """What the shell itself completes: files or folders."""
+    """The shell itself completes: files or folders."""
     return lambda _at, _names: Completions(directive=directive)
 
 
 def files_ending_in(*endings: str) -> Completer:
     """Files of these endings, and folders on the way to them."""
-    found = Completions(tuple(map(Candidate, endings)), EXTENSIONS)
-    return lambda _at, _names: found
+    completions = Completions(tuple(map(Candidate, endings)), EXTENSIONS)
+    return lambda _at, _names: completions
 
 
 def names_of_kind(kind: str) -> Completer:
     """The names of the objects of a kind."""
-    return lambda _at, names: Completions(tuple(Candidate(one.name, one.about) for one in names.of(kind)))
+    return lambda _at, names: Completions(
+        tuple(Candidate(item.name, item.description) for item in names.of(kind))
+    )
 
 
 def in_kubeconfig(entries: str) -> Completer:
-    """The names of its `contexts`, `clusters` or `users`; no server is asked."""
-
-    def complete(at: Position, names: NameSources) -> Completions:
-        del names
-        from kubectl_qos.cli.completion.names import kubeconfig_names
-
-        return completions(kubeconfig_names(at.options, entries))
-
-    return complete
+    """The names of its `contexts`, `clusters` or `users`; no server is contacted."""
+    return lambda _at, names: Completions.of(names.kubeconfig(entries))
 
 
-def labels(at: Position, names: NameSources) -> Completions:
+def labels(at: Position, names: Names) -> Completions:
     """`KEY=`, and behind the sign the values that are in use, for the last of several."""
-    kind = "Node" if _is_of_nodes(at) else "Pod"
-    found: dict[str, set[str]] = {}
-    for one in names.of(kind, labels=True):
-        for key, value in one.labels.items():
-            found.setdefault(key, set()).add(value)
-    return _assignments({key: tuple(sorted(values)) for key, values in sorted(found.items())}, at.word)
+    values: dict[str, set[str]] = {}
+    for item in names.of(NODE if _is_of_nodes(at) else POD, labels=True):
+        for key, value in item.labels.items():
+            values.setdefault(key, set()).add(value)
+    return _assignments({key: tuple(sorted(values[key])) for key in sorted(values)}, at.word)
 
 
-def columns(at: Position, names: NameSources) -> Completions:
-    """The columns of the table that is asked for."""
+def columns(at: Position, names: Names) -> Completions:
+    """The columns of the table of pods or of nodes."""
     del names
     if _is_of_nodes(at):
         from kubectl_qos.present.node_columns import NODE_COLUMNS
@@ -102,15 +230,15 @@ def columns(at: Position, names: NameSources) -> Completions:
     return Completions(tuple(Candidate(column.key, column.help) for column in ALL_COLUMNS))
 
 
-def releases(at: Position, names: NameSources) -> Completions:
+def releases(at: Position, names: Names) -> Completions:
     """Every minor release whose rules are known."""
     del at, names
     from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 
-    return completions(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
+    return Completions.of(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
 
 
-def settings(at: Position, names: NameSources) -> Completions:
+def settings(at: Position, names: Names) -> Completions:
     """`KEY=`, and behind the sign its values."""
     del names
     from kubectl_qos.k8s.node_overrides import FEATURE_GATES
@@ -120,7 +248,7 @@ def settings(at: Position, names: NameSources) -> Completions:
     return _assignments({**SETTINGS, **gates}, at.word, separator="")
 
 
-def gates(at: Position, names: NameSources) -> Completions:
+def gates(at: Position, names: Names) -> Completions:
     """`GATE=true` and `GATE=false`, for the last of several."""
     del names
     from kubectl_qos.k8s.releases import Gate
@@ -128,104 +256,98 @@ def gates(at: Position, names: NameSources) -> Completions:
     return _assignments(dict.fromkeys(map(str, Gate), _SWITCH), at.word)
 
 
-def resources(at: Position, names: NameSources) -> Completions:
-    """`cpu=` and the like, for the last of several; what comes behind the sign only a person knows."""
+def resources(at: Position, names: Names) -> Completions:
+    """`cpu=` and the like, for the last of several, without values."""
     del names
     return _assignments(dict.fromkeys(_RESOURCES, ()), at.word)
 
 
-def containers(at: Position, names: NameSources) -> Completions:
-    """Those of the pod or workload that is changed."""
+def containers(at: Position, names: Names) -> Completions:
+    """The containers of the pod or workload that is named."""
     target = first_target(at)
-    return completions(names.containers(*target)) if target is not None else NOTHING
+    return Completions.of(names.containers(*target)) if target is not None else NOTHING
 
 
-def growth(at: Position, names: NameSources) -> Completions:
+def growth(at: Position, names: Names) -> Completions:
     """`node=`, `pod/NAME=`, and behind a colon the pod's containers."""
     if "=" in at.word:
         return NOTHING
     pod, colon, _ = at.word.partition(":")
     if colon:
-        found = names.containers("Pod", pod.removeprefix("pod/"))
-        return completions(f"{pod}:{one}=" for one in found)
+        containers = names.containers(POD, pod.removeprefix("pod/"))
+        return Completions.of(f"{pod}:{container}=" for container in containers)
     if not at.word.startswith("pod/"):
-        return completions(("node=", "pod/"))
+        return Completions.of(("node=", "pod/"))
     target = first_target(at)
     node = target[1] if target is not None and target[0] == NODE else None
-    return Completions(tuple(Candidate(f"pod/{one.name}=", one.about) for one in names.of("Pod", node=node)))
+    return Completions(
+        tuple(Candidate(f"pod/{item.name}=", item.description) for item in names.of(POD, node=node))
+    )
 
 
-def changes(at: Position, names: NameSources) -> Completions:
-    """The ids of what was written, each with what it changed; those of --context alone where it is given."""
-    del names
-    from kubectl_qos.cli.land import short_id
+def changes(at: Position, names: Names) -> Completions:
+    """The ids of applied changes, each with what it changed; those of --context alone where it is given."""
+    del at
     from kubectl_qos.config.history_file import HistoryFile, history_path
     from kubectl_qos.present.apply import entry_change, entry_object
 
-    context = getattr(at.options, "context", None)
-    found = reversed(HistoryFile(history_path()).entries())
+    context = names.options.connection.context
     return Completions(
         tuple(
-            Candidate(short_id(one.id), f"{entry_object(one)}: {entry_change(one)}")
-            for one in found
-            if context in {None, one.context}
+            Candidate(entry.short_id, f"{entry_object(entry)}: {entry_change(entry)}")
+            for entry in reversed(HistoryFile(history_path()).entries())
+            if context in {None, entry.context}
         )
     )
 
 
 def _is_of_nodes(at: Position) -> bool:
-    """Whether the table of nodes is asked for."""
+    """Whether the first operand names nodes."""
     return bool(at.operands) and parse_kind(at.operands[0].partition("/")[0]) == NODE
 
 
-def _assignments(known: Mapping[str, tuple[str, ...]], word: str, *, separator: str = ",") -> Completions:
-    """`KEY=` while the key is typed, then `KEY=VALUE`; before a separator stands what is complete."""
+def _assignments(values: Mapping[str, tuple[str, ...]], word: str, *, separator: str = ",") -> Completions:
+    """`KEY=` while the key is typed, then `KEY=VALUE`; what stands before a separator is complete."""
     before, comma, last = word.rpartition(separator) if separator else ("", "", word)
     key, equals, _ = last.partition("=")
     if not equals:
-        done = {one.partition("=")[0] for one in before.split(",")}
-        return completions(f"{before}{comma}{one}=" for one in known if one not in done)
-    return completions(f"{before}{comma}{key}={value}" for value in known.get(key, ()))
-
-
-POD: Final = "Pod"
-NODE: Final = "Node"
-EVERY_TYPE: Final = tuple(KINDS)
-WORKLOADS: Final = tuple(kind for kind in EVERY_TYPE if kind not in {POD, NODE})
+        done = {assignment.partition("=")[0] for assignment in before.split(",")}
+        return Completions.of(f"{before}{comma}{name}=" for name in values if name not in done)
+    return Completions.of(f"{before}{comma}{key}={value}" for value in values.get(key, ()))
 
 
 class TargetCompleter:
-    """Completes targets of some types; `bare` are pods without their type, `most` of them are taken."""
+    """Completes targets of some types, at most `max_targets`; with `bare`, pods without their type too."""
 
-    def __init__(self, *types: str, bare: bool = False, most: int | None = 1) -> None:
+    def __init__(self, *types: str, bare: bool = False, max_targets: int | None = 1) -> None:
         self._types = types
         self._bare = bare
-        self._most = most
+        self._max_targets = max_targets
 
-    def __call__(self, at: Position, names: NameSources) -> Completions:
+    def __call__(self, at: Position, names: Names) -> Completions:
         """A type with its slash, the names behind a slash, or those of a type that is a word of its own."""
         first = at.operands[0] if at.operands else ""
         kind = _kind_of(first, self._types)
         is_typed_apart = kind is not None
-        if self._most is not None and len(at.operands) - is_typed_apart >= self._most:
+        if self._max_targets is not None and len(at.operands) - is_typed_apart >= self._max_targets:
             return NOTHING
         typed, slash, _ = at.word.partition("/")
         if is_typed_apart and kind is not None:
-            found = _named(kind, "", names)
+            candidates = _list_names(kind, "", names)
         elif slash:
             kind = _kind_of(typed, self._types)
-            found = _named(kind, f"{typed}/", names) if kind is not None else iter(())
+            candidates = _list_names(kind, f"{typed}/", names) if kind is not None else iter(())
         else:
-            found = self._beginnings(at, names)
-        return Completions(tuple(one for one in found if one.value not in at.operands))
+            candidates = self._beginnings(at, names)
+        return Completions(tuple(item for item in candidates if item.value not in at.operands))
 
-    def _beginnings(self, at: Position, names: NameSources) -> Iterator[Candidate]:
+    def _beginnings(self, at: Position, names: Names) -> Iterator[Candidate]:
         """What a target may begin with; names with and without a type are not mixed."""
         if not self._bare or not at.operands or "/" in at.operands[0]:
-            for one in self._types:
-                yield Candidate(f"{KINDS[one].names[0]}/")
+            for kind in self._types:
+                yield Candidate(f"{KINDS[kind].names[0]}/")
         if self._bare and "/" not in "".join(at.operands):
-            yield from _named(POD, "", names)
+            yield from _list_names(POD, "", names)
 
 
 def first_target(at: Position) -> tuple[str, str] | None:
@@ -243,9 +365,9 @@ def _kind_of(word: str, types: tuple[str, ...]) -> str | None:
     return kind if kind in types else None
 
 
-def _named(kind: str, before: str, names: NameSources) -> Iterator[Candidate]:
-    for one in names.of(kind):
-        yield Candidate(before + one.name, one.about)
+def _list_names(kind: str, before: str, names: Names) -> Iterator[Candidate]:
+    for item in names.of(kind):
+        yield Candidate(before + item.name, item.description)
 
 
 EVERY_COMMAND: Final[Mapping[str, Completer]] = {
@@ -277,13 +399,13 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "top": {
-        "names": TargetCompleter(POD, NODE, bare=True, most=None),
+        "names": TargetCompleter(POD, NODE, bare=True, max_targets=None),
         "sort_by": columns,
     },
-    "explain": {"target": TargetCompleter(POD, *WORKLOADS, most=None)},
-    "tree": {"target": TargetCompleter(*EVERY_TYPE)},
+    "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
+    "tree": {"target": TargetCompleter(*KINDS)},
     "compare": {
-        "target": TargetCompleter(*EVERY_TYPE),
+        "target": TargetCompleter(*KINDS),
         "to": releases,
         "settings": settings,
     },
@@ -299,7 +421,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     },
     "undo": {"id": changes, "timeout": free},
     "kills": {
-        "target": TargetCompleter(*EVERY_TYPE, bare=True, most=None),
+        "target": TargetCompleter(*KINDS, bare=True, max_targets=None),
         "kernel_logs": only(FILES),
         "since": free,
     },
@@ -325,6 +447,6 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
 }
 
 
-def completer(command: str, name: str) -> Completer:
-    """What completes a flag or operand of a command. Raises KeyError where this table lacks it."""
+def find_completer(command: str, name: str) -> Completer:
+    """The completer of a flag or operand. Raises KeyError where the tables lack it."""
     return OF_COMMAND.get(command, {}).get(name) or EVERY_COMMAND[name]

@@ -27,7 +27,7 @@ from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
-from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm
@@ -38,7 +38,6 @@ from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.workers import RelatedLoaded, load_related
 
 
 class EditScreen(QosScreen):
@@ -54,7 +53,7 @@ class EditScreen(QosScreen):
         self._facts = facts
         self._pod = pod
         self._around: RelatedObjects | QosError | None = None
-        self._is_anew = False
+        self._reloads = False
         self._saved: list[tuple[str, str]] = []
 
     def compose(self) -> ComposeResult:
@@ -72,26 +71,29 @@ class EditScreen(QosScreen):
         """The effects of nothing; what is around the pod is read meanwhile."""
         self.qos.show_title()
         self._subject = EditTarget(self._pod, self._facts, self.qos.source)
-        self._read()
+        self._load_related()
         self._show_preview()
 
-    def _read(self) -> None:
-        in_background(self, partial(load_related, self._subject))
+    def _load_related(self) -> None:
+        target = self._subject
+        run_in_background(
+            self, lambda: target.source.related(target.pod), partial(self._related_loaded, target)
+        )
 
-    async def on_related_loaded(self, message: RelatedLoaded) -> None:
-        """What speaks against a change, from now on; and the fields anew where that was asked for."""
-        if message.subject is not self._subject:
+    async def _related_loaded(self, target: EditTarget, related: RelatedObjects | QosError) -> None:
+        """Show the findings from now on; after a conflict, the fields of the object as it is now."""
+        if target is not self._subject:
             return
-        self._around = message.found
-        if self._is_anew and not isinstance(message.found, QosError):
-            self._is_anew = False
-            await self._begin_anew(message.found)
+        self._around = related
+        if self._reloads and not isinstance(related, QosError):
+            self._reloads = False
+            await self._reload_fields(related)
         self._show_preview()
 
-    async def _begin_anew(self, found: RelatedObjects) -> None:
+    async def _reload_fields(self, related: RelatedObjects) -> None:
         """The fields of the object as it is now."""
         try:
-            self._subject = self._subject.now(found.raw)
+            self._subject = self._subject.now(related.raw)
         except QosError as error:
             self.qos.tell(str(error), wrong=True)
             return
@@ -210,12 +212,12 @@ class EditScreen(QosScreen):
         self.query_one("#preview", TextScroll).action_page_down()
 
     def action_land(self) -> None:
-        """The ways in which the change can land."""
+        """Show the strategies of applying the change."""
         if self._complain():
             return
         found = self.preview_now()
         if not found.edits:
-            self.qos.tell("nothing is changed: there is nothing to land", wrong=True)
+            self.qos.tell("nothing is changed: there is nothing to apply", wrong=True)
             return
         touched = self.form.touched
 
@@ -223,18 +225,18 @@ class EditScreen(QosScreen):
             self._saved = touched
             self._show_subject()
 
-        around = self._around if isinstance(self._around, RelatedObjects) else None
-        screen = ApplyScreen(self._subject, found.edits, around, saved=saved)
+        related = self._around if isinstance(self._around, RelatedObjects) else None
+        screen = ApplyScreen(self.qos.writing.begin(self._subject, found.edits, related), saved)
         self.qos.push_screen(screen, lambda _: self._came_back(screen, saved))
 
     def _came_back(self, screen: ApplyScreen, saved: Callable[[], None]) -> None:
-        """What landed needs no more fields; what someone else changed is looked at again."""
-        if screen.end is ApplyOutcome.LANDED:
+        """What was applied needs no fields any more; after a conflict the object is read again."""
+        if screen.outcome is ApplyOutcome.APPLIED:
             saved()
             self.dismiss()
-        elif screen.end is ApplyOutcome.LOOK_AGAIN:
-            self._is_anew = True
-            self._read()
+        elif screen.outcome is ApplyOutcome.RELOAD:
+            self._reloads = True
+            self._load_related()
 
     def _complain(self) -> bool:
         """Whether a wrong field stands in the way; it gets the focus."""

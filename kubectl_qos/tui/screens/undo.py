@@ -1,4 +1,4 @@
-"""What was applied to clusters, in this run and in earlier ones, and the way to take it back."""
+"""The change history: what was applied to clusters, in this run and in earlier ones, and reverting it."""
 
 from __future__ import annotations
 
@@ -11,46 +11,37 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
-from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.edit_target import EditTarget, pod_from_raw, stub
-from kubectl_qos.tui.follower import in_background
+from kubectl_qos.tui.apply_lines import error_lines
+from kubectl_qos.tui.edit_target import EditTarget
+from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen, TooSmall
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.strategies import error_lines, layout_lines
+from kubectl_qos.tui.widgets.strategies import layout_lines
 from kubectl_qos.tui.widgets.table_cells import Layout
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
 from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.workers import RelatedLoaded, load_related
+from kubectl_qos.tui.write_service import Change
 
 _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
-class HistoryLoaded(Message):
-    """The entries of the journal, the newest first."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        super().__init__()
-        self.entries = entries
-
-
 class UndoScreen(QosScreen):
-    """The writes, the newest first; the whole of the one under the cursor below."""
+    """The entries, the newest first; below them the whole entry under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
     CSS_PATH = "apply.tcss"
@@ -62,20 +53,20 @@ class UndoScreen(QosScreen):
         self._facts = facts
         self._source = source
         self._undone: frozenset[str] = frozenset()
-        self._asked: tuple[Entry, EditTarget] | None = None
+        self._loading: Entry | None = None
         self._error: tuple[Entry, QosError] | None = None
 
     def compose(self) -> ComposeResult:
-        """The table, and the entry."""
+        """The table and the entry."""
         yield TitleLine()
-        yield Static(Content("what was applied"), id="subject")
+        yield Static(Content("change history"), id="subject")
         yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
         yield TextView(layout_lines([]), id="entry")
         yield KeyFooter(show_command_palette=False, compact=True)
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Read the journal."""
+        """Read the history."""
         self.qos.show_title()
         self._read()
 
@@ -85,18 +76,18 @@ class UndoScreen(QosScreen):
         return self.query_one(LineTable)
 
     def _read(self) -> None:
-        in_background(self, partial(_remembered, self.qos.writing.history))
+        run_in_background(self, self.qos.writing.history.entries, self._history_loaded)
 
-    def on_history_loaded(self, message: HistoryLoaded) -> None:
-        """Show them."""
+    def _history_loaded(self, history: Sequence[Entry] | QosError) -> None:
+        entries = () if isinstance(history, QosError) else tuple(reversed(history))
         self._undone = frozenset(
-            entry.undoes for entry in message.entries if entry.undoes and entry.state is EntryState.DONE
+            entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE
         )
         now = self.qos.source.now()
         empty = "Nothing was applied yet." + (
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
         )
-        self.table.load(message.entries, partial(self._fitting, message.entries, now), now, empty=empty)
+        self.table.load(entries, partial(self._fitting, entries, now), now, empty=empty)
         self._show()
 
     def _fitting(self, entries: Sequence[Entry], now: datetime, available: int) -> Layout[Entry]:
@@ -123,42 +114,40 @@ class UndoScreen(QosScreen):
         lines += [TextLine(f"  {line}") for line in change_lines(entry.before, entry.after)]
         lines.append(TextLine(f"  {entry_state(entry, undone=entry.id in self._undone)}"))
         if self._error is not None and self._error[0].id == entry.id:
-            lines += error_lines("it cannot be taken back", self._error[1])
-        elif self._asked is not None and self._asked[0].id == entry.id:
-            lines.append(TextLine("  asking what is there now …", "muted"))
+            lines += error_lines("cannot be reverted", self._error[1])
+        elif self._loading is not None and self._loading.id == entry.id:
+            lines.append(TextLine("  loading the object …", "muted"))
         return lines
 
     @on(LineTable.Selected)
     def action_open(self) -> None:
-        """Ask what is there now; then the way to take it back."""
+        """Load the object; then show how to revert the entry."""
         entry = self.table.row
-        if entry is None or self._asked is not None:
+        if entry is None or self._loading is not None:
             return
         why = self._why_not(entry)
         if why:
             self._error = entry, QosError(why)
         else:
-            subject = EditTarget(stub(entry.kind, entry.namespace, entry.name), self._facts, self._source)
-            self._asked, self._error = (entry, subject), None
-            in_background(self, partial(load_related, subject))
+            self._loading, self._error = entry, None
+            pod = pod_reference(entry.kind, entry.namespace, entry.name)
+            run_in_background(self, partial(self._source.related, pod), partial(self._related_loaded, entry))
         self._show()
 
     def _why_not(self, entry: Entry) -> str:
         if entry.state is EntryState.REFUSED:
             return "the server refused it: nothing was changed"
         if entry.id in self._undone:
-            return "it was taken back already"
+            return "already reverted"
         if entry.context != self._source.title:
             return f"it was applied in {entry.context}, this is {self._source.title}: go there first (:ctx)"
         return ""
 
-    def on_related_loaded(self, message: RelatedLoaded) -> None:
-        """The way, with what is there now."""
-        if self._asked is None or message.subject is not self._asked[1]:
-            return
-        entry, self._asked = self._asked[0], None
+    def _related_loaded(self, entry: Entry, related: RelatedObjects | QosError) -> None:
+        """Show how to revert the entry on the object as it is now."""
+        self._loading = None
         try:
-            screen = self._way_back(entry, message.found)
+            screen = ApplyScreen(self._begin(entry, related))
         except QosError as error:
             self._error = entry, error
         else:
@@ -166,30 +155,25 @@ class UndoScreen(QosScreen):
                 self.qos.push_screen(screen, lambda _: self._came_back(screen))
         self._show()
 
-    def _way_back(self, entry: Entry, found: RelatedObjects | QosError) -> ApplyScreen:
-        """The way of what takes it back. Raises QosError where there is none."""
-        if isinstance(found, QosError):
-            raise found
-        pod = pod_from_raw(entry.kind, found.raw)
-        uid = str((found.raw.get("metadata") or {}).get("uid", ""))
-        return ApplyScreen(
+    def _begin(self, entry: Entry, related: RelatedObjects | QosError) -> Change:
+        """The change that reverts an entry. Raises QosError where there is none."""
+        if isinstance(related, QosError):
+            raise related
+        pod = pod_from_raw(entry.kind, related.raw)
+        uid = str((related.raw.get("metadata") or {}).get("uid", ""))
+        return self.qos.writing.begin(
             EditTarget(pod, self._facts, self._source),
             undo_edits(entry, pod, uid=uid),
-            found,
+            related,
             undoes=entry.id,
             conflicts=find_conflicts(entry, pod),
         )
 
     def _came_back(self, screen: ApplyScreen) -> None:
-        """The journal may have more by now."""
+        """Read the history again, and after a conflict the object too."""
         self._read()
-        if screen.end is ApplyOutcome.LOOK_AGAIN:
+        if screen.outcome is ApplyOutcome.RELOAD:
             self.action_open()
-
-
-def _remembered(history: HistoryFile) -> HistoryLoaded:
-    """Read the journal; runs in a thread, a home folder may be far away."""
-    return HistoryLoaded(tuple(reversed(history.entries())))
 
 
 def _token(entry: Entry, key: str) -> str:

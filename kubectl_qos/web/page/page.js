@@ -9,7 +9,7 @@ const why = document.getElementById("why");
 terminal.dataset.sessionWebsocketUrl = location.origin.replace(/^http/, "ws") + "/ws";
 document.getElementById("again").addEventListener("click", () => location.reload());
 
-/* The connection that textual.js makes, listened to: it does not show why a session ended. */
+/* Also listens to the connection that textual.js makes, which does not show why a session ended. */
 window.WebSocket = class extends WebSocket {
   constructor(url) {
     super(url);
@@ -20,7 +20,7 @@ window.WebSocket = class extends WebSocket {
     });
   }
 
-  /* textual.js does not look whether anybody listens, yet or still. */
+  /* textual.js does not check whether the connection is open. */
   send(data) {
     if (this.readyState === WebSocket.OPEN) {
       super.send(data);
@@ -34,14 +34,14 @@ window.WebSocket = class extends WebSocket {
         why.textContent = text || "The session has ended.";
       }
     } else if (data.byteLength > FIRST_FRAME_BYTES && !this.isShown) {
-      /* Not before: while the UI starts, it takes itself for unfocused. */
+      /* Not earlier: while the UI starts, it assumes that it has no focus. */
       this.isShown = true;
       terminal.querySelector("textarea").focus();
     }
   }
 };
 
-/* A download needs no window, which browsers open only for a moment after a key was pressed. */
+/* A download needs no window, which browsers open only shortly after a key was pressed. */
 const openWindow = window.open.bind(window);
 window.open = (url, ...rest) => {
   if (!url.startsWith(`${location.origin}/download/`)) {

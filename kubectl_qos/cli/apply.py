@@ -1,0 +1,286 @@
+"""Applying a change from the command line: carries out the commands of the state machine, prints its states.
+
+Shared by `set` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr. Not
+here: the steps of a change (edit/apply.py), and the flags (apply_flags.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.resources import ResolvedSource, resolve_source
+from kubectl_qos.edit.apply import (
+    Apply,
+    ApplyResult,
+    Check,
+    Command,
+    Confirm,
+    ConflictError,
+    DryRun,
+    DryRunResult,
+    Load,
+    Phase,
+    Send,
+    Step,
+)
+from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.status import Stage
+from kubectl_qos.edit.strategy import Strategy
+from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
+from kubectl_qos.k8s.kinds import WORKLOADS
+from kubectl_qos.present.apply import (
+    confirm_lines,
+    conflict_lines,
+    dry_run_lines,
+    progress_line,
+    request_lines,
+    strategy_lines,
+    strategy_title,
+)
+from kubectl_qos.present.findings import finding_line, findings_section
+from kubectl_qos.present.output import Section, marked_lines, sentences
+from kubectl_qos.present.reasons import missing_sentence
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.apply_flags import ApplyOptions
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.snapshot import Snapshot
+
+T = TypeVar("T")
+MOST_FAILED_CHECKS: Final = 3
+
+
+def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[ResolvedSource, Settings]:
+    """The cluster to change, and the person's settings.
+
+    Raises UsageError where a person would have to be asked without a terminal, and QosError.
+    """
+    from kubectl_qos.config.paths import config_file
+    from kubectl_qos.config.settings import read_settings
+
+    settings = read_settings(config_file())
+    if options.dry_run == "none" and not options.yes and not output.is_interactive():
+        raise UsageError(
+            "confirmation needs a terminal: nothing is applied",
+            hint="--yes applies without asking; --dry-run=client and --dry-run=server change nothing",
+        )
+    return resolve_source(source, may_write=not options.readonly, settings=settings), settings
+
+
+def choose_strategy(strategies: Sequence[Strategy], kind: StrategyKind | None) -> int | None:
+    """The index of the strategy of a kind, None where there is none.
+
+    Without a kind a pod is changed in place, or not at all: through its owner other pods would be replaced.
+    """
+    wanted = kind or StrategyKind.IN_PLACE
+    index = next((index for index, strategy in enumerate(strategies) if strategy.kind is wanted), None)
+    return 0 if index is None and kind is None else index
+
+
+class ApplyShell:
+    """Carries out the commands of one change, as far as the flags go.
+
+    Args:
+        resolved: the cluster.
+        options: the flags.
+        settings: the person's.
+        format_: of -o, None without it.
+
+    Raises:
+        QosError: nothing may be written to the cluster.
+    """
+
+    def __init__(
+        self, resolved: ResolvedSource, options: ApplyOptions, settings: Settings, format_: str | None = None
+    ) -> None:
+        self._source = resolved.source
+        self._options = options
+        self._settings = settings
+        self._format = format_
+        self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
+        self._refusal = ""
+        self._sent_at = 0.0
+        self.writer = None if options.dry_run == "client" else resolved.source.writer()
+
+    def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
+        """The loaded state with the strategy of a kind, else the first one, after a report of them all."""
+        state, command = begun
+        if isinstance(command, Load):
+            related = _attempt(lambda: self._source.related(state.pod))
+            state, _ = state.loaded(related, state.pod, state.preview)
+        if state.error is not None:
+            raise state.error
+        state, _ = state.choose(choose_strategy(state.strategies, kind) or 0)
+        assert state.strategy is not None
+        assert state.related is not None
+        pod = state.pod
+        usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        findings = find_findings(state.preview, state.related, state.strategy.kind, usage)
+        sections = [
+            findings_section(findings),
+            Section("Strategies", lines=sentences(*strategy_lines(state.strategies))),
+            _request_section(state.strategy),
+        ]
+        self._print(list(marked_lines(section for section in sections if section is not None)))
+        output.notes(map(missing_sentence, state.related.missing))
+        refusals = [finding for finding in findings if finding.severity is Severity.REFUSAL]
+        self._refusal = finding_line(refusals[0]) if refusals else ""
+        return state
+
+    def apply(self, state: Apply) -> None:
+        """Dry run, confirmation, change and watching.
+
+        Raises:
+            InputError: with --dry-run=client, which asks no server: a server would refuse the change.
+            QosError: it ends otherwise than with the change done.
+        """
+        request = state.request
+        assert request is not None
+        if self.writer is None:
+            if self._refusal:
+                name = f"{state.pod.kind.lower()}/{state.pod.name}"
+                raise InputError(f"{name}: a server would refuse this: {self._refusal}")
+            self._print([f"{_done_words(request)} (dry run)"])
+            return
+        state, command = state.dry_run() if self._options.dry_run == "server" else state.apply()
+        try:
+            while command is not None:
+                state, command = self._execute(state, command)
+        except KeyboardInterrupt:
+            if state.phase is Phase.FOLLOWING:
+                output.note(
+                    f"stopped watching: {request.reference} is changed, last seen as:"
+                    f" {_last_seen(state)}; the change goes on"
+                )
+            raise
+
+    def _execute(self, state: Apply, command: Command) -> Step:
+        assert self.writer is not None
+        writer = self.writer
+        match command:
+            case DryRun(request):
+                dry_run = _attempt(lambda: writer.dry_run(request))
+                step = state.dry_run_answered(request, dry_run)
+                return self._dry_run_answered(_checked(dry_run), step)
+            case Confirm(dry_run):
+                yes = self._options.yes or self._ask(state, dry_run)
+                if not yes:
+                    raise QosError(f"aborted: {dry_run.request.reference} is not changed")
+                return state.confirm(yes=yes)
+            case Send(dry_run, undoes):
+                return self._send(state, dry_run, undoes)
+            case Check(result, pause_seconds):
+                return self._check(state, result, pause_seconds)
+            case Load():
+                raise AssertionError("a loaded change is loaded again after a conflict only")
+
+    def _dry_run_answered(self, dry_run: DryRunResult, step: Step) -> Step:
+        self._print(dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
+        if self._options.dry_run == "server":
+            self._print_object(dry_run.request, dry_run.raw)
+            self._print([f"{_done_words(dry_run.request)} (server dry run)"])
+        return step
+
+    def _ask(self, state: Apply, dry_run: DryRunResult) -> bool:
+        """Ask on the terminal."""
+        assert self.writer is not None
+        assert state.strategy is not None
+        context = self.writer.context
+        output.notes(
+            confirm_lines(context, self.writer.server, dry_run.request, state.preview, state.strategy)
+        )
+        by_name = self._settings.for_context(context).confirm == "name"
+        what = "the context's name" if by_name else "yes"
+        return output.ask(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
+
+    def _send(self, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
+        from kubectl_qos.config.history_file import HistoryFile, history_path
+
+        assert self.writer is not None
+        writer, history = self.writer, HistoryFile(history_path())
+        result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
+        self._sent_at = time.monotonic()
+        if history.problem:
+            output.note(history.problem)
+        step = state.sent(result)
+        result = _checked(result)
+        self._print_object(result.request, result.raw)
+        self._print([_done_words(result.request)])
+        if not undoes:
+            output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
+        return step if self._options.wait else step[0].leave()
+
+    def _check(self, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
+        """Look at the object once, and print the progress where it is another one."""
+        assert self.writer is not None
+        writer, name = self.writer, result.request.reference
+        timeout = self._options.timeout_seconds
+        if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
+            raise QosError(
+                f"timed out waiting for {name}: it is changed, last seen as: {_last_seen(state)}",
+                hint="the change goes on; kubectl qos explain shows its state",
+            )
+        time.sleep(pause_seconds)
+        before = state.seen
+        state, command = state.checked(_attempt(lambda: writer.progress(result)), int(self._elapsed()))
+        error = state.error
+        if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
+            raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
+        if state.seen is not before:
+            self._print([f"{name}: {_last_seen(state)}"])
+        if command is None and state.progress is not None and state.progress.stage is not Stage.DONE:
+            raise QosError(f"{name} is changed, and ended as: {_last_seen(state)}")
+        return state, command
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._sent_at
+
+    def _print_object(self, request: PatchRequest, raw: object) -> None:
+        """Print the object in the server's answer, or the patch that was sent."""
+        if self._format == "patch":
+            output.print_values(dict(request.patch), "yaml")
+        elif self._format is not None:
+            output.print_values(raw, self._format)
+
+
+def _attempt(work: Callable[[], T]) -> T | QosError:
+    try:
+        return work()
+    except QosError as error:
+        return error
+
+
+def _checked(answer: T | QosError) -> T:
+    """The answer; raises it where it is an error, after the three values of a conflict."""
+    if isinstance(answer, ConflictError):
+        output.notes(conflict_lines(answer.conflicts))
+    if isinstance(answer, QosError):
+        raise answer
+    return answer
+
+
+def _request_section(strategy: Strategy) -> Section | None:
+    if strategy.request is None:
+        return None
+    lines = filter(None, request_lines(strategy.request))
+    return Section("Request", strategy_title(strategy), sentences(*lines))
+
+
+def _last_seen(state: Apply) -> str:
+    return progress_line(state.progress) if state.progress is not None else "not seen yet"
+
+
+def _done_words(request: PatchRequest) -> str:
+    """What was done, in kubectl's words: `deployment.apps/web patched`."""
+    workload = WORKLOADS.get(request.kind)
+    group = (
+        workload.group.split("/")[2] if workload is not None and workload.group.startswith("/apis/") else ""
+    )
+    kind = f"{request.kind.lower()}.{group}" if group else request.kind.lower()
+    return f"{kind}/{request.name} {'resized' if request.subresource else 'patched'}"

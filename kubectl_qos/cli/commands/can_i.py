@@ -1,0 +1,63 @@
+"""`kubectl qos can-i`: the user's permissions by tiers, and what each of them enables."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+
+DESCRIPTION: Final = (
+    "The tiers of permissions as the API server reviews them for you: in the namespace of -n or of the"
+    " context, with -A in all. Exit code 0 if pods can be read, which is enough to begin with; 1 if not, or"
+    " if the server does not answer."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CanIOptions:
+    """Where permissions are reviewed."""
+
+    source: SourceOptions
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `can-i`."""
+    add_output(parser, "wide", "json", "yaml", help_="output format; wide has a row for each permission")
+
+
+def parse(namespace: argparse.Namespace) -> CanIOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return CanIOptions(parse_source(namespace), namespace.output)
+
+
+def run(options: CanIOptions) -> int:
+    """Print the tiers; exit code 1 without the first of them. Raises UsageError for flags of files."""
+    if not options.source.is_cluster:
+        raise UsageError("can-i needs a cluster, and --demo and -f have none")
+    from kubectl_qos.cli.resources import open_connection
+    from kubectl_qos.cluster.access_review import review_access
+    from kubectl_qos.k8s.rbac import TIERS
+    from kubectl_qos.present.rbac import permission_lines, permission_notes, permission_values, tier_lines
+
+    connection, selection = open_connection(options.source), options.source.selection
+    namespace = None if selection.all_namespaces else selection.namespace or connection.namespace
+    permissions = (permission for tier in TIERS for permission in tier.permissions)
+    reviews = review_access(connection, permissions, namespace)
+    if options.output in {"json", "yaml"}:
+        output.print_values(permission_values(reviews, namespace), options.output)
+    elif options.output == "wide":
+        output.print_lines(permission_lines(reviews, namespace))
+    else:
+        output.print_lines(tier_lines(reviews))
+    output.notes(permission_notes(reviews, namespace))
+    return 0 if TIERS[0].works(reviews) else EXIT_ERROR

@@ -1,0 +1,156 @@
+"""`kubectl qos compare TYPE/NAME --to RELEASE --set KEY=VALUE`: what an upgrade or a setting changes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.edit.compare import Comparison
+    from kubectl_qos.edit.preview import Effects
+    from kubectl_qos.k8s.node_overrides import NodeOverride
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+DESCRIPTION: Final = "The same pods on the same node with another release or setting: what differs."
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """What is compared, and with what."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    release: str | None
+    settings: tuple[str, ...]
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `compare`."""
+    parser.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        help="pod/web-0 in full, node/worker-1 or nothing as a table",
+    )
+    parser.add_argument("--to", metavar="RELEASE", help="the kubelet's release after it, such as 1.37")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting after it: cgroupDriver=cgroupfs, cgroupVersion=1, featureGates.MemoryQoS=true, …",
+    )
+    add_output(parser, "json", "yaml")
+
+
+def parse(namespace: argparse.Namespace) -> CompareOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return CompareOptions(
+        parse_source(namespace),
+        tuple(namespace.target),
+        namespace.to,
+        tuple(namespace.settings or ()),
+        namespace.output,
+    )
+
+
+def run(options: CompareOptions) -> int:
+    """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
+    from kubectl_qos.k8s.node_overrides import NodeOverride
+    from kubectl_qos.present.effects import comparison_values
+    from kubectl_qos.present.reasons import missing_sentence
+
+    settings = [NodeOverride.parse(text) for text in options.settings]
+    if options.release is None and not settings:
+        raise UsageError("nothing to compare with", hint="give --to 1.37, or --set cgroupDriver=cgroupfs")
+    node, reference = parse_node_or_reference(
+        options.target, "one pod, workload or node can be compared at a time"
+    )
+    resolved = resolve_source(options.source.on_node(node))
+    scope = resolved.named([reference]) if reference else resolved.scope
+    snapshot = resolved.source.snapshot(scope)
+    pod = find_pod(reference, snapshot, resolved) if reference else None
+    comparisons = _compare(snapshot, scope, settings, options.release, pod)
+    if options.output is not None:
+        values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
+        output.print_items(values, options.output)
+    elif pod is not None:
+        _print_pod(comparisons[0], settings, pod)
+    else:
+        _print_nodes(comparisons, settings, scope)
+    output.notes(map(missing_sentence, snapshot.missing))
+    resolved.print_problems()
+    return EXIT_ERROR if resolved.failed else 0
+
+
+def _compare(
+    snapshot: Snapshot, scope: Scope, settings: Sequence[NodeOverride], release: str | None, pod: Pod | None
+) -> list[Comparison]:
+    """A comparison for each node that has pods in scope, with all of its pods, because they share ranks."""
+    from kubectl_qos.edit.compare import compare
+    from kubectl_qos.k8s.node_overrides import apply_overrides
+
+    by_node = {
+        name: [other for other in pods if not other.is_terminal] for name, pods in snapshot.by_node().items()
+    }
+    if pod is not None:
+        names = [pod.node_name]
+        if all(other is not pod for other in by_node.get(pod.node_name, ())):
+            by_node.setdefault(pod.node_name, []).append(pod)
+    else:
+        in_scope = (other for other in snapshot.pods if scope.matches(other) and not other.is_terminal)
+        names = sorted({other.node_name for other in in_scope})
+    if not names:
+        raise InputError("no pods to compare", hint="look at the namespace, the node and the selector")
+    setups = {name: snapshot.setup(name) for name in names}
+    return [
+        compare(by_node[name], setup, apply_overrides(setup, settings, release), snapshot.usage)
+        for name, setup in setups.items()
+    ]
+
+
+def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Effects]:
+    if pod is not None:
+        return [comparison.of(pod)]
+    return [effects for effects in comparison.pods if scope.matches(effects.before.pod)]
+
+
+def _print_pod(comparison: Comparison, settings: Sequence[NodeOverride], pod: Pod) -> None:
+    from kubectl_qos.present.effects import comparison_subject, kubelet_sections, pod_sections
+    from kubectl_qos.present.output import marked_lines
+
+    sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
+    output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
+
+
+def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
+    from kubectl_qos.present.effects import (
+        changed_pods,
+        comparison_subject,
+        comparison_table,
+        kubelet_sections,
+        node_sections,
+    )
+    from kubectl_qos.present.output import marked_lines
+
+    for comparison in comparisons:
+        sections = (*kubelet_sections(comparison), *node_sections(comparison))
+        output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
+    shown = {id(effects) for comparison in comparisons for effects in _in_scope(comparison, scope, None)}
+    changed = [effects for effects in changed_pods(comparisons) if id(effects) in shown]
+    if changed:
+        output.print_lines(["", *comparison_table(changed)])
+    if len(shown) > len(changed):
+        output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")

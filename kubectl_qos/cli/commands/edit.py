@@ -1,0 +1,40 @@
+"""The terminal UI: `kubectl qos`, and `kubectl qos edit TYPE/NAME` on the edit screen of a pod or workload.
+
+It has no `run`, since the command line knows no UI: `kubectl_qos.__main__` opens it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli.flags import add_readonly
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+
+DESCRIPTION: Final = "Change requests and limits with a live preview; ends in a patch or manifest."
+
+
+@dataclass(frozen=True, slots=True)
+class EditOptions:
+    """What the terminal UI shows; without a target, its lists."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    readonly: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `edit`."""
+    parser.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
+    add_readonly(parser)
+
+
+def parse(namespace: argparse.Namespace) -> EditOptions:
+    """The options of a parsed command line, with or without the command's name."""
+    from kubectl_qos.cli.options import parse_source
+
+    target = namespace.target if namespace.command == "edit" else ()
+    return EditOptions(parse_source(namespace), tuple(target), namespace.readonly)

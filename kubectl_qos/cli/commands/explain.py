@@ -1,0 +1,79 @@
+"""`kubectl qos explain TYPE/NAME`: why this class, score, cgroup values and eviction rank."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference, ResolvedSource
+    from kubectl_qos.present.explanation import Explanation
+
+DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction."
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """What to explain."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `explain`."""
+    parser.add_argument("target", nargs="*", metavar="TYPE/NAME", help="pod/web-0")
+    add_output(parser, "json", "yaml")
+
+
+def parse(namespace: argparse.Namespace) -> ExplainOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return ExplainOptions(parse_source(namespace), tuple(namespace.target), namespace.output)
+
+
+def run(options: ExplainOptions) -> int:
+    """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cli.resources import parse_references, resolve_source
+    from kubectl_qos.present.explanation import as_values, text_lines
+
+    references = parse_references(options.target)
+    if not references and not options.source.files:
+        raise UsageError(
+            "You must provide one or more resources by argument or filename.",
+            hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
+        )
+    resolved = resolve_source(options.source)
+    explanations = _explain(resolved, references)
+    if options.output is not None:
+        output.print_items([as_values(explanation) for explanation in explanations], options.output)
+    else:
+        for number, explanation in enumerate(explanations):
+            if number:
+                output.print_lines([""])
+            output.print_lines(text_lines(explanation))
+    resolved.print_problems()
+    return EXIT_ERROR if resolved.failed else 0
+
+
+def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:
+    """Each pod, ranked among the pods of its node; without references, every pod. Raises InputError."""
+    from kubectl_qos.cli.resources import find_pod
+    from kubectl_qos.present.explanation import explain_pod
+
+    scope = resolved.named(references) if references else resolved.scope
+    snapshot = resolved.source.snapshot(scope)
+    pods = [find_pod(reference, snapshot, resolved) for reference in references]
+    if not references:
+        pods = [pod for pod in snapshot.pods if scope.matches(pod)]
+        if not pods:
+            raise InputError("no pods to explain", hint="look at the namespace and the selector")
+    return [explain_pod(pod, snapshot, resolved.source.now()) for pod in pods]

@@ -1,0 +1,220 @@
+"""`kubectl qos host`: the processes of the node that it runs on, in the kernel's order of kills."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.host.node_view import HostView, PodNames
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.present.host import ProcessRow
+
+DESCRIPTION: Final = (
+    "All processes of the node that this runs on, those of pods and the others, in the order in which the"
+    " kernel kills them when the node runs out of memory. No cluster is contacted unless --names is given."
+)
+EXAMPLES: Final = """\
+examples:
+  kubectl qos host                                on a node, as root
+  kubectl qos host -w                             and again and again
+  kubectl qos host --proc-root /host/proc --cgroup-root /host/sys/fs/cgroup   in a debug pod
+  kubectl qos host -o json > node.json            what it reads, to be looked at elsewhere:
+  kubectl qos host --from-dump node.json --names  on a laptop, with the names of pods
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """Which node is read, and how its processes are shown."""
+
+    source: SourceOptions
+    everything: bool
+    names: bool
+    proc_root: str | None
+    cgroup_root: str | None
+    from_dump: str | None
+    watch: bool
+    format: TableFormat
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `host`."""
+    parser.add_argument(
+        "--all", dest="everything", action="store_true", help="also those that are never killed (adj -1000)"
+    )
+    parser.add_argument(
+        "--names",
+        action="store_true",
+        help="the names of pods and containers, from a cluster (with --node only of that node) or from the"
+        " files of -f",
+    )
+    parser.add_argument("--proc-root", metavar="DIR", help="where the node's /proc is, as /host/proc")
+    parser.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is")
+    parser.add_argument(
+        "--from-dump", metavar="FILE|-", help="read what -o json has written, instead of a node"
+    )
+    add_output(
+        parser,
+        "wide",
+        "json",
+        "csv",
+        help_="output format; json is all that was read, for --from-dump",
+    )
+    parser.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
+    parser.add_argument("--no-headers", action="store_true", help="no header line")
+
+
+def parse(namespace: argparse.Namespace) -> HostOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
+    return HostOptions(
+        source=parse_source(namespace),
+        everything=namespace.everything,
+        names=namespace.names,
+        proc_root=namespace.proc_root,
+        cgroup_root=namespace.cgroup_root,
+        from_dump=namespace.from_dump,
+        watch=namespace.watch,
+        format=TableFormat(namespace.output, headers=not namespace.no_headers),
+    )
+
+
+def run(options: HostOptions) -> int:
+    """Print the processes. Raises QosError."""
+    import msgspec
+
+    from kubectl_qos.cli.watch import print_table, watch_reads
+    from kubectl_qos.present.output import to_json
+
+    _check(options)
+    names, notes = _read_names(options)
+    if options.watch:
+        output.notes(notes)
+        return watch_reads(lambda: _view(_read(options, names), options), "this node", options.format)
+    host = _read(options, names)
+    view = _view(host, options)
+    if options.format.output == "json":
+        output.print_text(to_json(msgspec.to_builtins(host)))
+    else:
+        from datetime import UTC, datetime
+
+        print_table(view, options.format, datetime.now(UTC))
+    output.notes((*notes, *view.notes))
+    return 0
+
+
+def _check(options: HostOptions) -> None:
+    """Raise UsageError for flags that contradict each other."""
+    if options.source.demo:
+        raise UsageError("host reads the node that it runs on, and --demo has none")
+    if options.from_dump is None:
+        return
+    given = {"-w": options.watch, "--proc-root": options.proc_root, "--cgroup-root": options.cgroup_root}
+    for flag, value in given.items():
+        if value:
+            raise UsageError(f"{flag} reads a node, and --from-dump is what was read of one")
+
+
+def _read(options: HostOptions, names: dict[str, PodNames]) -> HostView:
+    import msgspec
+
+    from kubectl_qos.host.node_view import read_host
+
+    if options.from_dump is not None:
+        host = read_dump(options.from_dump)
+    else:
+        host = read_host(*roots(options.proc_root, options.cgroup_root))
+    return msgspec.structs.replace(host, names={**host.names, **names}) if names else host
+
+
+def _view(host: HostView, options: HostOptions) -> TableView[ProcessRow]:
+    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
+    from kubectl_qos.qos.process_order import Spared, formula_in_use, process_order
+
+    kernel = formula_in_use(host.processes, host.kernel_release, host.total_pages, host.page_size)
+    order = process_order(host.processes, host.total_pages, host.page_size, kernel, is_whole=host.is_whole)
+    groups = {path for path, files in host.cgroups.items() if files.get("memory.oom.group") == "1"}
+    rows = build_process_rows(order, host.names, groups)
+    return TableView(
+        kind="ProcessRanking",
+        rows=[row for row in rows if options.everything or row.ranked.spared is not Spared.ADJ],
+        columns=host_columns(every=options.format.output in {"wide", "json", "csv"}),
+        notes=tuple(host_notes(host, rows, kernel, all_shown=options.everything)),
+        key=lambda row: row.process.pid,
+        reference=lambda row: str(row.process.pid),
+        nothing="No processes found",
+    )
+
+
+def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
+    """The names of pods; a cluster that does not answer is a note, since processes can be shown without."""
+    has_files = bool(options.source.files)
+    if not has_files and not options.names:
+        return {}, []
+    from kubectl_qos.cli.resources import resolve_source
+    from kubectl_qos.k8s.snapshot import Scope
+
+    try:
+        resolved = resolve_source(options.source.without_usage())
+        snapshot = resolved.source.snapshot(Scope(node=options.source.selection.node))
+    except QosError as error:
+        if has_files:
+            raise
+        return {}, [f"pods have no names: {error}"]
+    pods = (pod for pods in snapshot.by_node().values() for pod in pods)
+    return pod_names_by_uid(pods), [f"error: {problem}" for problem in resolved.problems]
+
+
+def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
+    """The names of pods and containers, by the UIDs that their cgroups have."""
+    from kubectl_qos.host.node_view import PodNames
+    from kubectl_qos.qos.cgroup.names import pod_uid
+
+    return {
+        pod_uid(pod): PodNames(
+            namespace=pod.namespace,
+            name=pod.name,
+            containers={
+                status.container_id.rpartition("://")[2]: status.name for status in pod.status.every_container
+            },
+        )
+        for pod in pods
+    }
+
+
+def roots(proc: str | None, cgroup: str | None) -> tuple[Path, Path]:
+    """Where /proc and /sys/fs/cgroup of a node are."""
+    from pathlib import Path
+
+    from kubectl_qos.host.procfs import CGROUP, PROC
+
+    return Path(proc) if proc is not None else PROC, Path(cgroup) if cgroup is not None else CGROUP
+
+
+def read_dump(path: str) -> HostView:
+    """A node as `host -o json` has written it, `-` for standard input. Raises InputError."""
+    from pathlib import Path
+
+    from kubectl_qos.host.node_view import from_json
+
+    if path == "-":
+        return from_json(sys.stdin.buffer.read(), "standard input")
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    return from_json(content, path)

@@ -1,0 +1,315 @@
+"""`kubectl qos kills`: what was killed, by which mechanism, how sure that is, and why it was chosen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.resources import Reference
+    from kubectl_qos.k8s.events import EventList
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
+    from kubectl_qos.qos.kills.analyze import Kill
+    from kubectl_qos.qos.kills.report import KernelLog
+
+DESCRIPTION: Final = (
+    "Every death of a container that memory may explain, the newest first: by which mechanism, how sure that"
+    " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
+    " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
+)
+EXAMPLES: Final = """\
+examples:
+  kubectl qos kills -A --since 1h                    what was killed in the last hour
+  kubectl qos kills pod/web-0 -n shop                the evidence, and what would make it certain
+  kubectl qos kills node/worker-2                    of one node
+  ssh worker-2 journalctl -k -o short-iso | kubectl qos kills -A --kernel-log worker-2=-
+  kubectl qos kills -A --kernel-log worker-2=w2.log --kernel-log worker-3=w3.log -o wide
+  kubectl qos kills --local -A                       on a node: with what its kernel log still has
+
+columns:
+  BY      container limit, pod limit, kubepods limit, node, kubelet eviction, kubelet preemption,
+          other SIGKILL, unknown; other limit is that of a cgroup which is no pod's
+  SURE    certain, likely, possible
+  SCORE   /proc/PID/oom_score of the process that the kernel chose, then, by the numbers in its report
+  FREED   what the killed processes held in memory, by that report
+  ~       before a time: from seconds since boot, and deaths in the same log whose time is known
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KillsOptions:
+    """Which deaths are shown, and the kernel logs that explain them."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    kernel_logs: tuple[str, ...]
+    local: bool
+    since_seconds: int | None
+    format: TableFormat
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What deaths are judged by, and the time that `--since` counts from."""
+
+    snapshot: Snapshot
+    event_list: EventList
+    scope: Scope
+    now: datetime
+    notes: tuple[str, ...] = ()
+    failed: bool = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `kills`."""
+    parser.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        help="pod/web-0, deployment/web, node/worker-1; a name alone is a pod's",
+    )
+    parser.add_argument(
+        "--kernel-log",
+        dest="kernel_logs",
+        action="append",
+        metavar="[NODE=]FILE|-",
+        help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
+        " repeat. NODE is needed where the log's lines do not name the node",
+    )
+    parser.add_argument("--local", action="store_true", help="on a node: read its /dev/kmsg")
+    parser.add_argument(
+        "--since",
+        type=_parse_seconds,
+        metavar="DURATION",
+        help="only deaths of the last 30m, 2h, 1d12h, and those of unknown time",
+    )
+    add_output(
+        parser,
+        "table",
+        "wide",
+        "json",
+        "yaml",
+        help_="output format; wide has more columns, and the evidence of each death below",
+    )
+    parser.add_argument("--no-headers", action="store_true", help="no header line")
+
+
+def _parse_seconds(text: str) -> int:
+    from kubectl_qos.k8s.quantity import parse_duration
+
+    try:
+        seconds = parse_duration(text, days=True) // 10**9
+    except InputError:
+        seconds = -1
+    if seconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
+    return seconds
+
+
+def parse(namespace: argparse.Namespace) -> KillsOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
+    return KillsOptions(
+        parse_source(namespace),
+        tuple(namespace.target),
+        tuple(namespace.kernel_logs or ()),
+        namespace.local,
+        namespace.since,
+        TableFormat(namespace.output, headers=not namespace.no_headers),
+    )
+
+
+def run(options: KillsOptions) -> int:
+    """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
+    from kubectl_qos.cli.resources import parse_node
+    from kubectl_qos.qos.kills.analyze import find_kills
+
+    node = parse_node(options.target)
+    references = _parse_references(options.target) if node is None else []
+    source = options.source.without_usage().on_node(node)
+    logs = _read_logs(options, source)
+    facts = _read_facts(source, references, has_logs=bool(logs))
+    missing = _find_missing(references, facts)
+    found = find_kills(
+        facts.snapshot,
+        facts.event_list,
+        logs,
+        is_included=lambda pod: facts.scope.matches(pod) and _is_referenced(pod, references),
+        outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
+    )
+    kills = [kill for kill in found if _is_shown(kill, facts, options.since_seconds)]
+    format_ = options.format.output
+    in_detail = format_ == "wide" or (format_ is None and bool(references))
+    notes = (*_source_notes(facts, logs), *(() if in_detail else _doubt_notes(kills)))
+    if format_ in {"json", "yaml"}:
+        if kills or not missing:
+            from kubectl_qos.present.kills import list_values
+
+            output.print_values(list_values(kills, notes), format_)
+    else:
+        if kills or not missing:
+            _print(kills, facts, options.format, in_detail=in_detail)
+        output.notes(notes)
+    for error in missing:
+        output.print_error(error)
+    return EXIT_ERROR if facts.failed or missing else 0
+
+
+def _parse_references(words: Sequence[str]) -> list[Reference]:
+    """Pods and workloads; a name alone is a pod's. Raises UsageError."""
+    from kubectl_qos.cli.resources import Reference, parse_pods_or_nodes, parse_references
+
+    has_slash = any("/" in word for word in words)
+    if has_slash or len(words) > 1:
+        try:
+            return parse_references(words)
+        except UsageError:
+            if has_slash:
+                raise
+    return [Reference("Pod", name) for name in parse_pods_or_nodes(words)[1]]
+
+
+def _read_logs(options: KillsOptions, source: SourceOptions) -> list[KernelLog]:
+    """The kernel logs of the flags. Raises UsageError or InputError."""
+    files = [_split(text) for text in options.kernel_logs]
+    if [path for _, path in files].count("-") + source.files.count("-") > 1:
+        raise UsageError("standard input cannot be used for multiple arguments")
+    if not files and not options.local:
+        return []
+    from kubectl_qos.host.kernel_log import read_file, read_kmsg
+
+    logs = [read_file(path, node) for node, path in files]
+    return [*logs, read_kmsg(node=source.selection.node or "")] if options.local else logs
+
+
+def _split(text: str) -> tuple[str, str]:
+    """`NODE=FILE`, or a file whose name may have an equals sign."""
+    from pathlib import Path
+
+    node, equals, path = text.partition("=")
+    if not equals or "/" in node or Path(text).exists():
+        return "", text
+    if not node or not path:
+        raise UsageError(
+            f"--kernel-log {text!r} names no file", hint="write FILE, NODE=FILE, or - for a pipe"
+        )
+    return node, path
+
+
+def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
+    """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
+    from kubectl_qos.cli.resources import resolve_source
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
+
+    try:
+        resolved = resolve_source(source)
+        # A workload's pods have other names.
+        only_pods = references and all(reference.kind == "Pod" for reference in references)
+        scope = resolved.named(references) if only_pods else resolved.scope
+        snapshot = resolved.source.snapshot(scope)
+    except QosError as error:
+        if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
+            raise
+        from datetime import UTC
+
+        from kubectl_qos.k8s.events import EventList
+        from kubectl_qos.k8s.snapshot import Missing
+        from kubectl_qos.present.reasons import missing_sentence
+
+        missing = missing_sentence(Missing("the list of pods", str(error), error.hint))
+        return _Facts(Snapshot(), EventList(of_nodes=False), Scope(), datetime.now(UTC), (missing,))
+    return _Facts(
+        snapshot,
+        resolved.source.event_list(resolved.scope.namespace),
+        scope,
+        resolved.source.now(),
+        tuple(f"error: {problem}" for problem in resolved.problems),
+        resolved.failed,
+    )
+
+
+def _is_referenced(pod: Pod, references: Sequence[Reference]) -> bool:
+    from kubectl_qos.k8s.kinds import belongs_to
+
+    return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
+
+
+def _find_missing(references: Sequence[Reference], facts: _Facts) -> list[ApiError]:
+    """An error for each reference without pods."""
+    from kubectl_qos.cli.resources import not_found
+
+    pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
+    missing: list[ApiError] = []
+    for reference in references:
+        if any(_is_referenced(pod, [reference]) for pod in pods):
+            continue
+        if reference.kind == "Pod":
+            missing += not_found("pods", [reference.name], ())
+        else:
+            missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
+    return missing
+
+
+def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
+    from kubectl_qos.qos.kills.evidence import parse_moment
+
+    node = facts.scope.node
+    if node is not None and kill.node not in {node, ""}:
+        return False
+    time = parse_moment(kill.time)
+    return since_seconds is None or time is None or time >= facts.now - timedelta(seconds=since_seconds)
+
+
+def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
+    """What could not be read."""
+    from kubectl_qos.k8s.snapshot import OTHER_PODS
+    from kubectl_qos.present.reasons import missing_sentence
+
+    yield from facts.notes
+    for missing in facts.snapshot.missing:
+        if missing.what != OTHER_PODS:
+            yield missing_sentence(missing)
+    if facts.event_list.missing is not None:
+        yield missing_sentence(facts.event_list.missing)
+    for log in logs:
+        if not log.reports:
+            yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
+        elif log.left_out:
+            yield f"{log.title}: only the newest {len(log.reports)} OOM reports are read"
+
+
+def _doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
+    """Which kernel logs would make more deaths certain."""
+    from kubectl_qos.qos.kills.evidence import Need
+
+    uncertain = [kill for kill in kills if kill.diagnosis.needs is not None]
+    nodes = sorted({kill.node for kill in uncertain if kill.diagnosis.needs is not Need.WALL_CLOCK} - {""})
+    if nodes:
+        names = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+        yield f"{len(uncertain)} of {len(kills)} not certain: add kernel logs of {names} (--kernel-log)"
+
+
+def _print(kills: Sequence[Kill], facts: _Facts, format_: TableFormat, *, in_detail: bool) -> None:
+    from kubectl_qos.present.kills import columns, detail_lines, nothing_sentence
+    from kubectl_qos.present.output import table
+
+    if not kills:
+        output.note(nothing_sentence(facts.scope.namespace))
+        return
+    is_wide = format_.output == "wide"
+    if format_.output is not None or not in_detail:
+        output.print_lines(table(kills, columns(wide=is_wide), facts.now, headers=format_.headers))
+    if in_detail:
+        for number, kill in enumerate(kills):
+            output.print_lines([""] if number or is_wide else [])
+            output.print_lines(detail_lines(kill))

@@ -1,0 +1,438 @@
+"""`kubectl qos set TYPE/NAME --requests … --limits …`: what a change does, its patch, and applying it.
+
+Files, the demo and -o without --yes end with what is printed. A cluster is changed by cli/apply.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
+from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.apply import ApplyShell
+    from kubectl_qos.cli.resources import Reference, ResolvedSource
+    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.preview import Preview, StrategyKind
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Snapshot
+
+DESCRIPTION: Final = """\
+Show what other requests and limits of one pod or workload do, then apply them:
+in place or through the template, after a dry run of the server and a
+confirmation.
+
+Files (-f) and --demo are never sent anywhere, and -o without --yes prints the
+patch or manifest and sends nothing. Exit code 1 where a server refuses the
+values, or where they cannot be changed at all.
+"""
+EXAMPLES: Final = """\
+examples:
+  kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
+  kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
+  kubectl qos set pod/web-0 --to guaranteed                the smallest change that makes it Guaranteed
+  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1  with a number that the pod does not have
+  kubectl qos set pod/web-0 --outlive pod/batch-1          the least memory request with which it dies later
+  kubectl qos set pod/web-0 --rank-below 10                … with which it is the 10th to die, or a later one
+  kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   a dry run of the server
+  kubectl qos set pod/web-0 --limits memory=1Gi --by template      through its Deployment
+  kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
+  kubectl qos set deployment/api --limits memory=2Gi -o patch
+  kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o yaml
+  kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
+"""
+CLASSES: Final = ("guaranteed", "burstable", "besteffort")
+EXIT_CHANGES: Final = 1
+"""With --exit-code, as `kubectl diff` ends where something differs."""
+EXIT_TROUBLE: Final = 2
+"""With --exit-code, the least of an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """What to change, and how. `requests` and `limits` are None where the flag is not given."""
+
+    source: SourceOptions
+    apply: ApplyOptions
+    target: tuple[str, ...]
+    requests: tuple[str, ...] | None
+    limits: tuple[str, ...] | None
+    containers: tuple[str, ...]
+    pod_level: bool
+    to: str | None
+    outlive: str | None
+    rank_below: int | None
+    by: Literal["in-place", "template"] | None
+    output: Literal["patch", "yaml", "json"] | None
+    exit_code: bool
+    write: bool
+
+    @property
+    def applies(self) -> bool:
+        """Whether more is done than to print, or to write to a file."""
+        if not self.source.is_cluster or self.write:
+            return False
+        return self.output is None or self.apply.yes or self.apply.dry_run == "server"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `set`."""
+    parser.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        help="pod/web-0 or deployment/api; not needed where the files of -f have only one",
+    )
+    values = parser.add_argument_group("which values")
+    for side in ("requests", "limits"):
+        values.add_argument(
+            f"--{side}",
+            action="append",
+            metavar="RESOURCE=VALUE,…",
+            help=f"{side}, such as cpu=100m,memory=256Mi; memory- removes that of memory",
+        )
+    values.add_argument(
+        "-c",
+        "--containers",
+        "--container",
+        dest="containers",
+        action="append",
+        metavar="NAME",
+        help="the containers to change, init containers included (default: all); may use * and repeat",
+    )
+    values.add_argument(
+        "--pod-level", action="store_true", help="change spec.resources of the pod, not its containers"
+    )
+    values.add_argument(
+        "--to",
+        type=str.lower,
+        choices=CLASSES,
+        metavar="|".join(CLASSES),
+        help="the smallest change that reaches this class, after --requests and --limits if they are given",
+    )
+    values.add_argument(
+        "--outlive",
+        metavar="POD",
+        help="the least memory requests, in Mi, with which it is killed after this pod of the same node",
+    )
+    values.add_argument(
+        "--rank-below",
+        type=_parse_rank,
+        metavar="N",
+        help="the least memory requests, in Mi, with which it is the N-th of its node to be killed, or a"
+        " later one; 1 is the next victim",
+    )
+    _add_output(parser)
+    add_apply_flags(parser).add_argument(
+        "--by",
+        choices=("in-place", "template"),
+        metavar="in-place|template",
+        help="how to apply (default: in-place for pods, template for workloads)",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is printed")
+    group.add_argument(
+        "-o",
+        "--output",
+        choices=("patch", "yaml", "json"),
+        metavar="patch|yaml|json",
+        help="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
+        " sent. With --yes or --dry-run=server the object in the server's answer",
+    )
+    group.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
+    )
+    group.add_argument(
+        "--write",
+        action="store_true",
+        help="change the file of -f that holds the object: only its values, comments and layout stay",
+    )
+
+
+def _parse_rank(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no rank: a number from 1 on, the next victim")
+    return int(text)
+
+
+def parse(namespace: argparse.Namespace) -> SetOptions:
+    """The options of a parsed command line."""
+    return SetOptions(
+        source=parse_source(namespace),
+        apply=parse_apply(namespace),
+        target=tuple(namespace.target),
+        requests=None if namespace.requests is None else tuple(namespace.requests),
+        limits=None if namespace.limits is None else tuple(namespace.limits),
+        containers=tuple(namespace.containers or ()),
+        pod_level=namespace.pod_level,
+        to=namespace.to,
+        outlive=namespace.outlive,
+        rank_below=namespace.rank_below,
+        by=namespace.by,
+        output=namespace.output,
+        exit_code=namespace.exit_code,
+        write=namespace.write,
+    )
+
+
+def run(options: SetOptions) -> int:
+    """Print what the change does, or apply it; 1 where it cannot be made, or the code of --exit-code."""
+    if not options.exit_code:
+        return EXIT_ERROR if _set(options)[1] else 0
+    try:
+        changes, failed = _set(options)
+    except QosError as error:
+        error.exit_code = max(error.exit_code, EXIT_TROUBLE)
+        raise
+    if failed:
+        return EXIT_TROUBLE
+    return EXIT_CHANGES if changes else 0
+
+
+def _set(options: SetOptions) -> tuple[bool, bool]:
+    """Whether something changes, and whether a document of the input could not be read."""
+    from kubectl_qos.cli.resources import reference, resolve_source
+    from kubectl_qos.cli.set_edits import build_edits, parse_edit_request
+    from kubectl_qos.edit.preview import preview
+
+    request = parse_edit_request(options)
+    references = _parse_target(options)
+    _check_flags(options)
+    shell = None
+    if options.applies:
+        from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
+
+        resolved, settings = resolve_cluster(options.source, options.apply)
+        shell = ApplyShell(resolved, options.apply, settings, options.output)
+    else:
+        resolved = resolve_source(options.source)
+    snapshot = resolved.source.snapshot(resolved.named(references))
+    pod = _find_one(references, snapshot, resolved)
+    setup = snapshot.setup(pod.node_name)
+    neighbours = snapshot.by_node().get(pod.node_name, ())
+    effects = preview(pod, build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
+    if shell is None or options.output is None:
+        _print(effects, pod, resolved, options, with_flags=request.has_goal)
+    output.notes(_notes(effects, snapshot))
+    resolved.print_problems()
+    if effects.edits:
+        _check_possible(effects, writes=options.write)
+        if shell is not None:
+            _apply(shell, effects, pod, snapshot, options)
+    elif shell is not None:
+        output.note(f"nothing to apply: {reference(pod)} has these values already")
+    if options.write:
+        output.note(_write(effects, pod, resolved))
+    return bool(effects.edits), resolved.failed
+
+
+def _parse_target(options: SetOptions) -> list[Reference]:
+    """The object that is named; none where the files have only one. Raises UsageError."""
+    from kubectl_qos.cli.resources import parse_references
+
+    references = parse_references(options.target)
+    if len(references) > 1:
+        raise UsageError("one pod or workload can be changed at a time")
+    if not references and not options.source.files:
+        raise UsageError(
+            "You must provide one or more resources by argument or filename.",
+            hint="kubectl qos set pod/web-0 --limits memory=1Gi, or kubectl qos set -f pod.yaml …",
+        )
+    return references
+
+
+def _check_flags(options: SetOptions) -> None:
+    """Raise UsageError for flags about applying or writing where that is impossible."""
+    if options.write:
+        if not options.source.files:
+            raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
+        if "-" in options.source.files:
+            raise UsageError(
+                "--write cannot change standard input",
+                hint="give a file, or take what -o yaml prints without --write",
+            )
+        if options.apply.dry_run != "none":
+            raise UsageError(
+                "--write and --dry-run exclude each other", hint="without --write nothing is written"
+            )
+    given = (*options.apply.given, *(("--by",) if options.by is not None else ()))
+    if given and not options.source.is_cluster:
+        where = "-f" if options.source.files else "--demo"
+        raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
+
+
+def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
+    """The pod or workload to change. Raises InputError where that could be several."""
+    from kubectl_qos.cli.resources import find_pod, reference
+
+    scope = resolved.scope
+    for_names = replace(scope, namespace=None)
+    matching = [
+        pod
+        for pod in snapshot.pods
+        if scope.namespace is None or pod.namespace in {scope.namespace, ""}
+        if (
+            any((pod.kind, pod.name) == (one.kind, one.name) for one in references)
+            if references
+            else for_names.matches(pod)
+        )
+    ]
+    if len(matching) > 1:
+        places = resolved.source.locations(matching)
+        if references:
+            raise InputError(
+                f"{reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
+                hint="say which one: -n has its namespace, -f its file",
+            )
+        raise InputError(
+            f"there are {len(places)} pods and workloads: {', '.join(places)}",
+            hint=f"name the one to change, such as {reference(matching[0])}",
+        )
+    if references:
+        return find_pod(references[0], snapshot, resolved)
+    if not matching:
+        raise InputError(
+            "no pod or workload to change", hint="look at the namespace, the node and the selector"
+        )
+    return matching[0]
+
+
+def _print(
+    effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions, *, with_flags: bool
+) -> None:
+    """Print the preview, or with -o the patch or the manifest."""
+    from kubectl_qos.edit.patch import build_manifest, build_patch
+    from kubectl_qos.present.effects import change_section, preview_sections
+    from kubectl_qos.present.output import marked_lines
+    from kubectl_qos.present.reasons import pod_subject
+
+    if options.output == "patch":
+        output.print_values(build_patch(pod, effects.edits) if effects.edits else {}, "yaml")
+        if not options.write:
+            output.notes(_how_to_apply(effects, pod))
+    elif options.output is not None:
+        manifest = build_manifest(resolved.source.raw(pod), pod, effects.edits)
+        output.print_values(manifest, options.output)
+    else:
+        sections = [change_section(pod, effects.edits, with_flags=with_flags)]
+        if effects.edits:
+            sections += preview_sections(effects)
+        output.print_lines([pod_subject(effects.before), *marked_lines(sections)])
+
+
+def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
+    from kubectl_qos.edit.patch import kubectl_command
+    from kubectl_qos.edit.preview import StrategyKind
+
+    kind = effects.strategy_kind
+    if not effects.edits or effects.refusals:
+        return
+    if kind is StrategyKind.RECREATE:
+        yield "a server refuses this patch: save the manifest of -o yaml, delete the pod and recreate it"
+    elif kind is not StrategyKind.NEVER:
+        yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
+
+
+def _notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
+    from kubectl_qos.present.reasons import capacity_sentence, missing_sentence
+
+    yield from map(missing_sentence, snapshot.missing)
+    node = effects.after.setup.node
+    if node.memory_capacity_bytes is None:
+        yield capacity_sentence([node.name])
+
+
+def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
+    """Write the edits to the file that holds the object; returns a sentence about it."""
+    from kubectl_qos.cli.resources import reference
+
+    if not effects.edits:
+        return f"nothing is written: {reference(pod)} has these values already in {resolved.source.title}"
+    return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"
+
+
+def _check_possible(effects: Preview, *, writes: bool) -> None:
+    """Raise InputError where the change cannot be made, after it was shown.
+
+    A manifest may be written whose object cannot be changed: it can be recreated from it.
+    """
+    from kubectl_qos.cli.resources import reference
+    from kubectl_qos.edit.preview import StrategyKind
+    from kubectl_qos.present.effects import never_sentence
+
+    name = reference(effects.before.pod)
+    if effects.refusals:
+        first, *others = effects.refusals
+        error = InputError(
+            f"{name}: a server would refuse this: {first}",
+            hint="change values that belong together in one command"
+            + ("; nothing is written" if writes else ""),
+        )
+        for other in others:
+            error.add_note(f"{name}: {other}")
+        raise error
+    if effects.strategy_kind is StrategyKind.NEVER and not writes:
+        what, _, remedy = never_sentence(effects).partition(": ")
+        raise InputError(f"{name}: {what}", hint=remedy)
+
+
+def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: SetOptions) -> None:
+    """Apply the change with the strategy of --by, else in place where the object is a pod."""
+    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.preview import StrategyKind
+
+    kinds = {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE, None: None}
+    kind = kinds[options.by]
+    state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, kind)
+    _check_strategy(state, kind)
+    shell.apply(state)
+
+
+def _check_strategy(state: Apply, kind: StrategyKind | None) -> None:
+    """Raise InputError unless the chosen strategy is of that kind, if given, and has a request."""
+    from kubectl_qos.cli.resources import reference
+    from kubectl_qos.edit.preview import StrategyKind
+    from kubectl_qos.present.apply import strategy_title
+
+    strategy = state.strategy
+    assert strategy is not None
+    words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
+    if kind is not None and strategy.kind is not kind:
+        titles = ", ".join(map(strategy_title, state.strategies))
+        raise InputError(
+            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"it can be: {titles}"
+        )
+    if strategy.request is None:
+        how = words.get(strategy.kind, "from here")
+        raise InputError(
+            f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
+            hint=_alternative(state),
+        )
+
+
+def _alternative(state: Apply) -> str:
+    """How the change can be applied instead, empty where it cannot."""
+    from kubectl_qos.edit.edits import as_flags
+    from kubectl_qos.edit.preview import StrategyKind
+
+    requests = [one.request for one in state.strategies if one.kind is StrategyKind.TEMPLATE]
+    request = next(filter(None, requests), None)
+    if request is not None:
+        where = f" -n {request.namespace}" if request.namespace else ""
+        flags = as_flags(request.edits)
+        values = flags[0] if len(flags) == 1 else "…"
+        command = f"kubectl qos set {request.reference}{where} {values}"
+        return f"change its owner: {command}, or add --by template"
+    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
+        return ""
+    return "save what -o yaml prints, delete the pod and recreate it"

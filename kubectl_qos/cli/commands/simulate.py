@@ -1,0 +1,331 @@
+"""`kubectl qos simulate node/NAME`: who dies, in which order, as the node's memory fills."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import ResolvedSource
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.qos.simulation.engine import Simulation
+    from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, Scenario
+
+SAME_FILES: Final = ""
+"""The value of --what-if without a file: the files of -f."""
+DESCRIPTION: Final = (
+    "Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what that frees, and"
+    " when an important pod is among them. Nothing is changed anywhere."
+)
+EXAMPLES: Final = """\
+examples:
+  kubectl qos simulate node/worker-2 --free 4Gi          simulate kills until 4Gi has been freed
+  kubectl qos simulate node/worker-2 --grow pod/api-0=3Gi -n shop   the first limit it reaches, and who dies
+  kubectl qos simulate node/worker-2 --grow node=+2Gi    the node's own processes grow
+  kubectl qos simulate node/worker-2 --until-oom         how much more, until whom, by which limit
+  kubectl qos simulate node/worker-2 --all-at-limit      each container uses its limit
+  kubectl qos simulate node/worker-2 --all-at-limit --eviction      with the kubelet evicting before that
+  kubectl qos simulate node/worker-2 --free 4Gi --important app=db  mark where these pods are hit
+  kubectl qos simulate node/worker-2 --free 4Gi --what-if -f change.yaml   who dies now, and who then
+  kubectl qos simulate node/worker-2 -f dump.json --free 4Gi --what-if change.yaml
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """What happens on which node; `what_if` is a file of changed manifests, or `SAME_FILES`."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    free: str | None
+    grow: tuple[str, ...]
+    until_oom: bool
+    all_at_limit: bool
+    eviction: bool
+    restarts: bool
+    important: str
+    what_if: str | None
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `simulate`."""
+    parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
+    modes = parser.add_argument_group("what happens (one of these, or --eviction alone)")
+    modes.add_argument("--free", metavar="SIZE", help="simulate kills until SIZE has been freed")
+    modes.add_argument(
+        "--grow",
+        action="append",
+        metavar="pod/NAME[:CONTAINER]=SIZE",
+        help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
+        " once, and reach their size together",
+    )
+    modes.add_argument(
+        "--until-oom", action="store_true", help="all containers grow alike, until the first kill"
+    )
+    modes.add_argument(
+        "--all-at-limit",
+        action="store_true",
+        help="each container grows to its limit; those without stay as they are",
+    )
+    parser.add_argument(
+        "--eviction",
+        action="store_true",
+        help="the kubelet evicts below evictionHard memory.available, before the kernel kills",
+    )
+    parser.add_argument(
+        "--restarts",
+        action="store_true",
+        help="killed containers that restart use their memory again at once: only what lasts counts",
+    )
+    parser.add_argument(
+        "--important",
+        metavar="LABELS",
+        help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
+        " and pods whose PodDisruptionBudget (in the files of -f) is violated",
+    )
+    parser.add_argument(
+        "--what-if",
+        nargs="?",
+        const=SAME_FILES,
+        metavar="FILE",
+        help="the same with the pods and workloads of these manifests changed, side by side; without FILE,"
+        " those of -f, and the node is that of the cluster or --demo",
+    )
+    add_output(parser, "json", "yaml")
+
+
+def parse(namespace: argparse.Namespace) -> SimulateOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return SimulateOptions(
+        source=parse_source(namespace),
+        target=tuple(namespace.target),
+        free=namespace.free,
+        grow=tuple(namespace.grow or ()),
+        until_oom=namespace.until_oom,
+        all_at_limit=namespace.all_at_limit,
+        eviction=namespace.eviction,
+        restarts=namespace.restarts,
+        important=namespace.important or "",
+        what_if=namespace.what_if,
+        output=namespace.output,
+    )
+
+
+class _Growth(NamedTuple):
+    """`pod/NAME[:CONTAINER]=SIZE`; without a pod, the node's own processes."""
+
+    pod: str
+    container: str
+    size: int
+    is_more: bool
+
+
+class _Question(NamedTuple):
+    """What happens, before it is known which pods there are."""
+
+    free_bytes: int | None
+    growth: tuple[_Growth, ...]
+    scenario: Scenario
+    namespace: str | None
+
+
+class _Outcome(NamedTuple):
+    """A simulation and the state that it began with."""
+
+    state: NodeState
+    simulation: Simulation
+
+
+def run(options: SimulateOptions) -> int:
+    """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cli.resources import reference, require_node, resolve_source
+    from kubectl_qos.edit.compare import with_manifests
+    from kubectl_qos.k8s.selectors import Selector
+    from kubectl_qos.k8s.snapshot import Scope
+    from kubectl_qos.qos.simulation.node_state import ImportanceRules
+
+    name = _parse_node(options.target)
+    question = _parse_question(options)
+    source = options.source.on_node(name)
+    changes, problems = _read_changes(options)
+    if options.what_if == SAME_FILES:
+        source = replace(source, files=())
+    resolved = resolve_source(source)
+    # All pods of the node: a namespace only restricts them where the others may not be listed.
+    snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
+    require_node(name, snapshot, resolved)
+    pods = snapshot.by_node().get(name, ())
+    rules = ImportanceRules(
+        Selector.parse(options.important) if options.important else None,
+        options.important,
+        tuple(resolved.source.disruption_budgets()),
+    )
+    now = _simulate(question, pods, snapshot, name, rules)
+    if changes is None:
+        _print(now, options.output)
+    else:
+        changed = with_manifests(pods, changes)
+        if len(changed.unused) == len(changes):
+            raise InputError(
+                f"none of {', '.join(map(reference, changes))} is on {name}",
+                hint="change pods of this node, by their names or those of their workloads",
+            )
+        then = _simulate(question, changed.pods, snapshot, name, rules)
+        _print_both(now, then, options.output)
+        problems += tuple(f"{reference(pod)} has no pod on {name}" for pod in changed.unused)
+    if options.output is None:
+        output.notes(_notes(now, snapshot, resolved))
+    output.notes(problems)
+    resolved.print_problems()
+    return EXIT_ERROR if resolved.failed else 0
+
+
+def _parse_node(words: Sequence[str]) -> str:
+    from kubectl_qos.cli.resources import parse_node, parse_references
+
+    if not words:
+        raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
+    name = parse_node(words)
+    if name is None:
+        parse_references(words)
+        raise UsageError("only a node can be simulated", hint="write node/worker-1")
+    return name
+
+
+def _parse_question(options: SimulateOptions) -> _Question:
+    """The question of the flags. Raises UsageError."""
+    from kubectl_qos.cli.resources import parse_size
+    from kubectl_qos.qos.simulation.node_state import Scenario
+
+    modes = {
+        "--free": options.free,
+        "--grow": options.grow,
+        "--until-oom": options.until_oom,
+        "--all-at-limit": options.all_at_limit,
+    }
+    given = [flag for flag, value in modes.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} cannot be used together", hint="give one at a time")
+    if not given and not options.eviction:
+        raise UsageError(
+            "what happens on the node? one of --free, --grow, --until-oom, --all-at-limit, --eviction",
+            hint="kubectl qos simulate node/worker-1 --free 4Gi",
+        )
+    scenario = Scenario(
+        until_oom=options.until_oom,
+        all_at_limit=options.all_at_limit,
+        eviction=options.eviction,
+        restarts=options.restarts,
+    )
+    free_bytes = parse_size(options.free, "--free", "4Gi") if options.free is not None else None
+    growth = tuple(map(_parse_growth, options.grow))
+    return _Question(free_bytes, growth, scenario, options.source.selection.namespace)
+
+
+def _parse_growth(text: str) -> _Growth:
+    from kubectl_qos.cli.resources import parse_size
+    from kubectl_qos.k8s.kinds import parse_kind
+
+    what, equals, size = text.partition("=")
+    kind, _, rest = what.partition("/")
+    name, _, container = rest.partition(":")
+    of_node = what == "node"
+    if not equals or not (of_node or (parse_kind(kind) == "Pod" and name)):
+        raise UsageError(
+            f"--grow {text!r} does not say what grows to which size",
+            hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",
+        )
+    size_bytes = parse_size(size.removeprefix("+"), "--grow", "4Gi")
+    return _Growth("" if of_node else name, container, size_bytes, size.startswith("+"))
+
+
+def _read_changes(options: SimulateOptions) -> tuple[list[Pod] | None, tuple[str, ...]]:
+    """The manifests of --what-if, None without it, and the problems of documents beside them."""
+    if options.what_if is None:
+        return None, ()
+    files = options.source.files if options.what_if == SAME_FILES else (options.what_if,)
+    if not files:
+        raise UsageError("--what-if needs changed manifests", hint="--what-if -f change.yaml")
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.k8s.snapshot import Scope
+
+    source = FileSource(files, recursive=options.source.recursive)
+    pods = list(source.snapshot(Scope()).pods)
+    if not pods:
+        raise InputError(f"{source.title}: no pods or workloads that could be changed")
+    return pods, tuple(f"error: {problem}" for problem in source.problems)
+
+
+def _simulate(
+    question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
+) -> _Outcome:
+    """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
+    from kubectl_qos.k8s.defaulting import default_pod
+    from kubectl_qos.present.simulation import NO_USAGE, NO_USAGE_HINT
+    from kubectl_qos.qos.simulation.engine import simulate
+    from kubectl_qos.qos.simulation.node_state import ContainerGrowth, build_node_state
+
+    setup = snapshot.setup(node)
+    pods = [default_pod(pod, setup.release) for pod in pods]
+    state = build_node_state(pods, setup, snapshot.usage, rules)
+    growth = []
+    for item in question.growth:
+        index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None
+        used = state.own_bytes if index is None else state.containers[index].used_bytes
+        growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
+    if not state.used_bytes and (question.free_bytes is not None or question.scenario.until_oom):
+        raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
+    scenario = replace(question.scenario, free_bytes=question.free_bytes, growth=tuple(growth))
+    return _Outcome(state, simulate(state, scenario))
+
+
+def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[str]:
+    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
+
+    notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
+    return [*notes, BUDGETS_NOT_READ] if resolved.source.is_live else notes
+
+
+def _print(now: _Outcome, format_: str | None) -> None:
+    from kubectl_qos.present.simulation import simulation_lines, simulation_values
+
+    if format_ is not None:
+        output.print_values(simulation_values(*now), format_)
+    else:
+        output.print_lines(simulation_lines(*now))
+
+
+def _print_both(now: _Outcome, then: _Outcome, format_: str | None) -> None:
+    from kubectl_qos.present.simulation import (
+        simulation_subject,
+        simulation_summary,
+        simulation_values,
+        what_if_lines,
+    )
+
+    if format_ is not None:
+        values = {"now": simulation_values(*now), "then": simulation_values(*then)}
+        output.print_values({"kind": "SimulationComparison", **values}, format_)
+        return
+    lines = list(what_if_lines(now.simulation, then.simulation))
+    output.print_lines(
+        [
+            simulation_subject(now.state),
+            *(["", *lines] if lines else []),
+            "",
+            f"now: {simulation_summary(now.simulation)}",
+            f"then: {simulation_summary(then.simulation)}",
+        ]
+    )

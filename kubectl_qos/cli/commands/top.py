@@ -1,0 +1,125 @@
+"""`kubectl qos top`: pods by OOM kill priority; `kubectl qos top nodes`: the memory of nodes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
+    from kubectl_qos.cli.watch import TableCommand
+
+OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
+RISKS: Final = ("none", "low", "medium", "high", "next")
+DESCRIPTION: Final = (
+    "Pods by OOM kill priority: the next victim of each node first.\n"
+    "Or nodes: those in trouble first, then the fullest."
+)
+EXAMPLES: Final = """\
+examples:
+  kubectl qos top -A --min-risk high         pods that their own limit is about to kill, and next victims
+  kubectl qos top -A --min-risk next         the next victim of each node
+  kubectl qos top nodes                      nodes: memory by class, requests, limits, worst case, pressure
+  kubectl qos top nodes -o wide              and in Mi, with the kubelets' eviction thresholds
+  kubectl qos top nodes -l pool=a            nodes with this label, as in kubectl
+  kubectl qos top pod/nodes                  a pod that is called nodes
+
+columns of nodes:
+  MEM_G MEM_B MEM_E   in use (working set) by Guaranteed, Burstable and BestEffort pods
+  %USED               in use by pods, of the capacity
+  %REQ                requests, of what is allocatable
+  %LIM                limits, of the capacity; + where some containers have none
+  %WORST              in use once every container with a limit has reached it and the others stay as they
+                      are, of the capacity; + as above, UNLIMITED (-o wide) counts the pods
+  TO_EVICTION         (-o wide) how much more pods can use, at most, before the kubelet evicts some
+  NEXT_VICTIM         whom the kernel kills first when the node runs out, and the letter of its class
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TopOptions:
+    """Which pods or nodes are shown, and how."""
+
+    source: SourceOptions
+    names: tuple[str, ...]
+    containers: bool
+    min_risk: str | None
+    sort_by: str | None
+    watch: bool
+    format: TableFormat
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `top`."""
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="TYPE/NAME",
+        help="only these pods: web-0, pod/web-0 or pods web-0; or nodes: all as nodes, node/worker-1 or"
+        " nodes worker-1",
+    )
+    parser.add_argument("--containers", action="store_true", help="one row for each container")
+    parser.add_argument(
+        "--min-risk",
+        choices=RISKS,
+        metavar="|".join(RISKS),
+        help="only pods of at least this risk: low has processes, medium is flagged PRIORITY or OVER-REQUEST,"
+        " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
+    )
+    add_output(parser, *OUTPUTS)
+    parser.add_argument("-w", "--watch", action="store_true", help="follow the cluster; ctrl-c ends it")
+    parser.add_argument("--no-headers", action="store_true", help="no header line")
+    parser.add_argument(
+        "--sort-by",
+        metavar="COLUMN",
+        help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
+    )
+
+
+def parse(namespace: argparse.Namespace) -> TopOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import TableFormat, parse_source
+
+    return TopOptions(
+        source=parse_source(namespace),
+        names=tuple(namespace.names),
+        containers=namespace.containers,
+        min_risk=namespace.min_risk,
+        sort_by=namespace.sort_by,
+        watch=namespace.watch,
+        format=TableFormat(namespace.output, headers=not namespace.no_headers),
+    )
+
+
+def run(options: TopOptions) -> int:
+    """Print the table; exit code 1 if a document could not be read or a named object was not found."""
+    from kubectl_qos.cli.resources import parse_pods_or_nodes, resolve_source
+    from kubectl_qos.cli.top_tables import NodeTable, PodTable
+    from kubectl_qos.cli.watch import print_table, watch
+
+    kind, names = parse_pods_or_nodes(options.names)
+    command: TableCommand
+    source = options.source
+    if kind == "Node":
+        command = NodeTable(options, names)
+        if len(names) == 1 and source.selection.node is None:
+            source = source.on_node(names[0])
+    else:
+        command = PodTable(options, names)
+    resolved = resolve_source(source, names, only_ranking=command.only_ranking)
+    if options.watch:
+        return watch(command, resolved, options.format)
+    now = resolved.source.now
+    view = command.view(command.snapshot(resolved), command.scope(resolved), now())
+    if view.rows or not (view.missing or resolved.failed):
+        print_table(view, options.format, now())
+    resolved.print_problems()
+    output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
+    for error in view.missing:
+        output.print_error(error)
+    return EXIT_ERROR if resolved.failed or view.missing else 0

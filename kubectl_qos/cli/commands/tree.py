@@ -1,0 +1,165 @@
+"""`kubectl qos tree [node/NAME | pod/NAME]`: the cgroup tree with the values that are written there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference, ResolvedSource
+    from kubectl_qos.k8s.kubelet import NodeSetup
+    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.qos.cgroup.tree import CgroupTree
+
+DESCRIPTION: Final = "Kubepods, the classes, pods and containers, with what kubelet and runtime write there."
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """Which trees, and how they are printed."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    cgroup_version: int | None
+    files: bool
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trees:
+    """The trees of a snapshot, and how many pods have no node."""
+
+    trees: tuple[CgroupTree, ...]
+    snapshot: Snapshot
+    unbound: int = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `tree`."""
+    parser.add_argument(
+        "target",
+        nargs="*",
+        metavar="TYPE/NAME",
+        help="node/worker-1, or pod/web-0 for the path to that pod; every node without it",
+    )
+    parser.add_argument(
+        "--cgroup-version", type=int, choices=(1, 2), help="as if the nodes had this cgroup version"
+    )
+    parser.add_argument("--files", action="store_true", help="one line for each file, with its whole path")
+    add_output(parser, "json", "yaml")
+
+
+def parse(namespace: argparse.Namespace) -> TreeOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return TreeOptions(
+        parse_source(namespace),
+        tuple(namespace.target),
+        namespace.cgroup_version,
+        namespace.files,
+        namespace.output,
+    )
+
+
+def run(options: TreeOptions) -> int:
+    """Print the trees; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.cli.resources import parse_node_or_reference, resolve_source
+    from kubectl_qos.present.tree import tree_notes
+
+    if options.files and options.output:
+        raise UsageError("--files and -o cannot be used together")
+    node, reference = parse_node_or_reference(options.target, "one node or pod can be shown at a time")
+    resolved = resolve_source(options.source.without_usage().on_node(node))
+    if reference is None and options.source.selection.namespace is None:
+        # A node's tree is of all its pods; the context's own namespace restricts single pods only.
+        resolved = replace(resolved, scope=replace(resolved.scope, namespace=None))
+    version = options.cgroup_version
+    found = _pod_tree(reference, resolved, version) if reference else _node_trees(resolved, version)
+    if options.output is None:
+        _print(found.trees, files=options.files)
+        notes = tree_notes(found.trees, found.snapshot.missing)
+        if found.unbound:
+            pods = "pod without a node is" if found.unbound == 1 else "pods without a node are"
+            notes.append(f"{found.unbound} {pods} in no tree")
+        output.notes(notes)
+    else:
+        _print_values(found, options.output)
+    resolved.print_problems()
+    return EXIT_ERROR if resolved.failed else 0
+
+
+def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
+    """The tree of one node or of each; of pods without any node, that of an assumed one."""
+    from kubectl_qos.cli.resources import require_node
+    from kubectl_qos.qos.cgroup.tree import cgroup_tree
+
+    scope = resolved.scope
+    snapshot = resolved.source.snapshot(scope)
+    by_node = snapshot.by_node()
+    names = sorted(name for name in {*snapshot.nodes, *by_node} if name)
+    if scope.node is not None:
+        require_node(scope.node, snapshot, resolved)
+        names = [scope.node]
+    unbound = [pod for pod in by_node.get("", []) if scope.matches(pod)]
+    if not names and not unbound:
+        raise InputError("no nodes and no pods to show", hint="look at the namespace and the selector")
+    trees = tuple(
+        cgroup_tree(by_node.get(name, []), _setup(snapshot, name, version), scope.matches)
+        for name in names or [""]
+    )
+    return _Trees(trees, snapshot, len(unbound) if names else 0)
+
+
+def _pod_tree(reference: Reference, resolved: ResolvedSource, version: int | None) -> _Trees:
+    """The path to one pod, or to the pod that a workload's template would make."""
+    from kubectl_qos.cli.resources import find_pod, require_cgroup
+    from kubectl_qos.qos.cgroup.tree import path_to
+
+    snapshot = resolved.source.snapshot(resolved.named([reference]))
+    pod = find_pod(reference, snapshot, resolved)
+    require_cgroup(pod)
+    pods = snapshot.by_node().get(pod.node_name, [])
+    if all(other is not pod for other in pods):
+        pods = [*pods, pod]
+    return _Trees((path_to(pod, pods, _setup(snapshot, pod.node_name, version)),), snapshot)
+
+
+def _setup(snapshot: Snapshot, node: str, version: int | None) -> NodeSetup:
+    from kubectl_qos.qos.cgroup.tree import with_cgroup_version
+
+    setup = snapshot.setup(node)
+    return setup if version is None else with_cgroup_version(setup, version)
+
+
+def _print(trees: Sequence[CgroupTree], *, files: bool) -> None:
+    """Print trees, each below its node; lists of files name the node only where there are several."""
+    import shutil
+
+    from kubectl_qos.present.tree import file_lines, tree_lines, tree_subject
+
+    width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    for number, tree in enumerate(trees):
+        if number:
+            output.print_lines([""])
+        if not files:
+            output.print_lines([tree_subject(tree), *(line.text for line in tree_lines(tree, width))])
+            continue
+        if len(trees) > 1:
+            output.print_lines([f"# {tree_subject(tree)}"])
+        output.print_lines(file_lines(tree))
+
+
+def _print_values(found: _Trees, format_: str) -> None:
+    from kubectl_qos.present.tree import tree_notes, tree_values
+
+    missing = found.snapshot.missing
+    output.print_items([tree_values(tree, tree_notes([tree], missing)) for tree in found.trees], format_)

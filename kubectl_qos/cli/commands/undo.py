@@ -1,0 +1,236 @@
+"""`kubectl qos undo`: the change history, and reverting one of its changes with the same strategy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
+from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.errors import InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.apply import ApplyShell
+    from kubectl_qos.cli.resources import ResolvedSource
+    from kubectl_qos.edit.history import Entry, ValueConflict
+
+DESCRIPTION: Final = """\
+Revert a change that `set` or the terminal UI made: restore the previous values
+after a dry run of the server and a confirmation. Without an ID the last change
+of this context. Values that somebody else has changed since are shown, and not
+overwritten without a confirmation.
+"""
+EXAMPLES: Final = """\
+examples:
+  kubectl qos undo --list                  the change history, the newest first
+  kubectl qos undo                         revert the last change in this context
+  kubectl qos undo 1f3a9c02 --yes          that one, in a script
+"""
+_TITLES: Final = ("ID", "AGE", "CONTEXT", "OBJECT", "CHANGE", "STATE")
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """Which change to revert, or --list."""
+
+    source: SourceOptions
+    apply: ApplyOptions
+    id: str | None
+    list: bool
+    output: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `undo`."""
+    parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
+    parser.add_argument(
+        "--list", action="store_true", help="the change history, the newest first; no server is contacted"
+    )
+    output_help = "output format of --list"
+    parser.add_argument("-o", "--output", choices=("json",), metavar="json", help=output_help)
+    add_apply_flags(parser)
+
+
+def parse(namespace: argparse.Namespace) -> UndoOptions:
+    """The options of a parsed command line."""
+    source, apply = parse_source(namespace), parse_apply(namespace)
+    return UndoOptions(source, apply, namespace.id, namespace.list, namespace.output)
+
+
+def run(options: UndoOptions) -> int:
+    """Print the change history, or revert one of its changes. Raises QosError."""
+    if not options.source.is_cluster:
+        raise UsageError("undo needs a cluster: --demo and -f are not supported")
+    from kubectl_qos.config.history_file import HistoryFile, history_path
+
+    history = HistoryFile(history_path())
+    entries = history.entries()
+    if history.problem:
+        output.note(history.problem)
+    if options.list:
+        _list(entries, options)
+        return 0
+    if options.output is not None:
+        raise UsageError("-o is the format of --list")
+    from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
+
+    resolved, settings = resolve_cluster(options.source, options.apply)
+    entry = _find_entry(entries, options.id, resolved.source.title)
+    _undo(entry, resolved, options, ApplyShell(resolved, options.apply, settings))
+    return 0
+
+
+def _list(entries: Sequence[Entry], options: UndoOptions) -> None:
+    """The entries, the newest first; only those of --context where it is given."""
+    from datetime import UTC, datetime
+
+    from kubectl_qos.present.apply import entry_change, entry_object, entry_state
+    from kubectl_qos.present.format import age, escape
+    from kubectl_qos.present.output import cell_table
+
+    context = options.source.connection.context
+    undone = _undone_ids(entries)
+    shown = [entry for entry in reversed(entries) if context in {None, entry.context}]
+    if options.output is not None:
+        items = [_values(entry, undone=entry.id in undone) for entry in shown]
+        output.print_values({"kind": "ChangeList", "items": items}, options.output)
+        return
+    if not shown:
+        output.note(f"no recorded changes in {context}" if context else "no recorded changes")
+        return
+    now = datetime.now(UTC)
+    rows = [
+        (
+            entry.short_id,
+            age(entry.at, now),
+            escape(entry.context),
+            entry_object(entry),
+            entry_change(entry),
+            entry_state(entry, undone=entry.id in undone),
+        )
+        for entry in shown
+    ]
+    output.print_lines(cell_table(rows, _TITLES))
+
+
+def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
+    """An entry for JSON; an absent value is null."""
+    before = {edit.target: edit.quantity for edit in entry.before}
+    changes = [
+        {
+            "container": edit.owner or None,
+            "side": edit.side.value,
+            "resource": edit.resource,
+            "before": _text(before.get(edit.target)),
+            "after": _text(edit.quantity),
+        }
+        for edit in entry.after
+    ]
+    names = ("at", "context", "server", "kind", "namespace", "name", "uid", "subresource", "message")
+    return {
+        "id": entry.id,
+        **{name: getattr(entry, name) for name in names},
+        "state": entry.state.value,
+        "undone": undone,
+        "undoes": entry.undoes or None,
+        "changes": changes,
+    }
+
+
+def _text(quantity: object) -> str | None:
+    return None if quantity is None else str(quantity)
+
+
+def _undone_ids(entries: Sequence[Entry]) -> frozenset[str]:
+    from kubectl_qos.edit.history import EntryState
+
+    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE)
+
+
+def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
+    """The entry of an id, without one the last change of the context. Raises InputError."""
+    from kubectl_qos.edit.history import EntryState
+
+    undone = _undone_ids(entries)
+    if id_ is None:
+        for entry in reversed(entries):
+            is_change = not entry.undoes and entry.id not in undone and entry.state is not EntryState.REFUSED
+            if entry.context == context and is_change:
+                return entry
+        raise InputError(f"nothing to undo in {context}", hint="kubectl qos undo --list prints all changes")
+    matching = [entry for entry in entries if id_ in {entry.id, entry.short_id}]
+    if len(matching) != 1:
+        raise InputError(
+            f"several changes end in {id_}: give the whole id" if matching else f"there is no change {id_}",
+            hint="kubectl qos undo --list prints their ids, with -o json the whole ones",
+        )
+    entry = matching[0]
+    if entry.context != context:
+        raise InputError(
+            f"{entry.short_id} was in the context {entry.context}, this is {context}",
+            hint=f"add --context {entry.context}",
+        )
+    if entry.id in undone:
+        raise InputError(f"{entry.short_id} is already reverted")
+    if entry.state is EntryState.REFUSED:
+        raise InputError(f"{entry.short_id} was refused by the server: nothing was changed")
+    return entry
+
+
+def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: ApplyShell) -> None:
+    """Revert it. Raises QosError where that is impossible."""
+    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.edits import as_flags
+    from kubectl_qos.edit.history import find_conflicts, undo_edits
+    from kubectl_qos.edit.preview import StrategyKind, preview
+    from kubectl_qos.edit.related import pod_from_raw, pod_reference
+    from kubectl_qos.k8s.objects import nested
+    from kubectl_qos.k8s.snapshot import Scope
+    from kubectl_qos.present.effects import change_section, preview_sections
+    from kubectl_qos.present.output import marked_lines
+    from kubectl_qos.present.reasons import missing_sentence, pod_subject
+
+    if shell.writer is not None and entry.server and shell.writer.server != entry.server:
+        raise QosError(
+            f"{entry.context} is another server now: the change was on {entry.server}, this is"
+            f" {shell.writer.server}"
+        )
+    related = resolved.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
+    pod = pod_from_raw(entry.kind, related.raw)
+    edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
+    conflicts = find_conflicts(entry, pod)
+    _check_conflicts(entry, conflicts, options.apply)
+    scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
+    snapshot = resolved.source.snapshot(scope)
+    setup = snapshot.setup(pod.node_name)
+    effects = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
+    sections = [change_section(pod, effects.edits), *preview_sections(effects)]
+    output.print_lines([pod_subject(effects.before), *marked_lines(sections)])
+    output.notes(map(missing_sentence, snapshot.missing))
+    begun = Apply.begin(pod, effects.edits, effects, related, undoes=entry.id, conflicts=conflicts)
+    kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE
+    state = shell.load(begun, snapshot, kind)
+    if state.strategy is not None and state.request is None:
+        raise QosError(
+            f"{entry.reference} cannot be reverted: {state.strategy.reason}",
+            hint=f"the differences as flags of set: {'; '.join(as_flags(effects.edits))}",
+        )
+    shell.apply(state)
+
+
+def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:
+    """Show values that somebody else has changed since. Raises QosError where nobody can decide on them."""
+    from kubectl_qos.present.apply import conflict_lines
+
+    if not conflicts:
+        return
+    output.note(f"{entry.reference} was changed by someone else since:")
+    output.notes(conflict_lines(conflicts))
+    if options.yes and options.dry_run == "none":
+        raise QosError(
+            f"{entry.reference} is not changed: --yes does not overwrite what someone else has set",
+            hint="confirm it on a terminal, or set the values with kubectl qos set",
+        )

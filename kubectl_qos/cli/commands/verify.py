@@ -1,0 +1,250 @@
+"""`kubectl qos verify pod/NAME | node/NAME`: computed beside measured; exit code 1 if something differs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.errors import InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference, ResolvedSource
+    from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
+    from kubectl_qos.qos.verify.compare import Verified
+    from kubectl_qos.qos.verify.observed import Files
+
+EXIT_DRIFT: Final = 1
+EXIT_TROUBLE: Final = 2
+DESCRIPTION: Final = """\
+Read oom_score_adj and cgroup files where they are, and show what differs from
+what was computed, with a cause where one is plausible.
+
+In each running container of the pod, or of every pod of the node, one command
+is run by exec: sh, with a line that reads files below /proc and /sys/fs/cgroup
+and starts no further process; without sh, cat with the names of those files.
+--dry-run prints it and where it would be run, and runs nothing. It needs get
+on pods/exec, from 1.35 on create as well (docs/rbac/exec.yaml). --local and
+--dump read a node instead of its containers, and run nothing.
+
+Exit code 0 if nothing differs, 1 if something does, 2 if it cannot be told.
+"""
+EXAMPLES: Final = """\
+examples:
+  kubectl qos verify pod/web-0 -n shop            what differs in its containers
+  kubectl qos verify pod/web-0 -o wide            every value, with those that are as computed
+  kubectl qos verify node/worker-2 --dry-run      what would be run, and in which containers
+  kubectl qos verify node/worker-2 -n shop        the pods of one namespace on it
+  kubectl qos verify node/$(hostname) --local     on the node itself: pod and class levels too
+  kubectl qos verify node/worker-2 --dump host.json    what `kubectl qos host -o json` wrote there
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """What is verified, and where measured values are read."""
+
+    source: SourceOptions
+    target: tuple[str, ...]
+    dry_run: bool
+    output: str | None
+    local: bool
+    proc_root: str | None
+    cgroup_root: str | None
+    dump: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `verify`."""
+    parser.add_argument(
+        "target", nargs="+", metavar="TYPE/NAME", help="pod/web-0, or node/worker-1 for every pod on it"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the command and the containers, and run nothing"
+    )
+    add_output(
+        parser,
+        "wide",
+        "json",
+        "yaml",
+        help_="output format; all but the default have every value, not only those that differ",
+    )
+    where = parser.add_argument_group("where it is read")
+    where.add_argument("--local", action="store_true", help="on this machine, which is the node")
+    where.add_argument("--proc-root", metavar="DIR", help="with --local: where its /proc is (default: /proc)")
+    where.add_argument(
+        "--cgroup-root",
+        metavar="DIR",
+        help="with --local: where its /sys/fs/cgroup is (default: /sys/fs/cgroup)",
+    )
+    where.add_argument("--dump", metavar="FILE", help="in what `kubectl qos host -o json` wrote on the node")
+
+
+def parse(namespace: argparse.Namespace) -> VerifyOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return VerifyOptions(
+        source=parse_source(namespace),
+        target=tuple(namespace.target),
+        dry_run=namespace.dry_run,
+        output=namespace.output,
+        local=namespace.local,
+        proc_root=namespace.proc_root,
+        cgroup_root=namespace.cgroup_root,
+        dump=namespace.dump,
+    )
+
+
+def run(options: VerifyOptions) -> int:
+    """Print what differs. Every error ends in exit code 2, as that of `kubectl diff`."""
+    try:
+        return _run(options)
+    except QosError as error:
+        error.exit_code = EXIT_TROUBLE
+        raise
+
+
+def _run(options: VerifyOptions) -> int:
+    from kubectl_qos.cli.resources import parse_node_or_reference, resolve_source
+
+    node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
+    if reference is not None and reference.kind != "Pod":
+        raise UsageError(
+            f"a {reference.kind.lower()} has no cgroups: its pods have", hint="name one of them: pod/web-0"
+        )
+    reader = _choose_reader(options)
+    resolved = resolve_source(options.source.without_usage().on_node(node))
+    pods = _find_pod(reference, resolved) if reference else _find_pods(str(node), resolved)
+    _refuse_windows(pods)
+    if options.dry_run:
+        _print_commands(pods)
+        return 0
+    readings, levels = reader(pods)
+    verified = tuple(_verify(pods, readings, levels))
+    _print(pods, verified, options.output)
+    resolved.print_problems()
+    if any(item.drift for item in verified):
+        return EXIT_DRIFT
+    failed = resolved.failed or any(reading.failed for reading in readings)
+    return EXIT_TROUBLE if failed or not any(item.compared for item in verified) else 0
+
+
+def _choose_reader(options: VerifyOptions) -> Reader:
+    """How values are read. Raises UsageError before anything is run."""
+    has_roots = bool(options.proc_root or options.cgroup_root)
+    if options.local and options.dump is not None:
+        raise UsageError("--local and --dump cannot be used together")
+    if not options.local and has_roots:
+        raise UsageError("--proc-root and --cgroup-root go with --local")
+    from kubectl_qos.cli.verify_readers import dump_reader, exec_reader, local_reader
+
+    if options.local or options.dump is not None:
+        if options.dry_run:
+            raise UsageError("--local and --dump run nothing, so there is nothing for --dry-run to print")
+        if options.dump is not None:
+            return dump_reader(options.dump)
+        return local_reader(options.proc_root, options.cgroup_root)
+    if options.source.is_cluster:
+        return exec_reader(options.source)
+    if options.dry_run:
+        return lambda _: ((), {})
+    raise UsageError(
+        "verify reads running containers, and neither --demo nor -f has any",
+        hint="--dump FILE verifies what was read on a node against the pods of -f",
+    )
+
+
+def _find_pod(reference: Reference, resolved: ResolvedSource) -> VerifiedPods:
+    from kubectl_qos.cli.resources import find_pod, require_cgroup
+    from kubectl_qos.cli.verify_readers import VerifiedPods
+
+    snapshot = resolved.source.snapshot(resolved.named([reference]))
+    pod = find_pod(reference, snapshot, resolved)
+    require_cgroup(pod)
+    if not pod.node_name:
+        raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
+    return VerifiedPods((pod,), snapshot, pod.node_name)
+
+
+def _find_pods(node: str, resolved: ResolvedSource) -> VerifiedPods:
+    from kubectl_qos.cli.resources import require_node
+    from kubectl_qos.cli.verify_readers import VerifiedPods
+
+    scope = resolved.scope
+    snapshot = resolved.source.snapshot(scope)
+    require_node(node, snapshot, resolved)
+    on_node = snapshot.by_node().get(node, ())
+    pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
+    pods.sort(key=lambda pod: (pod.namespace, pod.name))
+    return VerifiedPods(tuple(pods), snapshot, node)
+
+
+def _refuse_windows(pods: VerifiedPods) -> None:
+    """Raise InputError for a node without values: finding none is no agreement."""
+    node = pods.snapshot.nodes.get(pods.node)
+    if node is not None and node.status.node_info.operating_system == "windows":
+        raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
+
+
+def _verify(
+    pods: VerifiedPods, readings: Sequence[PodReading], levels: Mapping[str, Files]
+) -> Iterator[Verified]:
+    """Each pod, and before them the levels above pods as far as they were read."""
+    from kubectl_qos.k8s.snapshot import OTHER_PODS
+    from kubectl_qos.qos.cgroup.tree import cgroup_tree
+    from kubectl_qos.qos.prediction import predict
+    from kubectl_qos.qos.verify.compare import Verified, verify_levels, verify_pod
+
+    setup = pods.setup
+    if levels:
+        on_node = pods.snapshot.by_node().get(pods.node, ())
+        whole_node = all(missing.what != OTHER_PODS for missing in pods.snapshot.missing)
+        checks = verify_levels(cgroup_tree(on_node, setup, lambda _: False), levels, whole_node=whole_node)
+        if checks:
+            yield Verified(checks)
+    for pod, reading in zip(pods.pods, readings, strict=True):
+        prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        yield Verified(verify_pod(prediction, reading.observed), pod, reading.unread)
+
+
+def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None) -> None:
+    from kubectl_qos.k8s.snapshot import OTHER_PODS
+    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.verification import (
+        check_lines,
+        summary,
+        verification_notes,
+        verification_values,
+    )
+    from kubectl_qos.qos.prediction import assumptions
+
+    notes = [
+        *(missing_sentence(missing) for missing in pods.snapshot.missing if missing.what != OTHER_PODS),
+        *verification_notes(verified, assumptions(pods.setup)),
+        summary(verified),
+    ]
+    if format_ in {"json", "yaml"}:
+        output.print_values(verification_values(verified, notes), format_)
+    else:
+        output.print_lines(check_lines(verified, everything=format_ == "wide"))
+        output.notes(notes)
+
+
+def _print_commands(pods: VerifiedPods) -> None:
+    """Print the command, as a shell takes it, and where it would be run."""
+    from kubectl_qos.cluster.exec import CAT, SHELL
+    from kubectl_qos.present.format import escape
+
+    places = [
+        f"{escape(namespace)}/{escape(pod)} container {escape(container)}"
+        for namespace, pod, container in pods.running()
+    ]
+    output.print_lines([shlex.join(SHELL), *places])
+    output.note(f"without sh: {shlex.join(CAT)}")
+    output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")

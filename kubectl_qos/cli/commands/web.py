@@ -1,0 +1,125 @@
+"""`kubectl qos web`: the terminal UI in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.errors import QosError, UsageError
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.options import SourceOptions
+
+DEFAULT_PORT: Final = 8767
+_LAST_PORT: Final = 0xFFFF
+DESCRIPTION: Final = (
+    "Serve the terminal UI to browsers, each page with a process of its own that has your credentials, to"
+    " everybody who has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """Where the UI is served, and the flags that it is started with."""
+
+    source: SourceOptions
+    ui_flags: tuple[str, ...]
+    logs: bool
+    address: str
+    port: int
+    allowed_hosts: tuple[str, ...]
+    allow_writes: bool
+    readonly: bool
+    open: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `web`."""
+    parser.add_argument(
+        "--port",
+        type=_parse_port,
+        default=DEFAULT_PORT,
+        metavar="PORT",
+        help=f"the port to listen on (default: {DEFAULT_PORT}); 0 is any free port",
+    )
+    parser.add_argument(
+        "--address",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="the address to listen on (default: 127.0.0.1, only this machine)",
+    )
+    parser.add_argument(
+        "--allow-host",
+        dest="allow_hosts",
+        action="append",
+        metavar="NAME",
+        help="a name that browsers reach it by, such as that of a reverse proxy; may repeat",
+    )
+    parser.add_argument(
+        "--allow-writes", action="store_true", help="without it the UI starts with --readonly"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def _parse_port(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to {_LAST_PORT}")
+    return int(text)
+
+
+def parse(namespace: argparse.Namespace) -> WebOptions:
+    """The options of a parsed command line."""
+    from kubectl_qos.cli.options import parse_source
+
+    return WebOptions(
+        source=parse_source(namespace),
+        ui_flags=given_shared_flags(namespace),
+        logs=bool(namespace.verbosity),
+        address=namespace.address,
+        port=namespace.port,
+        allowed_hosts=tuple(namespace.allow_hosts or ()),
+        allow_writes=namespace.allow_writes,
+        readonly=namespace.readonly,
+        open=namespace.open,
+    )
+
+
+def run(options: WebOptions) -> int:
+    """Serve until ctrl-c; the URL goes to stdout. Raises QosError."""
+    from importlib.util import find_spec
+
+    from kubectl_qos.cli.resources import resolve_source
+
+    if options.allow_writes and options.readonly:
+        raise UsageError("--readonly and --allow-writes cannot be used together")
+    if "-" in options.source.files:
+        raise UsageError(
+            "web cannot read standard input: every page reads its objects again",
+            hint="write them to a file and name that with -f",
+        )
+    if find_spec("textual_serve") is None:
+        raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
+    # Wrong flags are an error here, and a credential plugin may ask the person who starts the server.
+    output.notes(resolve_source(options.source, progress=False).problems)
+    if options.logs:
+        from kubectl_qos.config.paths import state_dir
+
+        output.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
+    from kubectl_qos.web.server import ServerOptions, serve
+
+    gc.enable()
+    return serve(
+        ServerOptions(
+            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
+            address=options.address,
+            port=options.port,
+            names=options.allowed_hosts,
+            browse=options.open,
+        ),
+        started=lambda url: output.print_lines([f"Starting to serve on {url}"]),
+        warn=output.note,
+    )

@@ -1,0 +1,181 @@
+"""Flags that commands share, with kubectl's words for them. What they become is in options.py.
+
+Not here: the flags of one command (commands/). Completion and --help import this room, so it imports little.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+SHARED_DEFAULTS: Final[dict[str, object]] = {
+    **dict.fromkeys(("namespace", "selector", "node", "filename")),
+    **dict.fromkeys(("kubeconfig", "context", "cluster", "user", "server", "token", "username", "password")),
+    **dict.fromkeys(("as_user", "as_uid", "as_groups", "certificate_authority", "client_certificate")),
+    **dict.fromkeys(("client_key", "tls_server_name", "request_timeout")),
+    **dict.fromkeys(("node_memory", "assume", "feature_gates")),
+    **dict.fromkeys(("all_namespaces", "recursive", "demo"), False),
+    **dict.fromkeys(("insecure_skip_tls_verify", "disable_compression"), False),
+    "usage": "metrics",
+    "verbosity": 0,
+}
+"""The values of shared flags that are not given.
+
+argparse itself has no defaults for them: they may stand before and after the command's name, and defaults of
+the command's parser would replace what was read before.
+"""
+
+
+def fill_defaults(namespace: argparse.Namespace) -> None:
+    """Give every shared flag a value; `given` keeps the names of those that were on the command line."""
+    namespace.given = SHARED_DEFAULTS.keys() & vars(namespace).keys()
+    for name, value in SHARED_DEFAULTS.items():
+        if name not in namespace.given:
+            setattr(namespace, name, value)
+
+
+def add_shared_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that every command has, before or after its name, as kubectl takes them."""
+    pods = _add_group(parser, "which pods")
+    pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
+    pods.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
+    pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
+    pods.add_argument("--node", metavar="NODE", help="only pods of this node")
+    source = _add_group(parser, "where from")
+    source.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        metavar="FILE|DIR|-",
+        help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
+    )
+    source.add_argument("-R", "--recursive", action="store_true", help="folders below a -f folder too")
+    source.add_argument("--demo", action="store_true", help="an embedded cluster, to look around")
+    _add_connection(_add_group(parser, "connection"))
+    _add_facts(_add_group(parser, "facts"))
+    parser.add_argument(
+        "-v",
+        "--v",
+        dest="verbosity",
+        type=_parse_level,
+        default=argparse.SUPPRESS,
+        metavar="LEVEL",
+        help="log verbosity on stderr: 4 decisions, 6 requests, 7 and 8 their headers, 9 tracebacks too",
+    )
+
+
+def _add_group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    return parser.add_argument_group(title, argument_default=argparse.SUPPRESS)
+
+
+def _add_connection(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig file")
+    group.add_argument("--context", metavar="NAME", help="the kubeconfig context")
+    group.add_argument("--cluster", metavar="NAME", help="the kubeconfig cluster")
+    group.add_argument("--user", metavar="NAME", help="the kubeconfig user")
+    group.add_argument("-s", "--server", metavar="URL", help="the API server")
+    group.add_argument("--token", metavar="TOKEN", help="a bearer token")
+    group.add_argument("--username", metavar="NAME", help="the name for basic authentication")
+    group.add_argument("--password", metavar="WORD", help="the password for basic authentication")
+    group.add_argument("--as", dest="as_user", metavar="USER", help="act as this user")
+    group.add_argument("--as-uid", metavar="UID", help="act as a user with this UID")
+    group.add_argument(
+        "--as-group", dest="as_groups", action="append", metavar="GROUP", help="act in this group; may repeat"
+    )
+    group.add_argument("--certificate-authority", metavar="FILE", help="the CA of the server's certificate")
+    group.add_argument("--client-certificate", metavar="FILE", help="the client certificate")
+    group.add_argument("--client-key", metavar="FILE", help="the key of the client certificate")
+    group.add_argument("--tls-server-name", metavar="NAME", help="the name in the server's certificate")
+    group.add_argument(
+        "--request-timeout",
+        metavar="TIME",
+        help="how long one request may take: 30, 5s, 1m30s; 0 means no timeout",
+    )
+    add_switch(group, "--insecure-skip-tls-verify", "skip server certificate verification")
+    add_switch(group, "--disable-compression", "request uncompressed responses")
+
+
+def _add_facts(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--usage",
+        choices=("metrics", "summary", "none"),
+        metavar="SOURCE",
+        help="metrics (the metrics API), summary (RSS and swap from the kubelets: needs get on nodes/proxy,"
+        " a right that allows far more than reading), or none",
+    )
+    group.add_argument(
+        "--node-memory", metavar="SIZE", help="memory of nodes whose capacity is not known, such as 16Gi"
+    )
+    group.add_argument(
+        "--assume",
+        action="append",
+        metavar="KEY=VALUE",
+        help="a setting of the nodes that no API reports: ociRuntime=crun-1.22, cgroupVersion=1, …",
+    )
+    group.add_argument(
+        "--feature-gates", action="append", metavar="GATE=BOOL,…", help="feature gates of the kubelets"
+    )
+
+
+def add_switch(
+    group: argparse._ActionsContainer, name: str, help_: str, *, default: bool | None = False
+) -> None:
+    """Add a flag without a value that may be followed by `=true` or `=false`.
+
+    argparse knows no such flags, so the other two forms are flags of their own. `default` has no effect in a
+    group that suppresses defaults.
+    """
+    destination = name.removeprefix("--").replace("-", "_")
+    suppresses = group.argument_default is argparse.SUPPRESS
+    value = argparse.SUPPRESS if suppresses else default
+    group.add_argument(name, action="store_true", default=value, help=help_)
+    for text in ("true", "false"):
+        group.add_argument(
+            f"{name}={text}",
+            dest=destination,
+            action="store_const",
+            const=text == "true",
+            default=value,
+            help=argparse.SUPPRESS,
+        )
+
+
+def add_readonly(parser: argparse.ArgumentParser) -> None:
+    """Add --readonly for the terminal UI; it may stand before the command's name, as shared flags may."""
+    parser.add_argument(
+        "--readonly",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="start the terminal UI without any way to change the cluster",
+    )
+
+
+def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
+    """Add -o with these formats."""
+    parser.add_argument("-o", "--output", choices=formats, metavar="|".join(formats), help=help_)
+
+
+def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
+    """The shared flags of a command line, a word each: parsed again, they mean the same."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_shared_flags(parser)
+    words: dict[str, list[str]] = {}
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list flags
+        if action.dest not in namespace.given:
+            continue
+        value, flag = vars(namespace)[action.dest], action.option_strings[-1]
+        if action.nargs != 0:
+            words[action.dest] = [
+                f"{flag}={item}" for item in (value if isinstance(value, list) else [value])
+            ]
+        elif value == action.const:
+            words[action.dest] = [flag]
+    return tuple(word for flags in words.values() for word in flags)
+
+
+def _parse_level(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise argparse.ArgumentTypeError(
+            f"invalid level {text!r}: write a number such as 6, or 0 for silence"
+        )
+    return int(text)

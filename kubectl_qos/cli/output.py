@@ -1,0 +1,164 @@
+"""The only writers of stdout and stderr: data goes to the first, everything else to the second."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from itertools import cycle
+from typing import Final
+
+from kubectl_qos.errors import QosError
+from kubectl_qos.present.format import escape
+
+_is_closed = False
+_KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "Unable to connect")
+
+
+def prepare() -> None:
+    """Escape characters that the terminal's encoding lacks, where Python would raise an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of data. A reader that went away (`| head`) ends the writing quietly."""
+    _write(f"{line}\n" for line in lines)
+
+
+def print_text(text: str) -> None:
+    """Print a text of data unchanged."""
+    _write((text,))
+
+
+def print_values(values: object, format_: str) -> None:
+    """Print plain values as json or yaml."""
+    from kubectl_qos.present.output import to_json, to_yaml
+
+    print_text(to_json(values) if format_ == "json" else to_yaml(values))
+
+
+def print_items(items: Sequence[object], format_: str) -> None:
+    """Print one item as it is, several as a list of kind List."""
+    print_values(items[0] if len(items) == 1 else {"kind": "List", "items": items}, format_)
+
+
+def is_stdout_closed() -> bool:
+    """Whether the reader of stdout went away (`| head`)."""
+    return _is_closed
+
+
+def note(text: str) -> None:
+    """Print a line on stderr; whatever a server or file put into it, it stays one line."""
+    end_progress()
+    if sys.stderr is not None:
+        sys.stderr.write(f"{escape(text)}\n")
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Print lines on stderr, each once, in order."""
+    for line in dict.fromkeys(lines):
+        note(line)
+
+
+def is_interactive() -> bool:
+    """Whether a person can answer: stdin and stderr are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def ask(question: str) -> str:
+    """The line that a person answers, without spaces around it; empty at the end of input."""
+    end_progress()
+    sys.stderr.write(f"{escape(question)} ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def print_error(error: QosError) -> None:
+    """Print an error's sentence, those of its notes, and its hint, each on a line."""
+    text = str(error)
+    note(text if text.startswith(_KUBECTL_ERRORS) else f"error: {text}")
+    for other in getattr(error, "__notes__", ()):
+        note(f"error: {other}")
+    if error.hint:
+        note(f"hint: {error.hint}")
+
+
+class ProgressLine:
+    """How many pods have been loaded, on one line of a terminal that is cleared at the end."""
+
+    def __init__(self) -> None:
+        self._loaded = 0
+        self._total: int | None = None
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._is_drawn = False
+        if sys.stderr is not None and sys.stderr.isatty():
+            threading.Thread(target=self._draw, daemon=True).start()
+
+    def __call__(self, loaded: int, total: int | None) -> None:
+        """Update the count; the total is None where the server does not report it."""
+        self._loaded, self._total = loaded, total
+
+    def end(self) -> None:
+        """Clear the line."""
+        with self._lock:
+            self._ended.set()
+            if self._is_drawn:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+    def _draw(self) -> None:
+        for sign in cycle("|/-\\"):
+            self._ended.wait(_PROGRESS_SECONDS)
+            of = f" of {self._total:,}" if self._total is not None else ""
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                self._is_drawn = True
+                count = f"{self._loaded:,}{of} pods" if self._loaded else "loading pods"
+                sys.stderr.write(f"\r{sign} {count}\x1b[K")
+                sys.stderr.flush()
+
+
+_PROGRESS_SECONDS: Final = 0.25
+_progress: list[ProgressLine] = []
+
+
+def progress() -> ProgressLine:
+    """A new progress line; it ends before anything else is written."""
+    end_progress()
+    _progress.append(ProgressLine())
+    return _progress[-1]
+
+
+def end_progress() -> None:
+    """Clear the progress line, if there is one."""
+    with suppress(IndexError):  # several threads may end it at once
+        while True:
+            _progress.pop().end()
+
+
+def _write(texts: Iterable[str]) -> None:
+    end_progress()
+    if sys.stdout is None:
+        raise QosError("standard output is closed")
+    try:
+        sys.stdout.writelines(texts)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+    except OSError as error:
+        _close_stdout()
+        raise QosError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _close_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
+    global _is_closed  # noqa: PLW0603 - as there is one stdout
+    _is_closed = True
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,314 @@
+"""From typed options to what they name: a source and a scope, and in it pods, workloads and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.cli import output
+from kubectl_qos.cli.options import Selection, SourceOptions
+from kubectl_qos.cluster.source import Source
+from kubectl_qos.errors import ApiError, InputError, QuantityError, UsageError
+from kubectl_qos.k8s.kinds import parse_kind
+from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+
+if TYPE_CHECKING:
+    from kubectl_qos.config.settings import Settings
+    from kubectl_qos.transport.client import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSource:
+    """What a command works on, and the problems of documents that could not be read."""
+
+    source: Source
+    scope: Scope
+    problems: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a document could not be read."""
+        return bool(self.problems)
+
+    def named(self, references: Iterable[Reference]) -> Scope:
+        """The scope with the names of some references."""
+        return replace(self.scope, names=frozenset(reference.name for reference in references))
+
+    def print_problems(self) -> None:
+        """Name the documents that could not be read."""
+        output.notes(f"error: {problem}" for problem in self.problems)
+
+
+def resolve_source(
+    options: SourceOptions,
+    names: Iterable[str] = (),
+    *,
+    may_write: bool = False,
+    settings: Settings | None = None,
+    progress: bool = True,
+    only_ranking: bool = False,
+    refresh_seconds: float | None = None,
+) -> ResolvedSource:
+    """The source and scope of some options.
+
+    Args:
+        options: the flags.
+        names: names of pods to which the scope is restricted.
+        may_write: allow changes, unless the settings of the context forbid them.
+        settings: the person's settings where they were read before; `may_write` alone needs them.
+        progress: show how many pods have been loaded.
+        only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
+        refresh_seconds: how often what cannot be watched is read again.
+
+    Raises:
+        QosError: the options contradict each other, or there is no such source.
+    """
+    overrides = _parse_overrides(options)
+    if options.files and options.demo:
+        raise UsageError("--demo and -f cannot be used together")
+    if options.files.count("-") > 1:
+        raise UsageError("standard input cannot be used for multiple arguments")
+    problems: tuple[str, ...] = ()
+    source: Source
+    if options.demo:
+        from kubectl_qos.cluster.demo import DemoSource
+
+        source = DemoSource(overrides)
+    elif options.files:
+        from kubectl_qos.cluster.files import FileSource
+
+        files = FileSource(options.files, recursive=options.recursive, overrides=overrides)
+        problems = tuple(str(problem) for problem in files.problems)
+        source = files
+    else:
+        from kubectl_qos.cluster.live import LiveSource
+        from kubectl_qos.cluster.usage import UsageChoice
+
+        connection = open_connection(options)
+        source = LiveSource(
+            connection,
+            may_write=may_write and _is_writable(connection.context, settings),
+            usage=UsageChoice(options.usage),
+            ids=not only_ranking,
+            configz=not only_ranking,
+            overrides=overrides,
+            refresh_seconds=refresh_seconds,
+            progress=output.progress() if progress else None,
+        )
+    return ResolvedSource(source, _build_scope(options.selection, source, names), problems)
+
+
+def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> Scope:
+    """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
+    names = frozenset(names)
+    if names and selection.selector:
+        raise UsageError("only one of NAME or selector can be provided")
+    namespace = selection.namespace
+    if namespace is None and selection.node is None:
+        namespace = source.default_namespace
+    return Scope(
+        namespace=None if selection.all_namespaces else namespace,
+        names=names,
+        node=selection.node,
+        selector=Selector.parse(selection.selector),
+        selector_text=selection.selector,
+    )
+
+
+def _is_writable(context: str, settings: Settings | None) -> bool:
+    if settings is None:
+        from kubectl_qos.config.paths import config_file
+        from kubectl_qos.config.settings import read_settings
+
+        settings = read_settings(config_file())
+    return not settings.for_context(context).readonly
+
+
+def open_connection(options: SourceOptions) -> Connection:
+    """The connection that the flags name; nothing is sent yet. Raises QosError."""
+    from kubectl_qos.transport.client import connect
+
+    return connect(options.connection)
+
+
+def list_contexts(options: SourceOptions) -> tuple[str, ...]:
+    """The contexts that the UI can switch to.
+
+    None where flags name the server or user, which would hold in every context. Raises QosError for a
+    kubeconfig that cannot be used.
+    """
+    connection = options.connection
+    if not options.is_cluster or any(
+        (connection.server, connection.cluster, connection.user, connection.token)
+    ):
+        return ()
+    from kubectl_qos.transport.kubeconfig import entry_names
+
+    return entry_names(connection)["contexts"]
+
+
+def _parse_overrides(options: SourceOptions) -> NodeOverrides:
+    """The facts about nodes in the flags, kubectl's own form of feature gates included. Raises UsageError."""
+    gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
+    settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
+    overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
+    if options.node_memory is None:
+        return overrides
+    return replace(overrides, memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
+
+
+def parse_size(text: str, flag: str, example: str) -> int:
+    """The bytes of a flag's value. Raises UsageError."""
+    hint = f"write a size such as {example}"
+    try:
+        size = Quantity.parse(text).value()
+    except QuantityError as error:
+        raise UsageError(f"{flag} {text!r}: {error}", hint=hint) from None
+    if size <= 0:
+        raise UsageError(f"{flag} {text!r} must be positive", hint=hint)
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A pod or workload as it is named on the command line."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """`deployment/web`."""
+        return f"{self.kind.lower()}/{self.name}"
+
+
+def reference(pod: Pod) -> str:
+    """What a sentence calls a pod or workload: `deployment/web`."""
+    return str(Reference(pod.kind, pod.name))
+
+
+def parse_references(words: Sequence[str]) -> list[Reference]:
+    """`pod/a deploy/b` or `pod a b` as kinds and names. Raises UsageError in kubectl's words."""
+    if any("/" in word for word in words):
+        if not all("/" in word for word in words):
+            raise UsageError(
+                "there is no need to specify a resource type as a separate argument when passing "
+                "arguments in resource/name form (e.g. 'kubectl qos explain pod/web-0')"
+            )
+        if any(word.count("/") > 1 for word in words):
+            raise UsageError("arguments in resource/name form may not have more than one slash")
+        return [_parse_reference(*word.split("/")) for word in words]
+    if len(words) == 1:
+        raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
+    return [_parse_reference(words[0], name) for name in words[1:]] if words else []
+
+
+_NO_NAME: Final = "resource(s) were provided, but no name was specified"
+
+
+def _parse_reference(word: str, name: str) -> Reference:
+    kind = parse_kind(word)
+    if kind is None or kind == "Node":
+        raise UsageError(
+            f'the server doesn\'t have a resource type "{word}" with pods',
+            hint="pod, deployment, statefulset, daemonset, replicaset, job and cronjob have pods",
+        )
+    if not name:
+        raise UsageError(_NO_NAME)
+    return Reference(kind, name)
+
+
+def parse_pods_or_nodes(words: Sequence[str]) -> tuple[str, list[str]]:
+    """`Pod` or `Node`, and the names to show, none for all; a word without a kind names a pod.
+
+    `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
+    `pod/nodes`. Raises UsageError.
+    """
+    if any("/" in word for word in words):
+        pairs = [word.partition("/")[::2] for word in words if word.count("/") == 1]
+        if len(pairs) != len(words):
+            raise UsageError(
+                "names with and without their type cannot be mixed",
+                hint="write pod/web-0 pod/web-1, or pods web-0 web-1",
+            )
+        kinds = {_pod_or_node(word) for word, _ in pairs}
+        for word, _ in pairs:
+            if _pod_or_node(word) is None:
+                raise UsageError(
+                    f'top shows pods and nodes, and "{word}" is neither',
+                    hint="pods of a workload are selected by their labels: -l app=web",
+                )
+        if len(kinds) > 1:
+            raise UsageError("pods and nodes are two tables", hint="show one of them at a time")
+        if not all(name for _, name in pairs):
+            raise UsageError(_NO_NAME)
+        return str(kinds.pop()), [name for _, name in pairs]
+    kind = _pod_or_node(words[0]) if words else None
+    return (kind, list(words[1:])) if kind is not None else ("Pod", list(words))
+
+
+def _pod_or_node(word: str) -> str | None:
+    kind = parse_kind(word)
+    return kind if kind in {"Pod", "Node"} else None
+
+
+def parse_node(words: Sequence[str]) -> str | None:
+    """The name of the node, None where something else is named. Raises UsageError."""
+    first, *rest = words or [""]
+    kind, slash, name = first.partition("/")
+    if parse_kind(kind) != "Node":
+        return None
+    names = [name, *rest] if slash else rest
+    if len(names) != 1 or not names[0]:
+        raise UsageError("one node can be shown at a time", hint="write node/worker-1; without a name, all")
+    return names[0]
+
+
+def parse_node_or_reference(words: Sequence[str], too_many: str) -> tuple[str | None, Reference | None]:
+    """The one node, pod or workload that is named; both None without words.
+
+    Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
+    """
+    node = parse_node(words)
+    references = [] if node is not None else parse_references(words)
+    if len(references) > 1:
+        raise UsageError(too_many)
+    return node, references[0] if references else None
+
+
+def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
+    """The pod of a reference, or the template of a workload. Raises InputError or ApiError."""
+    namespace = resolved.scope.namespace
+    for pod in snapshot.pods:
+        in_scope = namespace is None or pod.namespace in {namespace, ""}
+        if pod.kind == reference.kind and pod.name == reference.name and in_scope:
+            return pod
+    return resolved.source.find(reference.kind, namespace, reference.name)
+
+
+def require_node(name: str, snapshot: Snapshot, resolved: ResolvedSource) -> None:
+    """Raise InputError unless a snapshot has the node or pods on it."""
+    if name not in snapshot.nodes and not snapshot.by_node().get(name):
+        raise InputError(
+            f'nodes "{name}" not found in {resolved.source.title}', hint="kubectl qos top nodes lists them"
+        )
+
+
+def require_cgroup(pod: Pod) -> None:
+    """Raise InputError for a pod that has ended."""
+    if pod.is_terminal:
+        raise InputError(f"pod {pod.name} has ended: its cgroup is gone")
+
+
+def not_found(kinds: str, names: Iterable[str], found: Iterable[str]) -> tuple[ApiError, ...]:
+    """An error in kubectl's words for each name that was not found; `kinds` is a plural such as pods."""
+    existing = set(found)
+    return tuple(
+        ApiError(f'Error from server (NotFound): {kinds} "{name}" not found', status=404, reason="NotFound")
+        for name in names
+        if name not in existing
+    )

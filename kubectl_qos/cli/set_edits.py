@@ -1,0 +1,171 @@
+"""What the flags of `kubectl qos set` ask for, and the edits of one pod or workload that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kubectl_qos.cli.resources import Reference, parse_references, reference
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Amount,
+    Edit,
+    Side,
+    apply_edits,
+    format_amounts,
+    parse_amounts,
+    select_containers,
+)
+from kubectl_qos.edit.goals import Goal, reach_class
+from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.reasons import step_sentence
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.commands.set import SetOptions
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What the flags ask for, whatever the pod: amounts, and at most one goal."""
+
+    amounts: tuple[tuple[Side, Amount], ...]
+    patterns: tuple[str, ...]
+    pod_level: bool
+    target: QosClass | None = None
+    outlived: Reference | None = None
+    rank: int | None = None
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether the edits have to be found."""
+        return self.target is not None or self.outlived is not None or self.rank is not None
+
+
+def parse_edit_request(options: SetOptions) -> EditRequest:
+    """What the flags ask for. Raises UsageError where they contradict each other, or ask for nothing."""
+    given = {Side.REQUESTS: options.requests, Side.LIMITS: options.limits}
+    amounts = tuple(
+        (side, amount)
+        for side, texts in given.items()
+        if texts is not None
+        for amount in parse_amounts(",".join(texts), f"--{side.value}")
+    )
+    flags = {"--to": options.to, "--outlive": options.outlive, "--rank-below": options.rank_below}
+    goals = [flag for flag, value in flags.items() if value is not None]
+    if len(goals) > 1:
+        raise UsageError(f"{' and '.join(goals)} are two goals", hint="use one at a time")
+    if not amounts and not goals:
+        raise UsageError(
+            "you must specify an update to requests or limits (in the form of --requests/--limits)",
+            hint="--to guaranteed finds the values of a class by itself, --outlive pod/web-1 those of a rank",
+        )
+    if options.containers and options.pod_level:
+        raise UsageError(
+            "--pod-level changes the pod's own resources, -c those of containers: give one of them"
+        )
+    if not amounts and (options.containers or options.pod_level):
+        flag = "-c" if options.containers else "--pod-level"
+        whole_pod = "the class of --to" if options.to is not None else "a kill rank"
+        raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
+    target = next((one for one in QosClass if one.value.lower() == options.to), None)
+    outlived = None if options.outlive is None else _parse_outlived(options.outlive)
+    return EditRequest(amounts, options.containers, options.pod_level, target, outlived, options.rank_below)
+
+
+def _parse_outlived(text: str) -> Reference:
+    outlived = parse_references([text if "/" in text else f"pod/{text}"])[0]
+    if outlived.kind != "Pod":
+        raise UsageError(
+            f"--outlive {text}: --outlive takes a pod, not a workload", hint="name a pod of the same node"
+        )
+    return outlived
+
+
+def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit]:
+    """The edits of the flags, and those towards the goal. Raises InputError."""
+    setup = snapshot.setup(pod.node_name)
+    owners: list[str] = []
+    if request.pod_level:
+        if not setup.release.enabled(Gate.POD_LEVEL_RESOURCES):
+            raise InputError(
+                f"{reference(pod)}: Kubernetes {setup.release} has no pod-level resources here",
+                hint="leave --pod-level out, or add --feature-gates PodLevelResources=true if it is on",
+            )
+        owners = [POD_LEVEL]
+    elif request.amounts:
+        owners = select_containers(pod, request.patterns)
+    given = [
+        Edit(owner, side, amount.resource, amount.quantity)
+        for owner in owners
+        for side, amount in request.amounts
+    ]
+    if not request.has_goal:
+        return given
+    goal, name = _find_goal(request, apply_edits(pod, given), setup, snapshot)
+    return [*given, *_check_goal(goal, name, given, pod)]
+
+
+def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
+    """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
+    if request.target is not None:
+        return reach_class(pod, request.target, setup.release), request.target.value
+    from kubectl_qos.edit.rank_goals import outlive, rank_at_least
+
+    neighbours = snapshot.by_node().get(pod.node_name, ())
+    if request.outlived is not None:
+        other = _find_outlived(request.outlived, pod, snapshot)
+        return outlive(pod, other, setup, neighbours, snapshot.usage), f"outliving {reference(other)}"
+    assert request.rank is not None, "there is a goal"
+    return rank_at_least(pod, request.rank, setup, neighbours, snapshot.usage), f"rank {request.rank}"
+
+
+def _find_outlived(outlived: Reference, pod: Pod, snapshot: Snapshot) -> Pod:
+    """The pod to outlive, one of the same namespace sooner than another. Raises InputError."""
+    named = [one for one in snapshot.pods if (one.kind, one.name) == (outlived.kind, outlived.name)]
+    near = [one for one in named if one.namespace == pod.namespace] or named
+    if not near:
+        raise InputError(
+            f'pods "{outlived.name}" not found beside {reference(pod)}',
+            hint="the kernel of a node chooses among its own pods: kubectl qos top --node lists them",
+        )
+    if len(near) > 1:
+        places = ", ".join(one.namespace for one in near)
+        raise InputError(f"there is a {reference(near[0])} in several namespaces: {places}")
+    if near[0] is pod:
+        raise InputError(f"{reference(pod)} cannot outlive itself", hint="name another pod of its node")
+    return near[0]
+
+
+def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Sequence[Edit]:
+    """The edits that are left to make. Raises InputError where a person has to decide."""
+    if goal.obstacle is not None:
+        raise InputError(
+            f"{reference(pod)}: no memory request leads to {name}: {obstacle_sentence(goal.obstacle)}",
+            hint=obstacle_remedy(goal.obstacle),
+        )
+    requested = {edit.target: edit for edit in given}
+    for edit in goal.edits:
+        if edit.target in requested:
+            owner = edit.owner or SPEC_RESOURCES
+            kept, needed = (
+                format_amounts([Amount(one.resource, one.quantity)]) for one in (requested[edit.target], edit)
+            )
+            raise InputError(
+                f"{reference(pod)}: {owner}: --{edit.side.value} {kept} keeps it from {name},"
+                f" which needs {needed}",
+                hint="leave out one of the two",
+            )
+    if goal.to_choose:
+        raise InputError(
+            f"{reference(pod)}: {name} needs values that the pod does not have:"
+            f" {'; '.join(map(step_sentence, goal.to_choose))}",
+            hint=f"give numbers together with --to {name.lower()}, by -c, --requests and --limits",
+        )
+    return goal.edits

@@ -1,0 +1,164 @@
+"""The tables of `top`: pods or their containers by rank, and nodes by memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from http import HTTPStatus
+
+from kubectl_qos.cli.commands.top import TopOptions
+from kubectl_qos.cli.resources import ResolvedSource, not_found
+from kubectl_qos.cli.watch import TableView
+from kubectl_qos.errors import ApiError, UsageError
+from kubectl_qos.k8s.objects import NodeObject
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.present import node_columns, pod_columns
+from kubectl_qos.present.format import escape
+from kubectl_qos.present.node_rows import NodeRow, build_node_rows
+from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, row_risk
+from kubectl_qos.present.reasons import usage_sentence, usage_values
+from kubectl_qos.qos.flags import Risk
+
+
+class PodTable:
+    """Pods, or their containers."""
+
+    only_ranking = True
+
+    def __init__(self, options: TopOptions, names: Collection[str]) -> None:
+        self._options = options
+        self._names = names
+        self._sort_column = _find_sort_column(options)
+        self._before: PodRows | None = None
+
+    def scope(self, resolved: ResolvedSource) -> Scope:
+        """The pods that are shown; a source adds those that they are ranked among."""
+        return resolved.scope
+
+    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
+        """Read the source."""
+        return resolved.source.snapshot(resolved.scope)
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
+        """The ranking, sorted and filtered by the flags."""
+        found = build_rows(snapshot, scope, containers=self._options.containers, before=self._before)
+        if self._options.watch:
+            self._before = found
+        rows: Sequence[PodRow] = found.rows
+        if self._sort_column is not None:
+            rows = sorted(rows, key=self._sort_column.sort_key)
+        min_risk = self._options.min_risk
+        if min_risk is not None:
+            rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
+        sampled = found.sampled if any(row.memory is not None for row in rows) else None
+        nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
+        return TableView(
+            kind="PodRanking",
+            rows=rows,
+            columns=pod_columns.pod_columns(self._keys(found, scope)),
+            notes=found.notes,
+            key=lambda row: row.key,
+            reference=_pod_reference,
+            nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
+            missing=not_found("pods", self._names, (row.pod.name for row in found.rows)),
+            ages=(usage_sentence(sampled, now),) if sampled is not None else (),
+            facts={"usage": usage_values(sampled) if sampled is not None else None},
+        )
+
+    def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
+        """The columns: the node where there are several, RSS and swap where kubelets measured usage."""
+        sort_key = self._sort_column.key if self._sort_column is not None else ""
+        output = self._options.format.output
+        keys = list(pod_columns.DEFAULT_KEYS)
+        if output in {"wide", "json", "yaml", "csv"}:
+            keys = list(pod_columns.EVERY_KEYS)
+        elif sort_key == "eviction":
+            keys = list(pod_columns.EVICTION_KEYS)
+        if self._options.containers:
+            keys.insert(keys.index("pod") + 1, "container")
+        if len(rows.nodes) > 1 and scope.node is None and "node" not in keys:
+            keys.insert(keys.index("qos"), "node")
+        by_kubelet = rows.sampled is not None and rows.sampled.origin is UsageOrigin.KUBELET_SUMMARY
+        if by_kubelet or output in {"json", "yaml", "csv"}:
+            keys[keys.index("memory") + 1 : keys.index("memory") + 1] = ["rss", "swap"]
+        if sort_key and sort_key not in keys:
+            keys.insert(len(keys) - 1, sort_key)
+        return keys
+
+
+def _find_sort_column(options: TopOptions) -> pod_columns.PodColumn | None:
+    name = options.sort_by
+    column = pod_columns.find_pod_column(name) if name else None
+    if column is not None and column.key == "container" and not options.containers:
+        raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
+    return column
+
+
+def _pod_reference(row: PodRow) -> str:
+    return escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}")
+
+
+class NodeTable:
+    """Nodes, each with all of its pods."""
+
+    def __init__(self, options: TopOptions, names: Collection[str]) -> None:
+        for flag, value in (("--containers", options.containers), ("--min-risk", options.min_risk)):
+            if value:
+                raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")
+        self._names = names
+        self._sort_column = node_columns.find_node_column(options.sort_by) if options.sort_by else None
+        self._keys = self._choose_keys(options.format.output)
+        self._selector = Selector()
+        self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
+        self.only_ranking = not self._has_eviction
+
+    def scope(self, resolved: ResolvedSource) -> Scope:
+        """Every pod of the nodes, whatever its namespace."""
+        self._selector = resolved.scope.selector
+        return Scope(node=resolved.scope.node)
+
+    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
+        """Read the source; without the permission to list all pods, those of one namespace."""
+        scope = self.scope(resolved)
+        try:
+            return resolved.source.snapshot(scope)
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN or resolved.scope.namespace is None:
+                raise
+        return resolved.source.snapshot(replace(scope, namespace=resolved.scope.namespace))
+
+    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
+        """The nodes of the flags, sorted."""
+        del now
+        found = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
+        rows: Sequence[NodeRow] = found.rows
+        if self._sort_column is not None:
+            rows = sorted(rows, key=self._sort_column.sort_key)
+        return TableView(
+            kind="NodeMemory",
+            rows=rows,
+            columns=node_columns.node_columns(self._keys),
+            notes=(*found.notes, *(found.eviction_notes if self._has_eviction else ())),
+            key=lambda row: row.name,
+            reference=lambda row: escape(f"node/{row.name}"),
+            nothing="No resources found",
+            missing=not_found("nodes", self._names, (row.name for row in found.rows)),
+        )
+
+    def _is_shown(self, name: str, node: NodeObject | None, scope: Scope) -> bool:
+        return (
+            (scope.node is None or name == scope.node)
+            and (not self._names or name in self._names)
+            and self._selector.matches(node.metadata.labels if node is not None else None)
+        )
+
+    def _choose_keys(self, output: str | None) -> list[str]:
+        if output in {"json", "yaml", "csv"}:
+            return list(node_columns.EVERY_KEYS)
+        keys = list(node_columns.WIDE_KEYS if output == "wide" else node_columns.DEFAULT_KEYS)
+        if self._sort_column is not None and self._sort_column.key not in keys:
+            keys.insert(len(keys) - 1, self._sort_column.key)
+        return keys

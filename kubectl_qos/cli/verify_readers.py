@@ -1,0 +1,206 @@
+"""Where `verify` reads measured values: by exec in containers, on the node itself, or in a dump of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kubectl_qos.cli.commands.host import read_dump, roots
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.resources import open_connection
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.host.node_view import HostView, read_host
+from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy
+from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.cgroup.names import kubepods_name, literal
+from kubectl_qos.qos.cgroup.tree import cgroup_tree
+from kubectl_qos.qos.verify.compare import Unread
+from kubectl_qos.qos.verify.observed import (
+    Files,
+    Observed,
+    ObservedContainer,
+    observed_from_sections,
+    observed_on_node,
+)
+from kubectl_qos.transport.client import Connection
+
+MAX_CONCURRENT_EXECS: Final = 8
+"""Each is a connection, and a process in production."""
+_LEFT_BEHIND: Final = ("memory.min", "memory.low", "memory.high")
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPods:
+    """The pods to verify, and the node that they are on."""
+
+    pods: tuple[Pod, ...]
+    snapshot: Snapshot
+    node: str
+
+    @property
+    def setup(self) -> NodeSetup:
+        """What predictions depend on."""
+        return self.snapshot.setup(self.node)
+
+    def running(self) -> list[tuple[str, str, str]]:
+        """The namespace, pod and name of each running container."""
+        return [(pod.namespace, pod.name, name) for pod in self.pods for name in running_containers(pod)]
+
+
+@dataclass(frozen=True, slots=True)
+class PodReading:
+    """What was read of one pod, and what could not be read."""
+
+    observed: Observed
+    unread: tuple[Unread, ...] = ()
+    failed: bool = False
+
+
+Reader = Callable[[VerifiedPods], tuple[Sequence[PodReading], Mapping[str, Files]]]
+"""Reads all pods; and the levels above them, by directory."""
+
+
+def running_containers(pod: Pod) -> list[str]:
+    """The containers that have processes: started, and neither ended nor waiting."""
+    return [
+        status.name
+        for status in pod.status.every_container
+        if status.container_id
+        and (status.state is None or (status.state.terminated is None and status.state.waiting is None))
+    ]
+
+
+def exec_reader(options: SourceOptions) -> Reader:
+    """Reads every running container by one exec, some at a time. Raises QosError without a connection."""
+    connection = open_connection(options)
+    return lambda pods: _read_by_exec(connection, pods)
+
+
+def _read_by_exec(
+    connection: Connection, pods: VerifiedPods
+) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+    from kubectl_qos.cluster.background import run_all
+    from kubectl_qos.cluster.exec import read_container
+
+    containers = pods.running()
+    outcomes = run_all(
+        lambda container: read_container(connection, *container), containers, at_once=MAX_CONCURRENT_EXECS
+    )
+    readings: list[PodReading] = []
+    levels: dict[str, Files] = {}
+    for pod in pods.pods:
+        observed: dict[str, ObservedContainer] = {}
+        unread: list[Unread] = []
+        failed = False
+        for name in running_containers(pod):
+            files = outcomes[pod.namespace, pod.name, name]
+            if isinstance(files, QosError):
+                _raise_if_final(files, only=len(containers) == 1)
+                failed = failed or isinstance(files, ApiError | ServerUnreachable)
+                unread.append(Unread(name, str(files), files.hint))
+                continue
+            try:
+                container, directories = observed_from_sections(files)
+            except ValueError as error:
+                unread.append(Unread(name, f"its output cannot be read: {error}"))
+            else:
+                observed[name] = container
+                levels |= directories
+        readings.append(_reading(observed, dict(levels), unread, failed=failed))
+    return readings, levels
+
+
+def _reading(
+    observed: Mapping[str, ObservedContainer],
+    levels: Mapping[str, Files],
+    unread: Sequence[Unread],
+    *,
+    failed: bool = False,
+) -> PodReading:
+    if not observed and not unread:
+        unread = [Unread("", "no container runs")]
+    return PodReading(Observed(observed, levels), tuple(unread), failed)
+
+
+def _raise_if_final(error: QosError, *, only: bool) -> None:
+    """Raise the error of the only container: a table would not add to it."""
+    if isinstance(error, ApiError) and error.reason == "Forbidden":
+        error.hint = "docs/rbac/exec.yaml grants it; --local on the node needs no permission of the API"
+    if only and isinstance(error, ApiError | ServerUnreachable):
+        raise error
+
+
+def local_reader(proc_root: str | None, cgroup_root: str | None) -> Reader:
+    """Reads the node that this runs on, once for all pods."""
+    proc, cgroup = roots(proc_root, cgroup_root)
+
+    def read(pods: VerifiedPods) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+        host = read_host(proc, cgroup)
+        return _read_node(pods, host, _read_directories(cgroup, host, pods))
+
+    return read
+
+
+def dump_reader(path: str) -> Reader:
+    """Reads what `host -o json` has written on the node."""
+
+    def read(pods: VerifiedPods) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+        host = read_dump(path)
+        return _read_node(pods, host, _directories(host))
+
+    return read
+
+
+def _read_node(
+    pods: VerifiedPods, host: HostView, directories: Mapping[str, Files]
+) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+    by_id = observed_on_node(directories, host.processes)
+    readings = []
+    for pod in pods.pods:
+        ids = {status.name: status.container_id.rpartition("://")[2] for status in pod.status.every_container}
+        running = running_containers(pod)
+        observed = {name: by_id[ids[name]] for name in running if ids[name] in by_id}
+        unread = [
+            Unread(name, "no cgroup here has its id", f"is this node {pods.node}?")
+            for name in running
+            if name not in observed
+        ]
+        readings.append(_reading(observed, directories, unread))
+    return readings, directories
+
+
+def _directories(host: HostView) -> Mapping[str, Files]:
+    """The directories of a dump; on v1 its files are those of the memory controller."""
+    if host.cgroup_version != 1:
+        return host.cgroups
+    return {
+        path: {f"memory/{name}": text for name, text in files.items()} for path, files in host.cgroups.items()
+    }
+
+
+def _read_directories(root: Path, host: HostView, pods: VerifiedPods) -> Mapping[str, Files]:
+    """Every file that is predicted, in the directories that have processes and in those above all pods."""
+    setup = pods.setup
+    tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
+    names = {name for group in tree.walk() for name in group.files} | set(_LEFT_BEHIND)
+    names |= {f"memory/{name}" for name in MEMORY_FILES[1]} if setup.node.cgroup_version == 1 else set()
+    paths = {*host.cgroups, *(group.path for group in tree.walk())}
+    paths |= {literal(kubepods_name(setup.kubelet), driver) for driver in CgroupDriver}
+    directories = {path: _read_files(root, path, names) for path in sorted(paths)}
+    return {path: files for path, files in directories.items() if files}
+
+
+def _read_files(root: Path, path: str, names: Iterable[str]) -> dict[str, str]:
+    """The files of a directory, each in the hierarchy of its controller where that has one."""
+    files: dict[str, str] = {}
+    for name in names:
+        controller, _, file = name.rpartition("/")
+        hierarchy = find_hierarchy(root, controller or "memory")
+        if hierarchy is not None and (hierarchy.version == 1) is bool(controller):
+            for text in hierarchy.files(path, (file,)).values():
+                files[name] = text
+    return files

@@ -1,0 +1,358 @@
+"""Applying a change: one state machine behind `set`, `undo` and the terminal UI. Pure.
+
+A shell holds one `Apply`. Each step returns the next state and the command that follows from it; the shell
+carries the command out and passes the answer to the next step. A request leaves only by `Send`, and `confirm`
+alone returns one. Not here: sending (cluster/writer.py), words (present/apply.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final
+
+from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.history import Entry, ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.preview import Preview
+from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.status import Progress
+from kubectl_qos.edit.strategy import Strategy, find_strategies
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Json, Pod
+
+FIRST_PAUSE_SECONDS: Final = 0.3
+LONGEST_PAUSE_SECONDS: Final = 2.0
+PAUSE_GROWTH: Final = 1.5
+"""Each pause between two checks is longer than the one before by this factor."""
+DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunResult:
+    """A request that the server has accepted in a dry run; made by `Writer.dry_run` alone.
+
+    Attributes:
+        request: with the version of the object that it was tried on.
+        stored: the values at the request's targets as the server would store them; admission and defaulting
+            may change them.
+        raw: the whole object as the server would store it.
+        warnings: the server's.
+    """
+
+    request: PatchRequest
+    stored: tuple[Edit, ...]
+    raw: Json
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """A change that was made: its entry in the change history, and the object as the server answered."""
+
+    entry: Entry
+    raw: Json
+    request: PatchRequest
+
+
+class ConflictError(QosError):
+    """The object is no longer the one that the change was made for: nothing was changed."""
+
+    def __init__(self, message: str, conflicts: tuple[ValueConflict, ...] = ()) -> None:
+        super().__init__(message, DRY_RUN_AGAIN)
+        self.conflicts = conflicts
+
+
+class UnknownOutcome(QosError):
+    """The change may have been made; the message says what was seen since, `entry` is in the history."""
+
+    def __init__(self, message: str, entry: Entry) -> None:
+        super().__init__(message, "look at the object before anything else is done; nothing is sent again")
+        self.entry = entry
+
+
+class Phase(Enum):
+    """Where a change stands."""
+
+    LOADING = auto()
+    """The related objects are read."""
+    READY = auto()
+    """A strategy can be chosen; a dry run may have been accepted or refused, an earlier request too."""
+    DRY_RUN = auto()
+    """The server tries the request."""
+    CONFIRM = auto()
+    """A person has to say yes."""
+    SENDING = auto()
+    """The request was sent; no answer yet."""
+    FOLLOWING = auto()
+    """The server has the change; the object is checked until it has settled."""
+    SETTLED = auto()
+    """Nothing follows: the change has settled, or nobody waits for it any more."""
+
+
+class Blocked(Enum):
+    """Why no request can be sent."""
+
+    LOADING = auto()
+    UNREADABLE = auto()
+    CONFLICT = auto()
+    NO_REQUEST = auto()
+    READ_ONLY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Read the related objects; with `Apply.keeps_mine` the object itself too."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Send this request as a dry run."""
+
+    request: PatchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Show what will be changed, and let a person say yes or no."""
+
+    dry_run: DryRunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Make the change, once. `undoes` is the id of the history entry that it reverts, else empty."""
+
+    dry_run: DryRunResult
+    undoes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Read the object after this pause."""
+
+    result: ApplyResult
+    pause_seconds: float
+
+
+Command = Load | DryRun | Confirm | Send | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The progress at one time after the request was sent; None where the server has just accepted it."""
+
+    seconds: int
+    progress: Progress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """The state of one change.
+
+    Attributes:
+        pod: the object to change; of a workload the pod of its template.
+        edits: the values to change.
+        preview: of these edits.
+        undoes: the id of the history entry that the change reverts, else empty.
+        conflicts: values that someone else has changed since that entry.
+        read_only: why nothing may be sent, None where it may.
+        phase: where it stands.
+        related: the related objects, None before they are read.
+        strategies: the possible ones first; empty before the related objects are read.
+        chosen: the index of the chosen strategy.
+        confirms_next: whether the confirmation follows an accepted dry run at once.
+        accepted: the dry run that the server has accepted, of the chosen strategy.
+        keeps_mine: whether the same change is tried again on the object as it is now.
+        result: of the request that was sent.
+        seen: the stages so far, each once.
+        checks: how often the object was checked.
+        failed_checks: how many of the last checks have failed.
+        is_left: whether nobody waits for it any more.
+        error: what went wrong last.
+    """
+
+    pod: Pod
+    edits: tuple[Edit, ...]
+    preview: Preview
+    undoes: str = ""
+    conflicts: tuple[ValueConflict, ...] = ()
+    read_only: QosError | None = None
+    phase: Phase = Phase.LOADING
+    related: RelatedObjects | None = None
+    strategies: tuple[Strategy, ...] = ()
+    chosen: int = 0
+    confirms_next: bool = False
+    accepted: DryRunResult | None = None
+    keeps_mine: bool = False
+    result: ApplyResult | None = None
+    seen: tuple[Seen, ...] = ()
+    checks: int = 0
+    failed_checks: int = 0
+    is_left: bool = False
+    error: QosError | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        pod: Pod,
+        edits: Iterable[Edit],
+        preview: Preview,
+        related: RelatedObjects | None = None,
+        *,
+        undoes: str = "",
+        conflicts: Iterable[ValueConflict] = (),
+        read_only: QosError | None = None,
+    ) -> Step:
+        """A change that was previewed; the related objects are read first unless they are given."""
+        state = cls(pod, tuple(edits), preview, undoes, tuple(conflicts), read_only)
+        return (state, Load()) if related is None else state.loaded(related, pod, preview)
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """The chosen one, None before the related objects are read."""
+        return self.strategies[self.chosen] if self.is_loaded else None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the strategies are those of the object as it was read last."""
+        return bool(self.strategies) and self.phase is not Phase.LOADING
+
+    @property
+    def request(self) -> PatchRequest | None:
+        """The request of the chosen strategy."""
+        return self.strategy.request if self.strategy is not None else None
+
+    @property
+    def has_conflict(self) -> bool:
+        """Whether someone else has changed the same values, so that a person has to decide."""
+        return isinstance(self.error, ConflictError)
+
+    @property
+    def progress(self) -> Progress | None:
+        """What was seen last."""
+        return self.seen[-1].progress if self.seen else None
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """Why no request can be sent, None where one can."""
+        if self.strategy is None:
+            return Blocked.LOADING if self.error is None else Blocked.UNREADABLE
+        if self.has_conflict:
+            return Blocked.CONFLICT
+        if self.request is None:
+            return Blocked.NO_REQUEST
+        return Blocked.READ_ONLY if self.read_only is not None else None
+
+    def loaded(self, related: RelatedObjects | QosError, pod: Pod, preview: Preview) -> Step:
+        """The related objects were read, or could not be.
+
+        Args:
+            related: the objects, or why they could not be read.
+            pod: the object to change as it is now.
+            preview: of the same edits.
+        """
+        if self.phase is not Phase.LOADING:
+            return self, None
+        kind = self.strategies[self.chosen].kind if self.strategies else None
+        state = replace(self, phase=Phase.READY, keeps_mine=False, strategies=(), chosen=0)
+        if isinstance(related, QosError):
+            return replace(state, error=related), None
+        try:
+            strategies = find_strategies(pod, self.edits, preview, related)
+        except QosError as error:
+            return replace(state, error=error), None
+        state = replace(
+            state,
+            pod=pod,
+            preview=preview,
+            conflicts=() if self.keeps_mine else self.conflicts,
+            related=related,
+            strategies=strategies,
+            chosen=next((index for index, one in enumerate(strategies) if one.kind is kind), 0),
+        )
+        return state.dry_run() if self.keeps_mine else (state, None)
+
+    def choose(self, index: int) -> Step:
+        """Another strategy, counted around; what the server said of the one before is dropped."""
+        if self.phase not in {Phase.READY, Phase.DRY_RUN} or not self.strategies:
+            return self, None
+        index %= len(self.strategies)
+        return (self if index == self.chosen else replace(self._without_answers(), chosen=index)), None
+
+    def dry_run(self) -> Step:
+        """Let the server try the request."""
+        if self.phase is not Phase.READY or self.blocked is not None or self.request is None:
+            return self, None
+        return replace(self._without_answers(), phase=Phase.DRY_RUN), DryRun(self.request)
+
+    def apply(self) -> Step:
+        """The confirmation, after a dry run where none was accepted yet."""
+        if self.phase is Phase.READY and self.accepted is not None and self.blocked is None:
+            return replace(self, phase=Phase.CONFIRM), Confirm(self.accepted)
+        state, command = self.dry_run()
+        return (replace(state, confirms_next=True) if state.phase is Phase.DRY_RUN else self), command
+
+    def dry_run_answered(self, request: PatchRequest, answer: DryRunResult | QosError) -> Step:
+        """The server's answer to a dry run; that to the request of another strategy is dropped."""
+        if self.phase is not Phase.DRY_RUN or request != self.request:
+            return self, None
+        state = replace(self, phase=Phase.READY, confirms_next=False)
+        if isinstance(answer, QosError):
+            return replace(state, error=answer), None
+        state = replace(state, accepted=answer)
+        return state.apply() if self.confirms_next else (state, None)
+
+    def confirm(self, *, yes: bool) -> Step:
+        """The answer of a person. Only a yes sends anything."""
+        if self.phase is not Phase.CONFIRM or self.accepted is None:
+            return self, None
+        if not yes:
+            return replace(self, phase=Phase.READY), None
+        return replace(self, phase=Phase.SENDING), Send(self.accepted, self.undoes)
+
+    def sent(self, answer: ApplyResult | QosError, seconds: int = 0) -> Step:
+        """The server's answer to the change, this long after it was sent."""
+        if self.phase is not Phase.SENDING:
+            return self, None
+        if isinstance(answer, QosError):
+            state = replace(self._without_answers(), error=answer)
+        else:
+            state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=(Seen(seconds, None),))
+        if self.is_left:
+            return replace(state, phase=Phase.SETTLED), None
+        return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
+
+    def checked(self, answer: Progress | QosError, seconds: int = 0) -> Step:
+        """The progress, this long after the request was sent, or why it could not be read."""
+        if self.phase is not Phase.FOLLOWING or self.result is None:
+            return self, None
+        pause = min(FIRST_PAUSE_SECONDS * PAUSE_GROWTH ** min(self.checks, 9), LONGEST_PAUSE_SECONDS)
+        state = replace(self, checks=self.checks + 1)
+        if isinstance(answer, QosError):
+            state = replace(state, error=answer, failed_checks=self.failed_checks + 1)
+            return state, Check(self.result, pause)
+        seen = self.seen if answer == self.progress else (*self.seen, Seen(seconds, answer))
+        state = replace(state, error=None, failed_checks=0, seen=seen)
+        if answer.settled:
+            return replace(state, phase=Phase.SETTLED), None
+        return state, Check(self.result, pause)
+
+    def keep_mine(self) -> Step:
+        """After a conflict: the same change of the object as it is now, beginning with its dry run."""
+        if self.phase is not Phase.READY or not self.has_conflict:
+            return self, None
+        return replace(self._without_answers(), phase=Phase.LOADING, keeps_mine=True), Load()
+
+    def leave(self) -> Step:
+        """Nobody waits any more: only the answer to a request that was sent is still taken."""
+        phase = Phase.SENDING if self.phase is Phase.SENDING else Phase.SETTLED
+        return replace(self, phase=phase, is_left=True), None
+
+    def _without_answers(self) -> Apply:
+        """Without what the server said."""
+        return replace(self, phase=Phase.READY, accepted=None, confirms_next=False, error=None)
+
+
+Step = tuple[Apply, Command | None]

@@ -1,0 +1,184 @@
+"""The state of a change as lines: its values, strategies, the server's answers, the request, the progress.
+
+Not here: keys and dialogs (screens/apply.py), carrying out commands (write_service.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
+from kubectl_qos.edit.edits import value_now
+from kubectl_qos.edit.history import ValueConflict
+from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.server_response import expected_response
+from kubectl_qos.edit.status import Stage
+from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.present import apply as words
+from kubectl_qos.present.format import duration, escape
+from kubectl_qos.present.output import Section
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
+from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines
+
+
+def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
+    """An error in its own words, the three values of a conflict, and its hint or what can be done."""
+    status = f" ({error.status})" if isinstance(error, ApiError) else ""
+    lines = [TextLine(f"! {about}: {escape_lines(str(error))}{status}", "wrong")]
+    if isinstance(error, ConflictError):
+        lines += _conflict_lines(error.conflicts)
+    hints = [error.hint] if error.hint and not remedies else []
+    return [*lines, *(TextLine(f"  {escape_lines(text)}") for text in (*hints, *remedies))]
+
+
+def _request_error_lines(error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
+    """Why a change was not sent or not made, or why that is unknown."""
+    about = "outcome unknown" if isinstance(error, UnknownOutcome) else "not applied"
+    return error_lines(about, error, remedies)
+
+
+def _conflict_lines(conflicts: Iterable[ValueConflict]) -> list[TextLine]:
+    return [TextLine(f"    {line}", "changed") for line in words.conflict_lines(conflicts)]
+
+
+def blocked_sentence(state: Apply, keys: Keys) -> str:
+    """Why nothing can be sent, empty where something can."""
+    match state.blocked:
+        case None:
+            return ""
+        case Blocked.LOADING:
+            return "still loading owners and quotas"
+        case Blocked.CONFLICT:
+            return "someone else changed it: reload, or keep mine"
+        case Blocked.NO_REQUEST:
+            assert state.strategy is not None
+            why = state.strategy.reason or "save the manifest, delete the pod and recreate it"
+            return f"{words.strategy_title(state.strategy)}: {why}"
+        case Blocked.UNREADABLE:
+            return str(state.error)
+        case Blocked.READ_ONLY:
+            return f"{state.read_only}; {keys.first('landing.patch')} shows the patch, to save it"
+
+
+def change_lines(state: Apply) -> list[TextLine]:
+    """The values before and after, and those that someone else has changed."""
+    if state.request is not None:
+        lines = words.change_lines(state.request.before, state.request.edits)
+    else:
+        before = [replace(edit, quantity=value_now(state.pod, edit)) for edit in state.edits]
+        lines = words.change_lines(before, state.edits)
+    text_lines = [TextLine(f"  {line}") for line in lines]
+    if state.conflicts:
+        text_lines.append(TextLine("! someone else has changed this since:", "wrong"))
+        text_lines += _conflict_lines(state.conflicts)
+    return text_lines
+
+
+def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]:
+    """What the server said of the chosen strategy, the newest alone."""
+    patch_remedy = f"{keys.first('landing.patch')} shows the patch, to save it"
+    if state.error is not None:
+        if not state.is_loaded:
+            return error_lines("cannot be read", state.error)
+        return _request_error_lines(state.error, _conflict_remedies(keys) if state.has_conflict else ())
+    if not state.is_loaded:
+        return [TextLine("  loading related objects: owners, LimitRanges, quotas …", "muted")]
+    if state.phase is Phase.DRY_RUN:
+        after = ", confirmation follows" if state.confirms_next else ""
+        return [TextLine(f"  dry run: waiting for {escape(target.source.title)} …{after}", "muted")]
+    if state.request is None:
+        return []
+    if state.read_only is not None:
+        return error_lines("cannot be applied", state.read_only, [patch_remedy])
+    if state.accepted is not None:
+        return list(_accepted_lines(state.accepted))
+    key = keys.first("landing.dry_run")
+    return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state, target)]
+
+
+def _accepted_lines(accepted: DryRunResult) -> Iterator[TextLine]:
+    first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
+    yield TextLine(f"  {first}", "answer")
+    yield from (TextLine(f"  {line}", "changed") for line in more)
+
+
+def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
+    """The refusal that a server is expected to answer, unless a finding says the same."""
+    if state.related is None or state.strategy is None:
+        return []
+    if any(section.title == REFUSED for section in state_findings(state, target)):
+        return []
+    refused = expected_response(state.preview, state.related, state.strategy.kind, state.request)
+    return [TextLine(f"! {words.expected_response_line(refused)}", "wrong")] if refused is not None else []
+
+
+def _conflict_remedies(keys: Keys) -> list[str]:
+    return [
+        f"{keys.first('landing.look')}  discard mine, reload",
+        f"{keys.first('landing.ours')}  keep mine: the same change of the object as it is now, dry run first",
+    ]
+
+
+def state_findings(state: Apply, target: EditTarget) -> tuple[Section, ...]:
+    """The findings on the chosen strategy; the refusals not once the server itself has refused."""
+    if state.related is None or state.strategy is None:
+        return ()
+    sections = finding_sections(state.preview, target, state.related, state.strategy.kind)
+    return tuple(one for one in sections if state.error is None or one.title != REFUSED)
+
+
+def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
+    """The exact request, or how to apply the change without one."""
+    if state.strategy is None:
+        return []
+    if state.request is None:
+        key = keys.first("landing.patch")
+        return [TextLine(f"  {key} shows the patch and the manifest, to save them")]
+    head, media_type, *body = words.request_lines(state.request)
+    return [TextLine(head, "answer"), TextLine(media_type, "muted"), *map(TextLine, body)]
+
+
+def progress_lines(
+    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
+) -> Iterator[TextLine]:
+    """What was sent, what was seen of it, and what follows.
+
+    Args:
+        state: of the change.
+        request: what was sent.
+        context: the context that it was sent to.
+        seconds: how long ago.
+        keys: those that the lines mention.
+    """
+    for line in words.change_lines(request.before, request.edits):
+        yield TextLine(f"  {line}")
+    if state.seen:
+        yield TextLine("")
+    for one in state.seen:
+        line = words.progress_line(one.progress) if one.progress is not None else "accepted by the server"
+        is_newest = one is state.seen[-1]
+        mark, token = (">", "title") if is_newest else (" ", "muted")
+        yield TextLine(f"{mark} {duration(one.seconds):>4}  {line}", token)
+    if state.phase is Phase.FOLLOWING and state.error is not None:
+        yield TextLine(f"! cannot check it now: {escape(str(state.error))}", "wrong")
+    yield TextLine("")
+    if state.phase is Phase.SENDING:
+        yield TextLine(f"  sent to {escape(context)}, no answer yet, {duration(seconds)}")
+    elif state.phase is Phase.FOLLOWING:
+        yield TextLine(f"  watching it until it has settled, {duration(seconds)} so far", "muted")
+    elif state.error is not None:
+        yield from _request_error_lines(state.error)
+    else:
+        yield from _settled_lines(state, keys)
+
+
+def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:
+    is_done = state.progress is not None and state.progress.stage is Stage.DONE
+    if not is_done:
+        yield TextLine("! nothing more will happen by itself", "wrong")
+    if not state.undoes:
+        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
+    elif is_done:
+        yield TextLine("  the previous values are restored", "answer")

@@ -1,0 +1,92 @@
+"""Watching a change from the command line: what is checked, how often, and how it ends."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cli.apply import ApplyShell
+from kubectl_qos.cli.apply_flags import ApplyOptions
+from kubectl_qos.cli.resources import ResolvedSource
+from kubectl_qos.config.settings import Settings
+from kubectl_qos.edit.apply import Apply, Phase
+from kubectl_qos.edit.preview import preview
+from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.k8s.snapshot import Scope
+from tests.tui.sources import ScriptedSource, demo, pod_named
+from tests.tui.writers import DONE, WAITING, memory
+
+OPTIONS = ApplyOptions("none", yes=True, readonly=False, wait=True, timeout_seconds=0, given=())
+ROLLING = Progress(Stage.ROLLING, settled=False, done=1, total=3)
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses, which take no time; the clock goes by a second whenever it is read."""
+    slept: list[float] = []
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    return slept
+
+
+def run(*checks: Progress | QosError, **options: Any) -> list[str]:
+    """Change a pod and watch it; what was heard by the writer. Raises what the shell raises."""
+    source = ScriptedSource(demo())
+    source.scripted.looks = [*checks] or [DONE]
+    snapshot = demo()
+    pod = pod_named(snapshot, "api-")
+    edits = [memory("1Gi")]
+    effects = preview(pod, edits, snapshot.setup(pod.node_name))
+    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
+    state = shell.load(Apply.begin(pod, edits, effects), snapshot, None)
+    assert state.phase is Phase.READY
+    try:
+        shell.apply(state)
+    finally:
+        heard = [kind for kind, _ in source.scripted.heard]
+        assert heard[:2] == ["rehearse", "write"]
+        assert heard[2:] == ["look"] * len(heard[2:])
+    return heard[2:]
+
+
+def test_progress_is_printed_where_it_changes(
+    capsys: pytest.CaptureFixture[str], pauses: list[float]
+) -> None:
+    assert len(run(WAITING, WAITING, ServerUnreachable("no route"), ROLLING, DONE)) == 5
+    printed = capsys.readouterr().out.splitlines()
+    name = f"pod/{pod_named(demo(), 'api-').name}"
+    lines = [line for line in printed if line.startswith(f"{name}: ")]
+    assert lines == [f"{name}: waiting for the kubelet", f"{name}: rolling out: 1 of 3 pods", f"{name}: done"]
+    assert pauses == pytest.approx([0.0, 0.3, 0.45, 0.675, 1.0125])
+
+
+def test_without_waiting_nothing_is_checked() -> None:
+    assert run(wait=False) == []
+
+
+@pytest.mark.parametrize(
+    ("checks", "sentence"),
+    [
+        (
+            [WAITING, *[ServerUnreachable("no route")] * 3],
+            "but its progress cannot be read: no route",
+        ),
+        ([ApiError("forbidden", status=403)], "but its progress cannot be read: forbidden"),
+        ([Progress(Stage.STUCK, settled=True, message="quota")], "ended as: not progressing: quota"),
+    ],
+)
+def test_a_bad_end_is_an_error(checks: list[Progress | QosError], sentence: str) -> None:
+    with pytest.raises(QosError, match=sentence):
+        run(*checks, DONE)
+
+
+def test_a_timeout_is_an_error_with_what_was_seen_last() -> None:
+    with pytest.raises(QosError, match="it is changed, last seen as: waiting for the kubelet") as raised:
+        run(WAITING, timeout_seconds=5)
+    assert raised.value.hint == "the change goes on; kubectl qos explain shows its state"

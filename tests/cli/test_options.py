@@ -1,0 +1,77 @@
+"""Commands and their options: one list, a module each, frozen values, and no import without need."""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from kubectl_qos.cli import commands
+from kubectl_qos.cli.commands import COMMANDS, module_name
+from kubectl_qos.cli.main import parse
+from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.transport.options import ConnectionOptions
+
+OPERANDS = {"edit": ["pod/a"], "verify": ["pod/a"], "set": ["pod/a", "--limits", "memory=1Gi"]}
+
+
+def test_each_command_has_a_module_and_each_module_a_command() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    assert modules == {module_name(name).rpartition(".")[2] for name in COMMANDS}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_options_are_frozen_values(name: str) -> None:
+    options = import_module(module_name(name)).parse(parse([name, *OPERANDS.get(name, [])]))
+    assert dataclasses.is_dataclass(options)
+    for field in dataclasses.fields(options):
+        assert not isinstance(getattr(options, field.name), list)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(options, field.name, None)
+
+
+def test_shared_flags_that_are_not_given_are_the_defaults() -> None:
+    assert parse_source(parse(["top"])) == SourceOptions()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--context", "a"], SourceOptions(ConnectionOptions(context="a"))),
+        (["--as-group", "a", "--as-group=b"], SourceOptions(ConnectionOptions(as_groups=("a", "b")))),
+        (["-f", "a", "-f", "b", "-R"], SourceOptions(files=("a", "b"), recursive=True)),
+        (["--demo", "--usage=none"], SourceOptions(demo=True, usage="none")),
+        (["--assume", "a=b"], SourceOptions(assume=("a=b",))),
+    ],
+)
+def test_shared_flags_stand_before_or_after_the_command(flags: list[str], expected: SourceOptions) -> None:
+    assert parse_source(parse([*flags, "top"])) == parse_source(parse(["top", *flags])) == expected
+
+
+def test_values_are_made_of_others_without_writing() -> None:
+    options = SourceOptions(ConnectionOptions(context="a", namespace="b"))
+    assert options.on_node("n").selection.node == "n"
+    assert options.on_node(None) is options
+    assert options.without_usage().usage == "none"
+    assert options.in_context("c").connection == ConnectionOptions(context="c")
+    assert options.with_timeout("5s").connection.request_timeout == "5s"
+    given = SourceOptions(ConnectionOptions(request_timeout="1s"))
+    assert given.with_timeout("5s") is given
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(["--help"], set()), (["--version"], set()), (["top", "--help"], {"top"})]
+)
+def test_only_the_module_of_the_command_is_imported(words: list[str], expected: set[str]) -> None:
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr));"
+        "from kubectl_qos.__main__ import main; main(sys.argv[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert {name for name in COMMANDS if module_name(name) in loaded} <= expected
+    assert loaded.isdisjoint({"dataclasses", "kubectl_qos.cli.resources"} if not expected else {"msgspec"})

@@ -1,0 +1,196 @@
+"""A change as lines, for every pod and workload there is, and in every phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.config.history_file import HistoryFile
+from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, UnknownOutcome
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.history import ValueConflict
+from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
+from kubectl_qos.edit.status import Progress, Stage
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.tui import apply_lines
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.edit_target import EditTarget, related_sections
+from kubectl_qos.tui.view_model import ViewModel, build_view_model
+from kubectl_qos.tui.widgets.text_view import TextLine
+from kubectl_qos.tui.write_service import WriteService
+from tests.tui.sources import ScriptedSource, demo, pod_named
+from tests.tui.writers import DONE, WAITING, accepted, around, deployment, entry_of, memory
+
+KEYS = Keys()
+NONE: Any = None
+VALUES = (None, "0", "64Mi", "900Gi")
+
+
+@pytest.fixture(scope="module")
+def facts() -> ViewModel:
+    return build_view_model(demo(), Scope(), DEMO_TIME)
+
+
+def first_container(pod: Pod) -> str:
+    return (*pod.containers, *pod.init_containers)[0].name
+
+
+def begin(facts: ViewModel, pod: Pod, edits: list[Edit], related: RelatedObjects) -> tuple[Apply, EditTarget]:
+    target = EditTarget(pod, facts, DemoSource())
+    return Apply.begin(pod, edits, target.preview(edits), related)[0], target
+
+
+def all_lines(state: Apply, target: EditTarget) -> list[TextLine]:
+    apply_lines.state_findings(state, target)
+    return [
+        *apply_lines.change_lines(state),
+        *apply_lines.answer_lines(state, target, KEYS),
+        *apply_lines.request_lines(state, KEYS),
+    ]
+
+
+@pytest.mark.parametrize("text", VALUES)
+@pytest.mark.parametrize("side", Side)
+def test_lines_of_every_pod(facts: ViewModel, side: Side, text: str | None) -> None:
+    quantity = None if text is None else Quantity.parse(text)
+    for pod in facts.snapshot.pods:
+        edit = Edit(first_container(pod), side, "memory", quantity)
+        related = around(pod)
+        state, target = begin(facts, pod, [edit], related)
+        assert all(part.title for part in related_sections(state.preview, target, related))
+        assert state.error is None
+        for index in range(len(state.strategies)):
+            state = state.choose(index)[0]
+            assert all(line.text.isprintable() for line in all_lines(state, target))
+            assert (apply_lines.blocked_sentence(state, KEYS) == "") == (state.blocked is None)
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_lines_of_every_kind_of_workload(facts: ViewModel, kind: str) -> None:
+    raw: dict[str, Any] = {**deployment("shop", "api"), "kind": kind}
+    if kind == "CronJob":
+        raw["spec"] = {"jobTemplate": {"spec": raw["spec"]}}
+    state, target = begin(facts, pod_from_workload(kind, raw), [memory("1Gi")], RelatedObjects(raw=raw))
+    assert state.strategy is not None
+    assert state.strategy.kind is (StrategyKind.NEVER if kind == "Job" else StrategyKind.TEMPLATE)
+    assert (state.request is None) == (kind == "Job")
+    assert all_lines(state, target)
+
+
+def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
+    with pytest.raises(QosError, match="the server's pod cannot be read"):
+        pod_from_raw("Pod", {"spec": 1})
+    assert EditTarget(pod_reference("Pod", "shop", "x"), facts, DemoSource()).others() == []
+
+
+API = "api-7d9c5b6f8-x2mzq"
+CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
+ERRORS: tuple[tuple[QosError, str], ...] = (
+    (ApiError("modified", status=409, hint="try again"), "! not applied: modified (409) try again"),
+    (ServerUnreachable("no answer", hint="look at the proxy"), "! not applied: no answer look at the proxy"),
+    (ApiError("[bold]no\x1b[31m", status=403), "! not applied: [bold]no\\x1b[31m (403)"),
+    (
+        ConflictError("someone else", (CONFLICT,)),
+        "! not applied: someone else before ours theirs c requests.memory 512Mi 1Gi 2Gi l discard mine",
+    ),
+    (
+        UnknownOutcome("not known whether it was", NONE),
+        "! outcome unknown: not known whether it was look at the object before anything else is done",
+    ),
+)
+
+
+def api(facts: ViewModel) -> tuple[Apply, EditTarget]:
+    pod = pod_named(facts.snapshot, API)
+    return begin(facts, pod, [memory("1Gi")], around(pod))
+
+
+def sent(state: Apply) -> Apply:
+    assert state.request is not None
+    state = state.apply()[0].dry_run_answered(state.request, accepted(state.request))[0]
+    return state.confirm(yes=True)[0]
+
+
+def followed(state: Apply, *answers: Progress | QosError) -> Apply:
+    assert state.request is not None
+    state = sent(state).sent(ApplyResult(entry_of(state.request, "1"), {}, state.request), 1)[0]
+    for seconds, answer in enumerate(answers, start=2):
+        state = state.checked(answer, seconds)[0]
+    return state
+
+
+def progress(state: Apply) -> str:
+    assert state.request is not None
+    return text_of(apply_lines.progress_lines(state, state.request, "scripted", 9, KEYS))
+
+
+def text_of(lines: Iterable[TextLine]) -> str:
+    return " ".join(" ".join(line.text for line in lines).split())
+
+
+@pytest.mark.parametrize(("error", "words"), ERRORS)
+def test_a_refusal_is_a_sentence_where_it_was_tried_and_where_it_was_watched(
+    facts: ViewModel, error: QosError, words: str
+) -> None:
+    state, target = api(facts)
+    assert state.request is not None
+    refused = state.dry_run()[0].dry_run_answered(state.request, error)[0]
+    assert text_of(apply_lines.answer_lines(refused, target, KEYS)).startswith(words)
+    refused = sent(state).sent(error)[0]
+    assert text_of(apply_lines.answer_lines(refused, target, KEYS)).startswith(words)
+    assert words.partition(" l discard")[0] in progress(refused)
+
+
+def test_every_phase_of_sending(facts: ViewModel) -> None:
+    state, target = api(facts)
+    assert text_of(apply_lines.answer_lines(state.dry_run()[0], target, KEYS)).endswith("waiting for demo …")
+    assert progress(sent(state)).endswith("sent to scripted, no answer yet, 9s")
+    assert "> 1s accepted by the server watching it until it has settled, 9s so far" in progress(
+        followed(state)
+    )
+    failed = progress(followed(state, WAITING, ServerUnreachable("no route")))
+    assert "1s accepted by the server > 2s waiting for the kubelet ! cannot check it now: no route" in failed
+    assert "no route" not in progress(followed(state, ServerUnreachable("no route"), WAITING))
+    assert progress(followed(state, WAITING, DONE)).endswith("> 3s done U reverts it")
+    undone = progress(followed(replace(state, undoes="0001"), DONE))
+    assert undone.endswith("> 2s done the previous values are restored")
+
+
+@pytest.mark.parametrize("stage", [Stage.INFEASIBLE, Stage.STUCK, Stage.OVERTAKEN, Stage.GONE])
+def test_a_bad_end_is_an_end(facts: ViewModel, stage: Stage) -> None:
+    ended = progress(followed(api(facts)[0], Progress(stage, settled=True, message="no room")))
+    assert f"> 2s {stage.value}: no room ! nothing more will happen by itself" in ended
+
+
+@pytest.mark.parametrize(
+    ("settings", "readonly", "sentence"),
+    [
+        (Settings(), True, "nothing is written: --readonly says read-only"),
+        (Settings(readonly=True), False, "nothing is written: your settings for scripted says read-only"),
+        (
+            Settings(contexts={"scripted": ContextSettings(readonly=True)}),
+            False,
+            "nothing is written: your settings for scripted says read-only",
+        ),
+        (Settings(readonly=True, contexts={"scripted": ContextSettings(readonly=False)}), False, ""),
+    ],
+)
+def test_who_may_write(facts: ViewModel, settings: Settings, readonly: bool, sentence: str) -> None:
+    app: Any = None
+    service = WriteService(app, settings, HistoryFile(None), readonly=readonly)
+    pod = pod_named(facts.snapshot, API)
+    target = EditTarget(pod, facts, ScriptedSource(demo()))
+    state = service.begin(target, [memory("1Gi")], around(pod)).state
+    assert str(state.read_only or "") == sentence
+    assert (state.blocked is None) == (not sentence)
+    assert sentence in apply_lines.blocked_sentence(state, KEYS)
