@@ -173,8 +173,8 @@ async def _measured(source: Held) -> dict[str, float]:
             await asyncio.wait_for(painted.wait(), 60)
             return 1000 * (time.perf_counter() - began)
 
-        def show(facts: ViewModel) -> Callable[[], None]:
-            return lambda: setattr(app, "facts", facts)
+        def show(view_model: ViewModel) -> Callable[[], None]:
+            return lambda: setattr(app, "view_model", view_model)
 
         def key(name: str) -> Callable[[], None]:
             def press() -> None:
@@ -182,16 +182,16 @@ async def _measured(source: Held) -> dict[str, float]:
 
             return press
 
-        while app.facts is None:
+        while app.view_model is None:
             await pilot.pause(0.1)
-        facts = app.facts
-        app.facts = None
-        found = {"first paint": await timed(show(facts))}
+        view_model = app.view_model
+        app.view_model = None
+        found = {"first paint": await timed(show(view_model))}
         batches = []
         for turn in range(5):
             source.change(turn)
-            facts = build_view_model(source.snapshot(Scope()), Scope(), DEMO_TIME, "", facts)
-            batches.append(await timed(show(facts)))
+            view_model = build_view_model(source.snapshot(Scope()), Scope(), DEMO_TIME, "", view_model)
+            batches.append(await timed(show(view_model)))
         found["1,000 changed rows"] = median(batches)
         found["sort"] = max([await timed(key("s")) for _ in range(5)])
         await timed(key("slash"))

@@ -88,15 +88,15 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
 
     def display(screen: Any, renderable: Any) -> None:
         paint(screen, renderable)
-        if app.facts is not None and cursor_of(app) == wanted:
+        if app.view_model is not None and cursor_of(app) == wanted:
             painted.set()
 
     app._display = display  # type: ignore[method-assign]  # noqa: SLF001
     taken: list[float] = []
     async with app.run_test(size=(120, 40)) as pilot:
-        while app.facts is None:
+        while app.view_model is None:
             await pilot.pause(0.1)
-        first = app.facts
+        first = app.view_model
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             key = "j" if len(taken) % 40 < 20 else "k"
@@ -107,8 +107,8 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
             await asyncio.wait_for(painted.wait(), 10)
             taken.append(time.monotonic() - began)
             await asyncio.sleep(KEY_SECONDS)
-        changed = sum(row.restarts > 100 for row in app.facts.rows.rows)
-        shown = app.facts is not first
+        changed = sum(row.restarts > 100 for row in app.view_model.rows.rows)
+        shown = app.view_model is not first
     taken.sort()
     half, most = (1000 * taken[int(len(taken) * share)] for share in (0.5, 0.95))
     print(

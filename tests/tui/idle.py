@@ -17,7 +17,7 @@ LONGEST_SECONDS: Final = 1.0
 """An application that never rests is not waited for any longer."""
 BLOCKED_SECONDS: Final = 0.01
 """A thread that waits in the same place for so long waits for something that does not come by itself."""
-WORKER: Final = "qos-question"
+WORKER: Final = "qos-worker"
 
 
 async def at_rest(*_: Any, **__: Any) -> bool:

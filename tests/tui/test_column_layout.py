@@ -9,11 +9,11 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
-from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_layout, pod_token
-from kubectl_qos.tui.lists.sidebar import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
+from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
+from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_token
 from kubectl_qos.tui.view import View
 from kubectl_qos.tui.view_model import Trends, build_view_model
-from kubectl_qos.tui.widgets.table_cells import TOKENS
+from kubectl_qos.tui.widgets.table import TOKENS
 from tests.tui.sources import demo, renamed
 
 PODS = PodList(Trends())
@@ -24,13 +24,13 @@ def rows() -> tuple[PodRow, ...]:
 
 
 def keys(view: View, available: int) -> list[str]:
-    layout = pod_layout(PODS.columns, view, None, rows(), DEMO_TIME, available)
+    layout = PODS.layout(view, None, rows(), DEMO_TIME, available)
     return [column.key for column in layout.columns]
 
 
 @pytest.mark.parametrize("available", range(20, 260, 7))
 def test_what_is_chosen_fits(available: int) -> None:
-    layout = pod_layout(PODS.columns, View(), None, rows(), DEMO_TIME, available)
+    layout = PODS.layout(View(), None, rows(), DEMO_TIME, available)
     assert layout.line_width <= available
 
 
@@ -38,7 +38,7 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
     for widths in (range(20, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
         shown = [set(keys(View(), available)) for available in widths]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
-    assert shown[-1] == set(IMPORTANCE) == {*WIDE_KEYS, "trend"}
+    assert shown[-1] == set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend"}
 
 
 def test_at_80_columns_rank_pod_node_class_and_scores_are_there() -> None:
@@ -52,14 +52,14 @@ def test_of_one_node_memory_and_flags_take_the_place_of_the_node() -> None:
 
 
 def test_wide_shows_every_column_however_narrow_and_fixes_the_names() -> None:
-    layout = pod_layout(PODS.columns, View(wide=True), None, rows(), DEMO_TIME, 60)
+    layout = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 60)
     assert {column.key for column in layout.columns} == {*WIDE_KEYS, "trend"}
     assert [column.key for column in layout.columns[: layout.fixed]] == ["rank", "namespace", "pod"]
 
 
 def test_the_class_is_a_letter_and_a_glyph_where_there_is_little_room() -> None:
-    narrow = pod_layout(PODS.columns, View(), None, rows(), DEMO_TIME, 79).column("qos")
-    wide = pod_layout(PODS.columns, View(), None, rows(), DEMO_TIME, 150).column("qos")
+    narrow = PODS.layout(View(), None, rows(), DEMO_TIME, 79).column("qos")
+    wide = PODS.layout(View(), None, rows(), DEMO_TIME, 150).column("qos")
     assert narrow is not None
     assert wide is not None
     row = rows()[0]
@@ -90,6 +90,6 @@ def test_long_node_names_are_cut_and_the_numbers_stay() -> None:
 def test_markup_and_control_characters_of_a_server_are_only_text() -> None:
     nasty = renamed(demo(), "db-0", "[bold]x\x1b[31m")
     row = next(row for row in build_rows(nasty, Scope()).rows if "bold" in row.name)
-    column = pod_layout(PODS.columns, View(), None, [row], DEMO_TIME, 100).column("pod")
+    column = PODS.layout(View(), None, [row], DEMO_TIME, 100).column("pod")
     assert column is not None
     assert column.cell(row, DEMO_TIME) == "[bold]x\\x1b[31m"

@@ -12,9 +12,8 @@ from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
-from kubectl_qos.tui.screens.dialogs import SelectDialog
+from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.screens.search import SelectDialog
 from kubectl_qos.tui.view import ListKind, View, view_values
 from tests.tui.sources import (
     ScriptedSource,
@@ -103,7 +102,7 @@ async def test_without_a_kubeconfig_there_is_nowhere_to_go() -> None:
     async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 30)) as pilot:
         await settled(pilot)
         await go_to(pilot, "ctx")
-        assert "scripted is the only place there is" in said(pilot)
+        assert "scripted has no other contexts" in said(pilot)
 
 
 async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
@@ -116,7 +115,7 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
         try:
             await press(pilot, "r")
             await go_to(pilot, "ctx test")
-            await until(pilot, lambda: app.facts is not None and len(main_of(pilot).table.rows) == 59)
+            await until(pilot, lambda: app.view_model is not None and len(main_of(pilot).table.rows) == 59)
         finally:
             slow.hold.set()
         await until(pilot, lambda: [one.name for one in threading.enumerate()].count("qos-follower") == 1)
@@ -135,7 +134,7 @@ async def test_trends_are_of_one_cluster() -> None:
         await press(pilot, "r")
         await until(pilot, lambda: bool(app._trends.of(("batch", "crunch-x2k9f"))))
         await go_to(pilot, "ctx test")
-        await until(pilot, lambda: app.facts is not None and app.source.title == "test")
+        await until(pilot, lambda: app.view_model is not None and app.source.title == "test")
         assert not app._trends.of(("batch", "crunch-x2k9f"))
 
 

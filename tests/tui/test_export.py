@@ -11,7 +11,8 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import pod_columns
 from kubectl_qos.present.pod_rows import build_rows
-from kubectl_qos.tui.export import export_rows, parse_path, save
+from kubectl_qos.tui.lists.base import export_rows
+from kubectl_qos.tui.screens.dialogs import parse_path, save
 from kubectl_qos.tui.view import ListKind
 from tests.tui.sources import demo
 

@@ -20,8 +20,8 @@ def moment(source: ScriptedSource, scope: Scope) -> Update:
 def test_an_answer_carries_facts_of_the_snapshot() -> None:
     found = message_for_update(moment(ScriptedSource(demo()), Scope(namespace="shop")), None, None)
     assert isinstance(found, Updated)
-    assert {row.pod.namespace for row in found.facts.rows.rows} == {"shop"}
-    assert found.facts.notice == ""
+    assert {row.pod.namespace for row in found.view_model.rows.rows} == {"shop"}
+    assert found.view_model.notice == ""
     assert found.target is None
 
 
@@ -40,7 +40,7 @@ def test_where_the_cluster_is_forbidden_the_own_namespace_is_asked_for() -> None
     assert found.notice == f"only namespace shop is shown: {FORBIDDEN}"
     answer = message_for_update(found, None, None)
     assert isinstance(answer, Updated)
-    assert {row.pod.namespace for row in answer.facts.rows.rows} == {"shop"}
+    assert {row.pod.namespace for row in answer.view_model.rows.rows} == {"shop"}
     feed.refresh()
     feed.next()
     assert [scope.namespace for scope in source.asked] == [None, "shop", "shop"]
@@ -105,6 +105,6 @@ def test_what_is_the_same_as_before_is_taken_over() -> None:
     at = moment(ScriptedSource(demo()), Scope())
     first = message_for_update(at, None, None)
     assert isinstance(first, Updated)
-    again = message_for_update(at, first.facts, None)
+    again = message_for_update(at, first.view_model, None)
     assert isinstance(again, Updated)
-    assert again.facts.rows.rows == first.facts.rows.rows
+    assert again.view_model.rows.rows == first.view_model.rows.rows

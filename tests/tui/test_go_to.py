@@ -5,14 +5,13 @@ import pytest
 from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.go_to import Destination, GoToTarget, completions, parse_target
-from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view import Destination, GoTo, ListKind, View, go_to_completions, parse_go_to
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import demo
 
 
 @pytest.fixture(scope="module")
-def facts() -> ViewModel:
+def view_model() -> ViewModel:
     return build_view_model(demo(), Scope(), DEMO_TIME)
 
 
@@ -35,31 +34,31 @@ def facts() -> ViewModel:
         ("containers shop", View(ListKind.CONTAINERS, namespace="shop")),
     ],
 )
-def test_lists(text: str, place: View, facts: ViewModel) -> None:
-    assert parse_target(text, facts) == GoToTarget(Destination.LIST, place)
+def test_lists(text: str, place: View, view_model: ViewModel) -> None:
+    assert parse_go_to(text, view_model) == GoTo(Destination.LIST, place)
 
 
-def test_other_places(facts: ViewModel) -> None:
-    assert parse_target("help", facts) == GoToTarget(Destination.HELP)
-    assert parse_target("q", facts) == GoToTarget(Destination.QUIT)
-    assert parse_target("undo", facts) == GoToTarget(Destination.UNDO)
-    assert parse_target("kills", facts) == GoToTarget(Destination.KILLS)
-    assert parse_target("sim", facts) == GoToTarget(Destination.SIMULATION)
-    assert parse_target("simulate worker-2", facts) == GoToTarget(Destination.SIMULATION, name="worker-2")
+def test_other_destinations(view_model: ViewModel) -> None:
+    assert parse_go_to("help", view_model) == GoTo(Destination.HELP)
+    assert parse_go_to("q", view_model) == GoTo(Destination.QUIT)
+    assert parse_go_to("undo", view_model) == GoTo(Destination.UNDO)
+    assert parse_go_to("kills", view_model) == GoTo(Destination.KILLS)
+    assert parse_go_to("sim", view_model) == GoTo(Destination.SIMULATION)
+    assert parse_go_to("simulate worker-2", view_model) == GoTo(Destination.SIMULATION, name="worker-2")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("kill", "there is no place 'kill'"),
-        ("sim nope", "there is no node 'nope'"),
-        ("node nope", "there is no node 'nope'"),
-        ("pods nope", "there are no pods in namespace 'nope'"),
+        ("kill", 'unknown command "kill"'),
+        ("sim nope", 'node "nope" not found'),
+        ("node nope", 'node "nope" not found'),
+        ("pods nope", 'namespace "nope" has no pods'),
     ],
 )
-def test_places_that_are_not_there(text: str, sentence: str, facts: ViewModel) -> None:
+def test_unknown_destinations(text: str, sentence: str, view_model: ViewModel) -> None:
     with pytest.raises(InputError, match=sentence):
-        parse_target(text, facts)
+        parse_go_to(text, view_model)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +79,12 @@ def test_places_that_are_not_there(text: str, sentence: str, facts: ViewModel) -
         ("zz", None),
     ],
 )
-def test_completion(text: str, full: str | None, facts: ViewModel) -> None:
-    assert next(completions(text, facts), None) == full
+def test_completion(text: str, full: str | None, view_model: ViewModel) -> None:
+    assert next(go_to_completions(text, view_model), None) == full
 
 
 def test_before_the_first_answer_only_the_words_are_known() -> None:
-    assert not list(completions("node w", None))
-    assert parse_target("pods", None) == GoToTarget(Destination.LIST, View())
-    with pytest.raises(InputError, match="no node"):
-        parse_target("node worker-2", None)
+    assert not list(go_to_completions("node w", None))
+    assert parse_go_to("pods", None) == GoTo(Destination.LIST, View())
+    with pytest.raises(InputError, match="not found"):
+        parse_go_to("node worker-2", None)

@@ -1,4 +1,4 @@
-"""Lists that take long are worked out in a thread: what is shown meanwhile, and what comes of it."""
+"""Lists that take long are built in a thread: what is shown meanwhile, and afterwards."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
 from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.lists.base import ListRows
-from kubectl_qos.tui.lists.groups import NamespaceList, WorkloadList
-from kubectl_qos.tui.lists.nodes import NodeList
-from kubectl_qos.tui.lists.registry import listings
-from kubectl_qos.tui.lists.table import ListBuilt, ListWorker
+from kubectl_qos.tui.lists.base import ListCache, ListQuery, ListRows
+from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
+from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
@@ -34,12 +31,14 @@ class Gate:
 
     def __init__(self) -> None:
         self.asked: list[tuple[ViewModel, View]] = []
+        self.threads: list[str] = []
         self.through = threading.Semaphore(0)
         self.open = False
         self.failing = False
 
-    def wait(self, facts: ViewModel, view: View) -> None:
-        self.asked.append((facts, view))
+    def wait(self, view_model: ViewModel, view: View) -> None:
+        self.asked.append((view_model, view))
+        self.threads.append(threading.current_thread().name)
         if not self.open:
             assert self.through.acquire(timeout=20)
         if self.failing:
@@ -60,156 +59,157 @@ class Gate:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Nodes, namespaces and workloads wait at it."""
     found = Gate()
-    for listing in SLOW:
-        honest = listing.work_out
+    for definition in SLOW:
+        honest = definition.build
 
-        def work_out(
-            self: Any, facts: ViewModel, view: View, before: ListRows | None, honest: Any = honest
+        def build(
+            self: Any, view_model: ViewModel, view: View, before: ListRows | None, honest: Any = honest
         ) -> ListRows:
-            found.wait(facts, view)
-            worked_out: ListRows = honest(self, facts, view, before)
-            return worked_out
+            found.wait(view_model, view)
+            built: ListRows = honest(self, view_model, view, before)
+            return built
 
-        monkeypatch.setattr(listing, "work_out", work_out)
+        monkeypatch.setattr(definition, "build", build)
     yield found
     found.let_all()
-    for thread in [one for one in threading.enumerate() if one.name == "qos-question"]:
+    for thread in [one for one in threading.enumerate() if one.name == "qos-worker"]:
         thread.join(20)
 
 
-class Pump(MessagePump):
-    """Keeps what is posted to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.posted: list[Message] = []
-        self.came = threading.Semaphore(0)
-
-    def post_message(self, message: Message) -> bool:
-        self.posted.append(message)
-        self.came.release()
-        return True
-
-    def next(self) -> ListBuilt:
-        """The next answer."""
-        assert self.came.acquire(timeout=20)
-        message = self.posted.pop(0)
-        assert isinstance(message, ListBuilt)
-        return message
-
-
-def facts(without_pod: str = "") -> ViewModel:
+def view_model(without_pod: str = "") -> ViewModel:
     snapshot = without(demo(), without_pod) if without_pod else demo()
     return build_view_model(snapshot, Scope(), DEMO_TIME)
 
 
-KNOWN = listings(Trends())
-NODES, NAMESPACES, PODS = KNOWN[ListKind.NODES], KNOWN[ListKind.NAMESPACES], KNOWN[ListKind.PODS]
+LISTS = list_definitions(Trends())
+NODES, NAMESPACES, PODS = LISTS[ListKind.NODES], LISTS[ListKind.NAMESPACES], LISTS[ListKind.PODS]
+ALL_NODES = ListQuery(NODES, View(ListKind.NODES))
 
 
-def names_in(answer: ListRows | None) -> list[str]:
-    return [str(row.key) for row in answer.rows] if answer is not None else []
+def build(lists: ListCache, query: ListQuery, now: ViewModel) -> QosError | None:
+    """Build in this thread what a thread would build."""
+    work = lists.missing(query, now)
+    assert work is not None
+    return lists.take(work())
+
+
+def names_in(rows: ListRows | None) -> list[str]:
+    return [str(row.key) for row in rows.rows] if rows is not None else []
 
 
 def test_pods_are_there_at_once() -> None:
-    found = ListWorker(Pump()).of(PODS, facts(), View())
-    assert found is not None
-    assert len(found.rows) == 60
+    lists, now, query = ListCache(), view_model(), ListQuery(PODS, View())
+    rows = lists.rows(query, now)
+    assert rows is not None
+    assert len(rows.rows) == 60
+    assert lists.missing(query, now) is None
+    assert lists.build(now) is None
 
 
-def test_the_pods_of_a_view_are_selected_once_and_older_facts_are_not_kept() -> None:
-    lister, old, new = ListWorker(Pump()), facts(), facts("db-0")
+def test_the_pods_of_a_view_are_selected_once_and_those_of_older_view_models_are_not_kept() -> None:
+    lists, old, new = ListCache(), view_model(), view_model("db-0")
     shop, data = View(namespace="shop"), View(namespace="data")
-    found = lister.of(PODS, old, shop)
-    assert found is not None
-    assert lister.of(PODS, old, replace(shop, at_risk=True, wide=True)) is found
+    rows = lists.rows(ListQuery.of_view(PODS, shop), old)
+    assert rows is not None
+    assert lists.rows(ListQuery.of_view(PODS, replace(shop, at_risk=True, wide=True)), old) is rows
     for now, view in ((old, data), (new, data), (new, shop), (old, shop)):
-        answer = lister.of(PODS, now, view)
-        assert answer is not None
-        assert list(answer.rows) == list(view.pod_rows(now))
-    lister.of(NODES, new, View(ListKind.NODES))
-    assert lister._quick is None, "they would keep every pod that there was"
+        other = lists.rows(ListQuery.of_view(PODS, view), now)
+        assert other is not None
+        assert list(other.rows) == list(view.pod_rows(now))
+    lists.rows(ALL_NODES, new)
+    assert lists._quick is None, "they would keep every pod that there was"
 
 
-def test_a_question_is_answered_once_and_then_known() -> None:
-    pump, now = Pump(), facts()
-    lister = ListWorker(pump)
-    view = View(ListKind.NAMESPACES)
-    assert lister.of(NAMESPACES, now, view) is None
-    assert lister.of(NAMESPACES, now, view) is None
-    lister.take(pump.next())
-    found = lister.of(NAMESPACES, now, view)
-    assert "shop" in names_in(found)
-    assert lister.of(NAMESPACES, now, View(ListKind.NAMESPACES, at_risk=True, wide=True)) is found
-    assert not pump.posted
+def test_a_list_is_built_once() -> None:
+    lists, now = ListCache(), view_model()
+    query = ListQuery(NAMESPACES, View(ListKind.NAMESPACES))
+    assert lists.rows(query, now) is None
+    assert build(lists, query, now) is None
+    rows = lists.rows(query, now)
+    assert "shop" in names_in(rows)
+    narrowed = ListQuery.of_view(NAMESPACES, View(ListKind.NAMESPACES, at_risk=True, wide=True))
+    assert lists.rows(narrowed, now) is rows
+    assert lists.missing(narrowed, now) is None
 
 
-def test_older_facts_answer_until_newer_ones_are_worked_out_from_their_answer() -> None:
-    pump, old, new = Pump(), facts(), facts("db-0")
-    lister = ListWorker(pump)
-    view = View(ListKind.NODES)
-    lister.of(NODES, old, view)
-    lister.take(pump.next())
-    first = lister.of(NODES, old, view)
-    assert lister.of(NODES, new, view) is first
-    lister.take(pump.next())
-    second = lister.of(NODES, new, view)
+def test_rows_of_an_older_view_model_stay_until_an_update_brings_newer_ones() -> None:
+    lists, old, new = ListCache(), view_model(), view_model("db-0")
+    assert lists.build(old) is None, "nothing is shown yet"
+    lists.rows(ALL_NODES, old)
+    build(lists, ALL_NODES, old)
+    first = lists.rows(ALL_NODES, old)
+    assert lists.rows(ALL_NODES, new) is first
+    update = lists.build(new)
+    assert update is not None
+    assert lists.take(update, is_update=True) is None
+    second = lists.rows(ALL_NODES, new)
     assert second is not first
     assert second is not None
-    assert second.rows == NODES.work_out(new, view, None).rows
+    assert second.rows == NODES.build(new, View(ListKind.NODES), None).rows
+    assert lists.missing(ALL_NODES, new) is None, "no thread but the follower's has to build it"
 
 
-def test_another_view_is_never_answered_with_the_rows_of_this_one(gate: Gate) -> None:
-    pump, now = Pump(), facts()
-    lister = ListWorker(pump)
-    workloads = KNOWN[ListKind.WORKLOADS]
-    shop, data = View(ListKind.WORKLOADS, namespace="shop"), View(ListKind.WORKLOADS, namespace="data")
-    assert lister.of(workloads, now, shop) is None
-    assert lister.of(workloads, now, data) is None, "it has to wait"
-    assert lister.of(NODES, now, View(ListKind.NODES)) is None
-    gate.let()
-    lister.take(pump.next())
-    assert lister.of(workloads, now, data) is None, "the answer was to another question"
-    gate.let()
-    lister.take(pump.next())
-    found = lister.of(workloads, now, data)
-    assert found is not None
-    assert {row.key.namespace for row in found.rows} == {"data"}
-    assert [view for _, view in gate.asked] == [shop, data], "one at a time, and nothing twice"
+def test_an_update_replaces_what_is_being_built_from_an_older_view_model() -> None:
+    lists, old, new = ListCache(), view_model(), view_model("db-0")
+    lists.rows(ALL_NODES, old)
+    slow = lists.missing(ALL_NODES, old)
+    assert slow is not None
+    update = lists.build(new)
+    assert update is not None
+    lists.take(update, is_update=True)
+    newer = lists.rows(ALL_NODES, new)
+    assert newer is not None
+    lists.take(slow())
+    assert lists.rows(ALL_NODES, new) is newer
 
 
-def test_what_failed_is_raised_where_it_is_taken_and_can_be_asked_again(gate: Gate) -> None:
-    pump, now = Pump(), facts()
-    lister = ListWorker(pump)
-    gate.failing = True
-    assert lister.of(NODES, now, View(ListKind.NODES)) is None
-    gate.let_all()
-    with pytest.raises(RuntimeError, match="broken"):
-        lister.take(pump.next())
+def test_another_view_never_shows_the_rows_of_this_one() -> None:
+    lists, now = ListCache(), view_model()
+    workloads = LISTS[ListKind.WORKLOADS]
+    shop = ListQuery(workloads, View(ListKind.WORKLOADS, namespace="shop"))
+    data = ListQuery(workloads, View(ListKind.WORKLOADS, namespace="data"))
+    assert lists.rows(shop, now) is None
+    work = lists.missing(shop, now)
+    assert work is not None
+    assert lists.rows(data, now) is None
+    assert lists.missing(data, now) is None, "one at a time"
+    lists.take(work())
+    assert lists.rows(data, now) is None, "the list was another one"
+    build(lists, data, now)
+    rows = lists.rows(data, now)
+    assert rows is not None
+    assert {row.key.namespace for row in rows.rows} == {"data"}
+
+
+def test_an_error_is_returned_once_and_the_list_can_be_chosen_again(gate: Gate) -> None:
+    lists, now = ListCache(), view_model()
+    gate.open = gate.failing = True
+    lists.rows(ALL_NODES, now)
+    assert "broken" in str(build(lists, ALL_NODES, now))
+    assert lists.rows(ALL_NODES, now) is None
+    assert lists.missing(ALL_NODES, now) is None, "it would fail again and again"
     gate.failing = False
-    assert lister.of(NODES, now, View(ListKind.NODES)) is None
-    lister.take(pump.next())
-    assert lister.of(NODES, now, View(ListKind.NODES)) is not None
+    lists.rows(ListQuery(PODS, View()), now)
+    assert lists.rows(ALL_NODES, now) is None
+    assert build(lists, ALL_NODES, now) is None
+    assert lists.rows(ALL_NODES, now) is not None
 
 
-def test_after_forgetting_nothing_older_is_shown_or_taken(gate: Gate) -> None:
-    pump, old, new = Pump(), facts(), facts("db-0")
-    lister = ListWorker(pump)
-    view = View(ListKind.NODES)
-    assert lister.of(NODES, old, view) is None
-    lister.forget()
-    assert lister.of(NODES, new, view) is None
-    gate.let_all()
-    answers = [pump.next(), pump.next()]
-    for answer in sorted(answers, key=lambda one: one.question.facts is new):
-        lister.take(answer)
-        if answer.question.facts is old:
-            assert lister.of(NODES, new, view) is None
-    found = lister.of(NODES, new, view)
-    assert found is not None
-    assert found.rows == NODES.work_out(new, view, None).rows
-    lister.forget()
-    assert lister.of(NODES, new, view) is None
+def test_after_clearing_nothing_older_is_shown_or_taken() -> None:
+    lists, old, new = ListCache(), view_model(), view_model("db-0")
+    lists.rows(ALL_NODES, old)
+    late = lists.missing(ALL_NODES, old)
+    assert late is not None
+    lists.clear()
+    assert lists.rows(ALL_NODES, new) is None
+    lists.take(late())
+    assert lists.rows(ALL_NODES, new) is None
+    build(lists, ALL_NODES, new)
+    rows = lists.rows(ALL_NODES, new)
+    assert rows is not None
+    assert rows.rows == NODES.build(new, View(ListKind.NODES), None).rows
+    lists.clear()
+    assert lists.rows(ALL_NODES, new) is None
 
 
 async def asked(pilot: Pilot[Any], gate: Gate, number: int) -> None:
@@ -229,7 +229,7 @@ async def test_while_a_list_is_worked_out_it_says_so_and_the_last_wish_counts(ga
         await settled(pilot)
         await press(pilot, "2")
         await asked(pilot, gate, 1)
-        assert "Working out the list …" in screen_text(pilot)
+        assert "Building the list …" in screen_text(pilot)
         for key in ("d", "e", "i", "c", "x", "space", "s", "S", "z", "z", "w", "w", "enter", "G", "n", "j"):
             await press(pilot, key)
         await press(pilot, "1")
@@ -253,27 +253,26 @@ async def test_pods_are_not_disturbed_by_a_list_that_comes_late(gate: Gate) -> N
         await asked(pilot, gate, 1)
         await press(pilot, "4", "j", "j")
         gate.let_all()
-        await until(pilot, lambda: main_of(pilot)._lister._running is None)
+        await until(pilot, lambda: not main_of(pilot).qos.lists.is_building)
         assert len(rows(pilot)) == 60
         assert main_of(pilot).table.cursor == 2
 
 
-async def test_facts_that_change_meanwhile_are_worked_out_after_it(gate: Gate) -> None:
+async def test_an_update_comes_with_its_list_from_the_thread_that_follows(gate: Gate) -> None:
     source = ScriptedSource(demo(), without(demo(), "db-0"), without(demo(), "db-1"))
     async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        await press(pilot, "2", "3")
-        await asked(pilot, gate, 1)
-        for _ in range(2):
-            await press(pilot, "r")
-            await settled(pilot)
-        gate.let()
-        await asked(pilot, gate, 2)
-        gate.let()
+        gate.open = True
+        await press(pilot, "3")
         await until(pilot, lambda: bool(rows(pilot)))
-        assert sum(one.pods for one in rows(pilot)) == 59
-        assert gate.asked[-1] == (pilot.app.facts, View(ListKind.WORKLOADS))  # type: ignore[attr-defined]
-        assert len(gate.asked) == 2, "what was in between is skipped"
+        assert gate.threads == ["qos-worker"]
+        for number in (2, 3):
+            await press(pilot, "r")
+            await asked(pilot, gate, number)
+            await settled(pilot)
+            assert gate.asked[-1] == (pilot.app.view_model, View(ListKind.WORKLOADS))  # type: ignore[attr-defined]
+            assert sum(one.pods for one in rows(pilot)) == 59
+        assert gate.threads == ["qos-worker", "qos-follower", "qos-follower"]
 
 
 async def test_older_rows_stay_with_the_cursor_until_the_newer_ones_come(gate: Gate) -> None:
@@ -284,14 +283,10 @@ async def test_older_rows_stay_with_the_cursor_until_the_newer_ones_come(gate: G
         await press(pilot, "3")
         await until(pilot, lambda: bool(rows(pilot)))
         await press(pilot, "r")
-        await settled(pilot)
         await asked(pilot, gate, 2)
         assert sum(one.pods for one in rows(pilot)) == 60
         assert row(pilot).key.name == "api"
         assert row(pilot).worst.name == "api-7d9c5b6f8-x2mzq"
-        for key in ("d", "e", "v", "u", "i"):
-            await press(pilot, key)
-            assert len(pilot.app.screen_stack) == 1, "its worst pod is gone"
         gate.let_all()
         await until(pilot, lambda: sum(one.pods for one in rows(pilot)) == 59)
         assert row(pilot).key.name == "api"
@@ -318,7 +313,7 @@ async def test_leaving_does_not_wait_for_a_list(gate: Gate) -> None:
         await asked(pilot, gate, 1)
         await press(pilot, "q")
     assert pilot.app.return_code == 0
-    waiting = [thread for thread in threading.enumerate() if thread.name == "qos-question"]
+    waiting = [thread for thread in threading.enumerate() if thread.name == "qos-worker"]
     assert waiting
     assert all(thread.daemon for thread in waiting)
     gate.let_all()
@@ -365,8 +360,8 @@ async def test_another_cluster_is_never_shown_with_the_rows_of_the_one_before(ga
         await until(pilot, lambda: bool(rows(pilot)))
         app = pilot.app
         assert isinstance(app, QosApp)
-        app.facts = None
+        app.view_model = None
         await pilot.pause()
-        app.facts = facts("db-0")
+        app.view_model = view_model("db-0")
         await asked(pilot, gate, 2)
         assert not rows(pilot)

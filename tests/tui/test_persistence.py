@@ -122,10 +122,10 @@ def test_views_of_another_form_are_left_out(values: dict[str, Any]) -> None:
 
 def test_flags_say_more_than_the_last_run() -> None:
     kept = UiState().with_view("demo", view_values(View(ListKind.NODES)))
-    assert opened(kept).navigation.place.view.kind is ListKind.NODES
+    assert opened(kept).navigation.location.view.kind is ListKind.NODES
     shop = QosApp(DemoSource(), Scope(namespace="shop"), state=kept)
-    assert shop.navigation.place.view.kind is ListKind.PODS
-    assert opened(kept, Settings(view="workloads")).navigation.place.view.kind is ListKind.WORKLOADS
+    assert shop.navigation.location.view.kind is ListKind.PODS
+    assert opened(kept, Settings(view="workloads")).navigation.location.view.kind is ListKind.WORKLOADS
 
 
 async def test_settings_choose_theme_columns_motion_and_keys() -> None:

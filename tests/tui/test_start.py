@@ -14,8 +14,7 @@ from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui import start as start_module
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
+from kubectl_qos.tui.app import ContextSwitch, QosApp
 
 KUBECONFIG = """
 current-context: test
@@ -147,7 +146,7 @@ def test_without_a_terminal_the_ranking_is_printed(capsys: pytest.CaptureFixture
 
 def test_a_pod_that_is_not_there_is_the_error_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     error = InputError('pods "x" not found in demo')
-    monkeypatch.setattr(start_module, "_take_keys_from_the_terminal", lambda: None)
+    monkeypatch.setattr(start_module, "_read_keys_from_terminal", lambda: None)
     monkeypatch.setattr(QosApp, "run", lambda *_, **__: error)
     with pytest.raises(InputError, match="not found in demo"):
         start_module.start(DemoSource(), Scope(), Settings())

@@ -28,12 +28,12 @@ from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui import key_order
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.lists.registry import listings
+from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import GUTTER, Layout, fitted, shortened
+from kubectl_qos.tui.widgets.table import GUTTER, Layout, fitted, shortened
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -259,7 +259,7 @@ async def test_a_namespace_whose_pods_are_all_replaced_stays_chosen() -> None:
         await settled(pilot)
         assert main_of(pilot).view.namespace == "ml", "not the pods of everybody, under the same keys"
         assert names(pilot) == []
-        assert "There are no pods in namespace ml. tab goes to other places." in screen_text(pilot)
+        assert "There are no pods in namespace ml. tab goes to other panes." in screen_text(pilot)
         await press(pilot, "r")
         await settled(pilot)
         assert len(names(pilot)) == 7
@@ -301,9 +301,9 @@ async def test_a_filter_among_those_at_risk_does_not_promise_all() -> None:
 @pytest.mark.parametrize("kind", list(ListKind))
 def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> None:
     def keys(snapshot: Snapshot) -> list[str]:
-        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
-        listing = listings(Trends())[kind]
-        rows = listing.work_out(facts, View(kind), None).rows
+        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+        listing = list_definitions(Trends())[kind]
+        rows = listing.build(view_model, View(kind), None).rows
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, width)
         assert layout.line_width <= width
         return [column.key for column in layout.columns]
@@ -348,9 +348,9 @@ async def test_percentages_of_one_node_are_the_same_everywhere() -> None:
 
 
 def facts_now(pilot: Any) -> Any:
-    facts = app_of(pilot).facts
-    assert facts is not None
-    return facts
+    view_model = app_of(pilot).view_model
+    assert view_model is not None
+    return view_model
 
 
 async def test_r_shows_that_a_server_takes_its_time() -> None:
@@ -360,7 +360,7 @@ async def test_r_shows_that_a_server_takes_its_time() -> None:
         assert "live" in screen_text(pilot).splitlines()[0]
         source.hold.clear()
         await press(pilot, "r")
-        assert "asking …" in screen_text(pilot).splitlines()[0]
+        assert "loading …" in screen_text(pilot).splitlines()[0]
         source.hold.set()
         await settled(pilot)
         assert "live" in screen_text(pilot).splitlines()[0]
@@ -386,7 +386,7 @@ async def test_a_node_without_pods_says_so() -> None:
         await until(pilot, lambda: bool(main_of(pilot).table.rows))
         main_of(pilot).table.move_to("worker-3")
         await pilot.pause()
-        assert "worker-3: no pods are there, nothing would be killed" in screen_text(pilot)
+        assert "worker-3: it has no pods, nothing would be killed" in screen_text(pilot)
 
 
 async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor() -> None:
@@ -397,7 +397,7 @@ async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor() 
         await press(pilot, "slash")
         await type_text(pilot, "warehouse")
         await press(pilot, "enter", "c")
-        assert told(pilot) == "no marked row is shown; esc takes the marks away"
+        assert told(pilot) == "no marked row is shown; esc unmarks all"
         assert app_of(pilot).clipboard == ""
         await press(pilot, "escape", "slash")
         await type_text(pilot, "crunch")
