@@ -1,4 +1,4 @@
-"""What somebody who knows kubectl, k9s and htop stumbled over."""
+"""The UI in a terminal of its own, keys typed ahead, and what its lists say where something is missing."""
 
 from __future__ import annotations
 
