@@ -101,8 +101,8 @@ def _where(permission: Permission, namespace: str | None) -> str:
     inside = permission.namespace(namespace)
     if inside is not None:
         return f"namespace {escape(inside)}"
-    scope = permission.scope
-    return (scope if scope is PermissionScope.CLUSTER else PermissionScope.EVERYWHERE).value
+    is_cluster = permission.scope is PermissionScope.CLUSTER
+    return PermissionScope.CLUSTER.value if is_cluster else PermissionScope.EVERYWHERE.value
 
 
 def _permission_values(permission: Permission, review: AccessReview, namespace: str | None) -> dict[str, Any]:
