@@ -1,7 +1,4 @@
-"""What a user may do, as the API server judges it: SelfSubjectAccessReviews.
-
-Source: k8s.io/api/authorization/v1/types.go. Not here: which permissions are of use (k8s/rbac.py).
-"""
+"""What the API server lets a user do: SelfSubjectAccessReviews (k8s.io/api/authorization/v1/types.go)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from kubectl_qos.k8s.rbac import AccessReview, Permission
 from kubectl_qos.transport.client import REVIEWS, Connection
 
 AT_ONCE: Final = 8
-"""How many reviews are under way at a time, fewer than the connections that are kept."""
+"""Fewer than the connections that are kept."""
 
 
 class _Attributes(msgspec.Struct, frozen=True, omit_defaults=True):

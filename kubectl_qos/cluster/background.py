@@ -1,7 +1,6 @@
-"""Work in threads: a value computed meanwhile, items made ahead, several requests at once.
+"""Work in threads, which are daemons, unlike executors': ctrl-c ends the program at once.
 
-The threads are daemons, unlike executors': ctrl-c ends the program at once. Waits are cut into pieces,
-because a signal that comes just before a wait begins does not end it.
+Waits are cut into pieces, because a signal that comes just before a wait begins does not end it.
 """
 
 from __future__ import annotations

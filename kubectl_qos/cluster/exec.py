@@ -101,9 +101,7 @@ _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandResult:
-    """What a command printed, and the server's error where it failed."""
-
+class _CommandResult:
     out: str
     err: str
     error: str = ""
@@ -137,7 +135,7 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
     )
 
 
-def _parse_sections(result: CommandResult) -> dict[str, str]:
+def _parse_sections(result: _CommandResult) -> dict[str, str]:
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for line in result.out.splitlines():
@@ -148,7 +146,7 @@ def _parse_sections(result: CommandResult) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in sections.items()} if "$$" in sections else {}
 
 
-def _parse_lines(result: CommandResult) -> dict[str, str]:
+def _parse_lines(result: _CommandResult) -> dict[str, str]:
     """One line a file in their order, without those that stderr names; nothing if the count is off."""
     absent = set(_ABSENT.findall(result.err))
     present = [name for name in _CAT_FILES if name not in absent]
@@ -165,7 +163,7 @@ def _parse_lines(result: CommandResult) -> dict[str, str]:
 
 def _run(
     connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]
-) -> CommandResult:
+) -> _CommandResult:
     if command not in COMMANDS:
         raise QosError(f"{command[0]} is not run: it is none of the commands that only read")
     from kubectl_qos.transport.websocket import handshake_problem, request_headers
@@ -210,7 +208,7 @@ def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
     return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
 
 
-def _read_result(socket: BoundedWebSocket) -> CommandResult:
+def _read_result(socket: BoundedWebSocket) -> _CommandResult:
     outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
     for message in socket.messages():
         channel, data = message[0] if message else 0, message[1:]
@@ -220,7 +218,7 @@ def _read_result(socket: BoundedWebSocket) -> CommandResult:
             # An empty message only says that the channel is open.
             socket.send_close()
             out, err = (output.decode(errors="replace") for output in outputs.values())
-            return CommandResult(out, err, _error_message(data))
+            return _CommandResult(out, err, _error_message(data))
     raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
 
 

@@ -1,7 +1,4 @@
-"""Manifests, dumps, standard input and the demo as a source; and what programs that import us have already.
-
-Not here: what documents hold (documents.py), how a text is changed in place (yaml_patch.py).
-"""
+"""Manifests, dumps, standard input and the demo as a source; and what programs that import us have."""
 
 from __future__ import annotations
 

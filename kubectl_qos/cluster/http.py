@@ -1,8 +1,7 @@
 """Requests to an API server: bodies as they arrive, unzipped, and refusals in kubectl's words.
 
-Sources: k8s.io/apimachinery/pkg/api/errors/errors.go (NewGenericServerResponse),
-k8s.io/client-go/rest/request.go and with_retry.go, k8s.io/kubectl/pkg/cmd/util/helpers.go
-(StandardErrorMessage). Not here: connections (transport/), what bodies mean (pager.py, kube_api.py).
+Sources: k8s.io/apimachinery/pkg/api/errors/errors.go (NewGenericServerResponse), k8s.io/client-go/rest,
+k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage). Not here: what bodies mean (pager.py).
 """
 
 from __future__ import annotations

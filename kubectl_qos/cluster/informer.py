@@ -1,7 +1,6 @@
-"""The update stream of a live cluster: reflectors fill a store, and `next` reads snapshots from it.
+"""The update stream of a live cluster: reflectors, each in a thread, and a loop for usage fill a store.
 
-Each reflector runs in a thread of its own, as does the loop that reads usage. `next` runs in its caller's
-thread, and makes one update of what has changed since the last.
+`next` runs in its caller's thread, and makes one update of what has changed since the last.
 """
 
 from __future__ import annotations

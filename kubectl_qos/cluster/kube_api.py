@@ -265,9 +265,8 @@ _events = Pager(Event)
 
 
 def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
-    """The events about a pod and its node's memory, the newest last, as `kubectl describe` requests them.
+    """The events about a pod and its node's memory (left out if late), the newest last. Raises QosError.
 
-    The node's are left out where they fail or come late. Raises QosError where the pod's cannot be read.
     Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
     """
     of_node: list[Event] = []

@@ -137,9 +137,8 @@ def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[
 class PageItems(Generic[T]):
     """Cuts one page into items while it arrives.
 
-    Servers write `"items":[{"metadata":…},{"metadata":…}]`. Where `},{"metadata":` stands between two items,
-    what lies before it decodes as a whole; where it stands inside an item, decoding fails and the next place
-    is tried. A page written otherwise is decoded in one piece at its end.
+    Where `},{"metadata":` stands between two items, what lies before it decodes as a whole; inside an item
+    that fails, and the next place is tried. A page written otherwise is decoded in one piece at its end.
     """
 
     def __init__(self, decoder: msgspec.json.Decoder[list[T]], what: str) -> None:

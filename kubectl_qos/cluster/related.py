@@ -1,7 +1,4 @@
-"""What bears on a change of a pod or workload: the object, its owners, and the limits of its namespace.
-
-Everything but the object may be missing, and is then named. Not here: what follows from it (edit/).
-"""
+"""What bears on a change of an object: its owners and its namespace's limits, or that they are missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The one mutable state of a followed cluster, filled by watches, read in consistent snapshots.
-
-What did not change since the snapshot before is the very same object in both.
-"""
+"""The one mutable state of a followed cluster; consistent snapshots share what has not changed."""
 
 from __future__ import annotations
 
@@ -151,7 +148,7 @@ class Store:
         """Hold these pods and no others; nodes whose pods are equal keep theirs."""
         by_node: dict[str, dict[PodKey, Pod]] = {}
         for pod in pods:
-            by_node.setdefault(pod.node_name, {})[_key(pod)] = pod
+            by_node.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
         with self._changed:
             for node, held in by_node.items():
                 if held == self._pods.get(node):
@@ -167,7 +164,7 @@ class Store:
         """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
             held = self._pods.setdefault(pod.node_name, {})
-            key = _key(pod)
+            key = pod.metadata.namespace, pod.metadata.name
             if held.get(key) == pod:
                 return
             if key not in held:
@@ -179,7 +176,7 @@ class Store:
     def drop_pod(self, pod: Pod) -> None:
         """A pod was deleted."""
         with self._changed:
-            if self._remove(_key(pod), pod.node_name):
+            if self._remove((pod.metadata.namespace, pod.metadata.name), pod.node_name):
                 self._notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
@@ -246,7 +243,3 @@ class Store:
     def _notify(self) -> None:
         self._version += 1
         self._changed.notify_all()
-
-
-def _key(pod: Pod) -> PodKey:
-    return pod.metadata.namespace, pod.metadata.name

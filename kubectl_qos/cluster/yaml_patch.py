@@ -62,8 +62,7 @@ class Branch:
 Span: TypeAlias = Leaf | Branch
 
 
-def yaml_spans(text: str) -> Span | None:
-    """The spans of one YAML document, None for an empty one. Raises yaml.YAMLError."""
+def _yaml_spans(text: str) -> Span | None:
     import yaml
 
     open_branches: list[tuple[Branch, list[Leaf | None]]] = []
@@ -100,11 +99,6 @@ def yaml_spans(text: str) -> Span | None:
         elif isinstance(event, yaml.CollectionEndEvent):
             open_branches.pop()[0].end = end
     return root
-
-
-def json_spans(text: str) -> Span:
-    """The spans of a valid JSON text."""
-    return _json_value(text, _behind(_SPACE, text, 0))
 
 
 def _behind(pattern: re.Pattern[str], text: str, start: int, end: int | None = None) -> int:
@@ -172,9 +166,9 @@ def patch_document(document: Document, wanted: Any) -> str:
     """The text with the wanted value, changed in few places. Raises InputError if that takes rewriting it."""
     text, value = document.text, document.value
     read: Callable[[str], Any] = partial(yaml_value, location=document.location)
-    spans: Callable[[str], Span | None] = yaml_spans
+    spans: Callable[[str], Span | None] = _yaml_spans
     if document.is_json:
-        read, spans = json_value, json_spans
+        read, spans = json_value, lambda json: _json_value(json, _behind(_SPACE, json, 0))
     for _ in range(_MAX_CHANGES):
         if value == wanted:
             return text

@@ -34,7 +34,7 @@ _NOT_WRITTEN: Final = "the change history is kept for this run only"
 
 
 def history_path() -> Path | None:
-    """The file in the state folder; None where nothing is kept."""
+    """The file; None where nothing is kept."""
     return state_path("history.jsonl")
 
 

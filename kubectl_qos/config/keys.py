@@ -46,10 +46,7 @@ _HINT: Final = (
 
 
 def textual_key(shown: str) -> str:
-    """Textual's name of a key: `ctrl+f` for `ctrl-f`, `slash` for `/`, `S` for `S` and `shift-s`.
-
-    Raises InputError for a key that is unknown, that terminals do not tell from others, or must not be bound.
-    """
+    """Textual's name of a key: `ctrl+f` for `ctrl-f`. Raises InputError for one that cannot be bound."""
     modifiers, key = set(), shown
     while match := _MODIFIER.match(key):
         modifiers.add(match[1].lower())

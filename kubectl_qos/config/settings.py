@@ -72,11 +72,7 @@ class Settings:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
 
     def for_context(self, name: str) -> ContextSettings:
-        """The settings of the context of this name, with a value for each.
-
-        The entry of exactly this name comes first, then the last pattern that matches, then the file's
-        `readonly`. Only `*` is special in patterns.
-        """
+        """A context's settings: of its own entry, else of the last pattern, else of the file."""
         forms = {key: ".*".join(map(re.escape, key.split("*"))) for key in self.contexts if "*" in key}
         patterns = [key for key, form in forms.items() if re.fullmatch(form, name, re.DOTALL)]
         entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
@@ -90,7 +86,7 @@ class AllowedNames:
     """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
     An action is named `group.verb`, and has its default keys in Textual's names. `active_together` has sets
-    of binding groups that are active at the same time, in which a key can have one meaning only.
+    of binding groups in which a key can have one meaning only.
     """
 
     columns: Collection[str]
@@ -101,10 +97,7 @@ class AllowedNames:
 
 
 def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
-    """The settings of a file, or the defaults. Raises InputError for the first mistake, with the line.
-
-    Commands give no allowed names: they read only `readonly` and `contexts`.
-    """
+    """The settings of a file; without allowed names `readonly` and `contexts` alone. Raises InputError."""
     document = None if path is None else read_yaml(path)
     if document is None:
         return Settings()

@@ -1,8 +1,7 @@
 """Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog or Talos, without what precedes the message.
 
-The prefix gives the time, the node and the kernel's context. Messages that are not the kernel's (another
-facility, another program) are left out, as anything may write such lines. Not here: their meaning
-(oom_lines.py).
+Messages that are not the kernel's (another facility, another program) are left out, as anything may write
+such lines. Not here: their meaning (oom_lines.py).
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o and
 JOURNAL_EXPORT_FORMATS, RFC 3164 and 5424, `talosctl dmesg` and Talos' log sinks. Bottlerocket has a journal.
@@ -26,8 +25,8 @@ LONGEST: Final = 65_536
 class LogRecord:
     """A message of the kernel; `time` is RFC 3339, `uptime` seconds since boot.
 
-    `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names. `is_continued` is an
-    indented line without a prefix, which continues the message before it.
+    `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names; a continued message has
+    neither a prefix nor a time.
     """
 
     message: str

@@ -21,8 +21,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 class GroupRow(Generic[KeyT]):
     """Pods that belong together, in bytes; None where nothing is known of any of them.
 
-    `worst` is the pod with the best rank on its node, then the highest score; `victims` counts the next
-    victims of their nodes, `at_risk` the pods with a flag of risk.
+    `worst` is the pod with the best rank; `victims` and `at_risk` count next victims and flags of risk.
     """
 
     key: KeyT

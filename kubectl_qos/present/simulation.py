@@ -271,12 +271,15 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: mechanism_name(_reach(row).mechanism), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
-        "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
+        "growth",
+        lambda row: _reach(row).factor,
+        type=NUMBER,
+        width=4,
+        cell=lambda row: _percent(_reach(row)),
     ),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _reach(row).container, width=4, empty=""),
 )
-_WHAT_IF_HEADERS: Final = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
 
 
 def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
@@ -285,7 +288,8 @@ def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
         mark = "*" if _identity(old) != _identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
-    return cell_table(cells, _WHAT_IF_HEADERS, right={"FREED"}) if cells else iter(())
+    headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
+    return cell_table(cells, headers, right={"FREED"}) if cells else iter(())
 
 
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
@@ -331,11 +335,11 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
 
 
 def _growing_values(node_state: NodeState, index: int | None) -> dict[str, Any]:
-    if index is None:
-        return {"namespace": None, "pod": None, "container": None}
-    container = node_state.containers[index]
-    namespace, name = node_state.pod_for(container).key
-    return {"namespace": namespace, "pod": name, "container": container.name}
+    namespace = name = container = None
+    if index is not None:
+        growing = node_state.containers[index]
+        (namespace, name), container = node_state.pod_for(growing).key, growing.name
+    return {"namespace": namespace, "pod": name, "container": container}
 
 
 def _level_values(level: MemoryLevel) -> dict[str, int]:

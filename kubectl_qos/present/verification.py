@@ -14,8 +14,6 @@ from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.verify.compare import CheckedValue, Verified
 from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
 
-_HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
-
 
 def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:
     """A row for each value that drifted, or for every value; with the pod where there are several."""
@@ -26,7 +24,8 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
         for check in one.checks
         if check.drift or everything
     ]
-    return cell_table(cells, ("POD", *_HEADERS) if many else _HEADERS) if cells else iter(())
+    headers = (*(("POD",) if many else ()), "LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
+    return cell_table(cells, headers) if cells else iter(())
 
 
 def summary(verified: Sequence[Verified]) -> str:
@@ -95,19 +94,15 @@ def _cause_sentence(cause: DriftCause) -> str:
 
 def _cells(check: CheckedValue) -> tuple[str, ...]:
     no_cause = "none known" if check.drift else NONE
+    processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
     return (
         f"{check.level.value} {escape(check.container)}".strip(),
-        _file(check),
+        f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file),
         NONE if check.computed is None else escape(check.computed) or '""',
         UNKNOWN if check.measured is None else escape(check.measured) or '""',
         UNKNOWN if check.measured is None else "yes" if check.drift else "no",
         no_cause if check.cause is None else _cause_sentence(check.cause),
     )
-
-
-def _file(check: CheckedValue) -> str:
-    processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
-    return f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file)
 
 
 def _owner(verified: Verified) -> str:

@@ -1,8 +1,7 @@
 """Authentication: tokens, token files, passwords, client certificates, impersonation, and exec plugins.
 
-Plugins are programs that a kubeconfig names, run for a token or a certificate and again for new ones. The
-first run may use the terminal, as with kubectl. Later ones happen while a screen or a list is shown, so they
-get no standard input, and their stderr becomes the hint of an error. Not here: OIDC tokens (oidc.py).
+The first run of a plugin may use the terminal, as with kubectl. Later ones happen while a screen is shown, so
+they get no standard input, and their stderr becomes the hint of an error. Not here: OIDC tokens (oidc.py).
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
@@ -66,10 +65,7 @@ class Credentials(Protocol):
 
 
 def load_credentials(context: ResolvedContext, *, secure: bool) -> Credentials:
-    """The credentials of the context's user; plugins run here for the first time. Raises QosError.
-
-    Over plain HTTP none are sent and plugins are not run. Static credentials come before a plugin.
-    """
+    """The user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
     static = _StaticCredentials(user)

@@ -1,7 +1,4 @@
-"""Connections to API servers: sockets, credentials, timeouts, and a method for each kind of request.
-
-Not here: which proxy (proxy.py), which CAs (tls.py), which credentials (auth.py).
-"""
+"""Connections to API servers: sockets, credentials, timeouts, and a method for each kind of request."""
 
 from __future__ import annotations
 

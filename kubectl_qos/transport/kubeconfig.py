@@ -64,10 +64,7 @@ class _MergedConfig:
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
-    """The context that flags and kubeconfigs select; without a server in them, the account of this pod.
-
-    Raises QosError for a file that cannot be used and for names that do not exist.
-    """
+    """The context that flags and kubeconfigs select, else this pod's account. Raises QosError."""
     merged = _merge_files(options)
     context_name, cluster_name, user_name = _select_names(merged, options)
     cluster = _override_cluster(merged.entries["clusters"].get(cluster_name, {}), options)
