@@ -11,8 +11,7 @@ from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
-from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
+from kubectl_qos.qos.verification import CheckedValue, DriftCause, DriftReason, Unread, Verified
 
 _HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
 

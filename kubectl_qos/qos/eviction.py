@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubectl_qos.k8s.kubelet import NodeSetup, parse_threshold
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, parse_threshold
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
-from kubectl_qos.qos.cgroup.node import PODS
 
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
@@ -78,7 +77,7 @@ def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None =
     node, kubelet = setup.node, setup.kubelet
     text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
     distances = []
-    if PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
+    if ENFORCE_PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
         distances.append(_distance(text, node.allocatable_memory_bytes, pods_bytes))
     if node.memory_capacity_bytes:
         distances.append(_distance(text, node.memory_capacity_bytes, node_bytes or pods_bytes))

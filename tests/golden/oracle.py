@@ -37,8 +37,8 @@ from kubectl_qos.k8s.resources import Count
 from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names as cgroup_names
-from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup import tree as node_cgroups
 from kubectl_qos.qos.cgroup import values as cgroup_values
 from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
 from kubectl_qos.qos.cgroup.names import CgroupName

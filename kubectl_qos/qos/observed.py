@@ -1,7 +1,7 @@
 """What was read of containers and cgroups, as values made from the texts of files.
 
 Paths are below the cgroup mount. On cgroup v1 the names of files begin with their controller, as in
-predictions. Not here: reading (cluster/exec.py, host/) and comparing (compare.py).
+predictions. Not here: reading (cluster/exec.py, host/) and comparing (verification.py).
 """
 
 from __future__ import annotations
