@@ -75,8 +75,6 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithOrigins:
-    """Fields of which each has an origin."""
-
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def origin(self, field_name: str) -> Origin:

@@ -41,7 +41,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import (
-    Count,
+    admission_count,
     has_pod_level_resources,
     is_extended,
     pod_limits,
@@ -190,10 +190,7 @@ def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
     usage = {"count/pods": _ONE}
     if pod.is_terminal:
         return usage
-    count = Count.SPEC
-    if release.enabled(Gate.IN_PLACE_RESIZE):
-        pod_level = release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL)
-        count = Count.STATUS_WITH_POD_LEVEL if pod_level else Count.STATUS
+    count = admission_count(release)
     return usage | _counted(pod_requests(pod, release, count=count), pod_limits(pod, release, count=count))
 
 

@@ -2,8 +2,8 @@
 
 What reads back otherwise for a known reason is predicted as it reads back (docs/differences.md), so every
 difference is drift. Values that are not predicted are ignored, except those that MemoryQoS leaves behind:
-they are known, and no drift. Causes are mostly found by trial: the same pod is predicted with another setting, an
-older release or the resources in force, and where that gives the measured value, it is a likely cause.
+they are known, and no drift. Causes are mostly found by trial: the same pod is predicted with another
+setting, an older release or the resources in force, and where that gives the measured value, it is likely.
 """
 
 from __future__ import annotations
@@ -298,8 +298,6 @@ SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW,
 
 
 class _Alternative(NamedTuple):
-    """Another prediction of the same pod, and the cause if it is right."""
-
     prediction: Prediction
     cause: DriftCause
 
@@ -388,7 +386,6 @@ class CauseFinder:
         return None
 
     def _request_of(self, value: int) -> dict[str, object]:
-        """Between which memory requests the formula gives this value; a pod's own request is left out."""
         capacity = self._prediction.setup.node.memory_capacity_bytes
         if not capacity or self._prediction.pod.spec.resources is not None:
             return {}

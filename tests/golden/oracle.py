@@ -346,7 +346,7 @@ def _totals(pod: Pod, release: Release) -> Json:
             "requestsStatus": requests(pod, release, count=Count.STATUS),
             "limitsStatus": limits(pod, release, count=Count.STATUS),
             "requestsContainersOnly": requests(pod, release, pod_level=False, overhead=False),
-            "limitsContainersOnly": limits(pod, release, pod_level=False, overhead=False),
+            "limitsContainersOnly": resources.aggregate_limits(pod, release),
         }
     elif Gate.IN_PLACE_RESIZE.value in known_gates(release):
         found |= {

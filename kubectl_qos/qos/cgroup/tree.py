@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -70,11 +70,7 @@ def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
 def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, release: Release) -> CgroupWrite:
     """The cgroup of all pods; limited to capacity minus reserved if `pods` is enforced.
 
-    Args:
-        capacity: of the node, with `pid` where the kernel's maximum is known.
-        cores: how many CPUs the machine has.
-        kubelet: its reservations and what it enforces.
-        release: of the kubelet.
+    `capacity` is the node's, with `pid` where the kernel's maximum is known, `cores` the machine's CPUs.
     """
     is_enforced = kubelet.cgroups_per_qos and ENFORCE_PODS in kubelet.enforce_node_allocatable
     resources = allocatable(capacity, kubelet) if is_enforced else capacity
@@ -247,15 +243,9 @@ class CgroupTree:
 def cgroup_tree(
     pods: Iterable[Pod], setup: NodeSetup, is_shown: Callable[[Pod], bool] = lambda _: True
 ) -> CgroupTree:
-    """The tree of a node.
+    """The tree of a node with all its known pods; only those that are shown get directories.
 
-    Args:
-        pods: all known pods of this node; those that have ended have no cgroup any more.
-        setup: the node's facts and its kubelet's configuration.
-        is_shown: which pods get directories. The values above them count every pod.
-
-    Raises:
-        InputError: a pod has no containers, or its UID cannot be part of a cgroup name.
+    Raises InputError if a pod has no containers, or its UID cannot be part of a cgroup name.
     """
     living = [pod for pod in pods if not pod.is_terminal]
     shown = [pod for pod in living if is_shown(pod)]
@@ -286,8 +276,7 @@ def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
 
 def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
     """The same node with this cgroup version."""
-    origins = {**setup.node.origins, "cgroup_version": Origin.GIVEN}
-    return replace(setup, node=replace(setup.node, cgroup_version=version, origins=origins))
+    return replace(setup, node=with_origin(setup.node, Origin.GIVEN, cgroup_version=version))
 
 
 def _directory(
@@ -336,7 +325,6 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
 
 
 def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
-    """The files of kubepods that the kubelet writes with amounts that are not known here."""
     names = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
         2: ("cpu.weight", "memory.max", "pids.max"),
