@@ -88,15 +88,15 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
 
     def display(screen: Any, renderable: Any) -> None:
         paint(screen, renderable)
-        if app.facts is not None and cursor_of(app) == wanted:
+        if app.view_model is not None and cursor_of(app) == wanted:
             painted.set()
 
     app._display = display  # type: ignore[method-assign]  # noqa: SLF001
     taken: list[float] = []
     async with app.run_test(size=(120, 40)) as pilot:
-        while app.facts is None:
+        while app.view_model is None:
             await pilot.pause(0.1)
-        first = app.facts
+        first = app.view_model
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             key = "j" if len(taken) % 40 < 20 else "k"
@@ -107,8 +107,8 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
             await asyncio.wait_for(painted.wait(), 10)
             taken.append(time.monotonic() - began)
             await asyncio.sleep(KEY_SECONDS)
-        changed = sum(row.restarts > 100 for row in app.facts.rows.rows)
-        shown = app.facts is not first
+        changed = sum(row.restarts > 100 for row in app.view_model.rows.rows)
+        shown = app.view_model is not first
     taken.sort()
     half, most = (1000 * taken[int(len(taken) * share)] for share in (0.5, 0.95))
     print(
@@ -120,20 +120,20 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
 
 
 def _flat(source: LiveSource, events: int) -> bool:
-    feed = source.follow(Scope())
+    stream = source.follow(Scope())
     sizes: dict[int, int] = {}
     began = time.monotonic()
     taken = 0
     while taken < events - 10:
-        moment = feed.next()
-        assert moment is not None
-        if moment.snapshot is None:
-            raise SystemExit(f"the watch failed: {moment.health.error}")
-        taken = max((_restarts(pod) for pod in moment.snapshot.pods), default=0)
+        update = stream.next()
+        assert update is not None
+        if update.snapshot is None:
+            raise SystemExit(f"the watch failed: {update.health.error}")
+        taken = max((_restarts(pod) for pod in update.snapshot.pods), default=0)
         sizes[taken] = _resident_bytes()
         time.sleep(0.5)
     seconds = time.monotonic() - began
-    feed.close()
+    stream.close()
     early = max(size for number, size in sizes.items() if number <= events / 10)
     late = max(size for number, size in sizes.items() if number > events / 2)
     print(

@@ -12,13 +12,13 @@ HEADING = "## Keys\n"
 
 
 def key_lines() -> Iterator[str]:
-    """Every action of every room, in Markdown."""
+    """Every action of every group, in Markdown."""
     keys = Keys()
-    for room in BindingGroup:
-        yield f"\n### {room.value}\n"
+    for group in BindingGroup:
+        yield f"\n### {group.value}\n"
         yield "| key | what it does | name for [keys](configuration.md) |"
         yield "|---|---|---|"
-        for action in actions_in_group(room):
+        for action in actions_in_group(group):
             shown = " ".join(f"`{key}`" for key in keys.shown(action).split())
             yield f"| {shown} | {action.help} | `{action.name}` |"
 

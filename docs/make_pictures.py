@@ -15,8 +15,7 @@ from textual.widgets import Input
 
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.export import screen_text
+from kubectl_qos.tui.app import QosApp, screen_text
 from kubectl_qos.tui.screens.main import MainScreen
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -45,13 +44,13 @@ async def shoot(name: str, size: tuple[int, int], keys: tuple[str, ...]) -> None
     """Press the keys in a terminal of that size and keep what is on the screen."""
     app = QosApp(DemoSource(), Scope())
     async with app.run_test(size=size) as pilot:
-        while app.facts is None:
+        while app.view_model is None:
             await pilot.pause(0.01)
         await pilot.pause()
         await pilot.press(*keys)
-        while isinstance(app.screen, MainScreen) and app.screen.is_working_out:
+        while isinstance(app.screen, MainScreen) and app.screen.is_building:
             await pilot.pause(0.01)
-        while any(word in screen_text(app.screen) for word in ("reading ", "Reading …", "Working it out …")):
+        while any(word in screen_text(app.screen) for word in ("reading ", "Reading …", "Simulating …")):
             await pilot.pause(0.01)
         await pilot.pause()
         for line in app.screen.query(Input):

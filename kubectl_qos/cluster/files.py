@@ -155,7 +155,7 @@ class FileSource(Source):
         return document.location.name
 
     def writer(self) -> Writer:
-        """Raise QosError: files are no cluster."""
+        """Raise QosError: not supported for files."""
         raise QosError(
             f"nothing is sent: {self.title} is no cluster",
             hint="kubectl qos set -f FILE --write changes the file itself",

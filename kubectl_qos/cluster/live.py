@@ -130,7 +130,10 @@ class LiveSource(Source):
         )
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod, or the pod of a workload's template. Raises ApiError (NotFound) in kubectl's words."""
+        """A pod, or the pod of a workload's template.
+
+        Raises ApiError (NotFound) in kubectl's words, and InputError for a kind without a template.
+        """
         namespace = namespace or self.default_namespace or "default"
         if kind == "Pod":
             return self._api.pod(namespace, name)

@@ -1,13 +1,13 @@
-"""Every action of the UI with its keys and words: footer, help screen and palette are made from this list.
+"""Every action of the UI with its keys and words: the source of footer, help, palette and docs/ui.md.
 
-An action `room.verb` is the method `action_verb` of the class that binds the room. What the methods do is
+An action `group.verb` is the method `action_verb` of the class that binds the group. What the methods do is
 in the screens and widgets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -16,538 +16,292 @@ from textual.binding import Binding, BindingType
 
 
 class BindingGroup(StrEnum):
-    """Where an action can be used; the value is the heading in the help screen."""
+    """Where actions can be used; the value is the heading in the help screen."""
 
     MAIN = "In a list"
     TABLE = "In a table"
-    PROMPT = "In the line for filters and places"
+    PROMPT = "In the prompt"
     EXPLAIN = "Explanation"
     TREE = "Cgroups of a node"
-    COMPARE = "What another setting would change"
+    COMPARE = "What if"
     FOLD = "On the title of a section"
     EDIT = "Edit"
-    LANDING = "Landing a change"
-    PROGRESS = "After a change was sent"
+    APPLY = "Apply a change"
+    PROGRESS = "Progress of a change"
     PATCH = "Patch and manifest"
-    UNDO = "What was applied"
-    SIMULATION = "Who dies as memory fills"
-    KILLS = "What was killed"
+    UNDO = "Change history"
+    SIMULATION = "Simulation"
+    KILLS = "Kills"
     APP = "Everywhere"
     TEXT = "In a text"
-    SAVE = "While a file is named"
-    CONFIRM = "In a question"
-    ASK = "While a number is asked for"
-    FINDER = "While something is looked for"
-    COLUMNS = "While columns are chosen"
-    CHOOSE = "While a context is chosen"
-    SHEET = "In help and notes"
+    SAVE = "In the dialog for a file name"
+    CONFIRM = "In a confirmation"
+    NUMBER = "In the dialog for a number"
+    SEARCH = "In a search"
+    COLUMNS = "In the dialog for columns"
+    SELECT = "In the dialog for contexts"
+    HELP = "In help and notes"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a key does. `footer` says whether the bottom line shows it, `palette` the palette."""
+    """One thing that a key does; `keys` are Textual's names.
 
-    room: BindingGroup
+    `footer` says whether the bottom line shows it, `palette` whether the palette lists it; a `priority` key
+    also works while an input has the focus.
+    """
+
     verb: str
     keys: tuple[str, ...]
-    label: str
     help: str
+    label: str
     footer: bool = False
     palette: bool = True
     priority: bool = False
+    group: BindingGroup = BindingGroup.APP
 
     @property
     def name(self) -> str:
         """What keymaps call it."""
-        return f"{self.room.name.lower()}.{self.verb}"
+        return f"{self.group.name.lower()}.{self.verb}"
 
 
-def _table(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
-    return Action(BindingGroup.TABLE, verb, keys, label, text, palette=False)
+def _action(
+    verb: str,
+    keys: str,
+    help: str,  # noqa: A002 - as the field is called
+    label: str = "",
+    *,
+    footer: bool = False,
+    palette: bool = True,
+    priority: bool = False,
+) -> Action:
+    """An action; its label is its verb unless it has another one."""
+    return Action(verb, tuple(keys.split()), help, label or verb.replace("_", " "), footer, palette, priority)
 
 
-def _text(verb: str, keys: tuple[str, ...], label: str, text: str) -> Action:
-    return Action(BindingGroup.TEXT, verb, keys, label, text, palette=False)
+def _scrolling(first: str, last: str) -> tuple[Action, ...]:
+    return (
+        _action("up", "up k", "one line up"),
+        _action("down", "down j", "one line down"),
+        _action("first", "home g", first),
+        _action("last", "end G", last),
+        _action("page_up", "pageup ctrl+b", "one page up"),
+        _action("page_down", "pagedown ctrl+f", "one page down"),
+    )
 
 
-ACTIONS: Final = (
-    Action(BindingGroup.MAIN, "explain", ("d",), "explain", "why this class, score and rank", footer=True),
-    Action(
-        BindingGroup.MAIN, "edit", ("e",), "edit", "change requests and limits, with a preview", footer=True
+_BY_GROUP: Final = {
+    BindingGroup.MAIN: (
+        _action("explain", "d", "why this class, score and rank", footer=True),
+        _action("edit", "e", "change requests and limits, with a preview", footer=True),
+        _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
+        _action("compare", "u", "what an upgrade or another setting would change", "what if"),
+        _action("simulate", "o", "what is killed next on the node, and after that, as its memory fills"),
+        _action("kills", "K", "what was killed, by which mechanism, and how sure that is"),
+        _action(
+            "filter", "slash", "filter: text, !text, node:worker-2, -l app=web; see Filters", footer=True
+        ),
+        _action("go_to", "colon", "type a command: nodes, ns NAMESPACE, sim, kills, ctx …", footer=True),
+        _action("list_nodes", "1", "the nodes with their memory and next victims", "cluster"),
+        _action("list_namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
+        _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
+        _action("list_pods", "4", "the pods in kill order", "pods"),
+        _action("list_containers", "5", "the containers in kill order", "containers"),
+        _action("containers", "i", "the containers of the pod", "inside"),
+        _action("next_pane", "tab", "the next pane", "panes", footer=True),
+        _action("previous_pane", "shift+tab", "the previous pane", "back a pane"),
+        _action("sort", "s", "sort by the next column", footer=True),
+        _action("reverse", "S", "reverse the order"),
+        _action("at_risk", "z", "only those with a flag of risk, or all", "risk", footer=True),
+        _action("wide", "w", "all columns, or those that fit", footer=True),
+        _action("find", "f", "go to a pod by some letters of its name"),
+        _action("columns", "C", "choose the columns of the list and their order"),
+        _action("mark", "space", "mark or unmark the row, for copying"),
+        _action("copy", "c", "copy the marked rows, or the selected one"),
+        _action("export", "x", "save the list as csv, json, yaml or text"),
+        _action("notes", "n", "what is missing or assumed"),
+        _action("back", "escape", "leave the pane; clear the filter; the previous location", palette=False),
     ),
-    Action(
-        BindingGroup.MAIN, "tree", ("v",), "cgroups", "the cgroup tree of the pod's node, with its values"
+    BindingGroup.TABLE: (
+        *_scrolling("the first line", "the last line"),
+        _action("left", "left", "columns to the left"),
+        _action("right", "right", "columns to the right"),
+        _action("select", "enter", "open the row: explain a pod, list the pods of anything else", "open"),
     ),
-    Action(
-        BindingGroup.MAIN, "compare", ("u",), "what if", "what an upgrade or another setting would change"
+    BindingGroup.TEXT: _scrolling("the beginning", "the end"),
+    BindingGroup.EXPLAIN: (
+        _action("edit", "e", "change requests and limits", footer=True),
+        _action("copy", "c", "copy all of it as text", footer=True),
+        _action("next", "tab", "the next section; enter folds it", footer=True),
+        _action("previous", "shift+tab", "the previous section"),
+        _action("fold", "z", "fold or unfold every section", footer=True),
+        _action("back", "escape", "back to the pods", footer=True, palette=False),
     ),
-    Action(
-        BindingGroup.MAIN,
-        "simulate",
-        ("o",),
-        "simulate",
-        "who dies next on the node, and after that, as its memory fills",
+    BindingGroup.TREE: (
+        _action("copy", "c", "copy the tree as text", footer=True),
+        _action("export", "x", "save every file with its path and content", footer=True),
+        _action("back", "escape", "back to the pods", footer=True, palette=False),
     ),
-    Action(
-        BindingGroup.MAIN,
-        "kills",
-        ("K",),
-        "kills",
-        "what was killed, by which mechanism, and how sure that is",
+    BindingGroup.COMPARE: (
+        _action("page_up", "pageup", "one page up", priority=True),
+        _action("page_down", "pagedown", "one page down", priority=True),
+        _action("copy", "ctrl+s", "copy the differences as text", footer=True, priority=True),
+        _action("back", "escape", "back to the pods", footer=True, palette=False),
     ),
-    Action(
-        BindingGroup.MAIN,
-        "filter",
-        ("slash",),
-        "filter",
-        "show only some pods: /text, /!text, /node:worker-2, /-l app=web; see Filters",
-        footer=True,
+    BindingGroup.EDIT: (
+        _action("apply", "ctrl+s", "how to apply it: in place, through the owner, as a patch", footer=True),
+        _action("guaranteed", "ctrl+g", "make requests equal to limits", "Guaranteed", footer=True),
+        _action("outlive", "ctrl+o", "the least memory requests to be killed after another pod", footer=True),
+        _action("rank", "ctrl+n", "the least memory requests for a kill rank of N or later", footer=True),
+        _action("reset", "ctrl+r", "reset every field", footer=True),
+        _action("below", "down", "the field below; tab goes to the next one"),
+        _action("above", "up", "the field above; shift-tab goes to the previous one"),
+        _action("page_up", "pageup ctrl+b", "scroll the preview one page up", priority=True),
+        _action("page_down", "pagedown ctrl+f", "scroll the preview one page down", priority=True),
+        _action("back", "escape", "leave; asks if something is not saved", footer=True),
     ),
-    Action(
-        BindingGroup.MAIN,
-        "go_to",
-        ("colon",),
-        "go to",
-        "nodes, node NAME, ns, workloads, pods NAMESPACE, sim, kills, ctx and so on",
-        footer=True,
+    BindingGroup.APPLY: (
+        _action("next_strategy", "tab", "the next strategy", "strategy", footer=True),
+        _action("previous_strategy", "shift+tab", "the previous strategy"),
+        _action("dry_run", "d", "a dry run: what the server would make of it", footer=True),
+        _action("apply", "a", "dry run, confirmation, then send it", footer=True),
+        _action("patch", "m", "the patch and the manifest, to save", footer=True),
+        _action("copy", "c", "copy the request"),
+        _action("reload", "l", "after a conflict: discard mine, reload", footer=True),
+        _action("keep_mine", "o", "after a conflict: make the same change again", footer=True),
+        _action("back", "escape", "back to the fields; nothing is sent", footer=True),
     ),
-    Action(
-        BindingGroup.MAIN, "list_nodes", ("1",), "cluster", "the nodes with their memory and next victims"
+    BindingGroup.PROGRESS: (
+        _action("back", "escape", "stop watching; the change goes on", "leave", footer=True, palette=False),
     ),
-    Action(
-        BindingGroup.MAIN, "list_namespaces", ("2",), "namespaces", "the namespaces with their pods added up"
+    BindingGroup.UNDO: (
+        _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),
+        _action("back", "escape", "back to where you were", footer=True, palette=False),
     ),
-    Action(
-        BindingGroup.MAIN, "list_workloads", ("3",), "workloads", "Deployments and so on, by their worst rank"
+    BindingGroup.SIMULATION: (
+        _action("less", "left h", "less memory", footer=True, priority=True),
+        _action("more", "right l", "more memory", footer=True, priority=True),
+        _action("far_less", "shift+left H", "less, in larger steps", priority=True),
+        _action("far_more", "shift+right L", "more, in larger steps", priority=True),
+        _action("least", "home", "no memory", "nothing", priority=True),
+        _action("most", "end", "as much memory as there is", "all of it", priority=True),
+        _action("mode", "tab", "the next mode: what fills the memory", footer=True, priority=True),
+        _action("previous_mode", "shift+tab", "the previous mode", priority=True),
+        _action("growing_pod", "f", "choose the pod that grows", "who grows"),
+        _action("eviction", "E", "the kubelet evicts before the kernel kills, or not", footer=True),
+        _action("restarts", "R", "killed containers restart and need memory again, or not", footer=True),
+        _action("explain", "d", "explain the victim's rank; enter does the same", footer=True),
+        _action("notes", "n", "what is estimated, missing or assumed"),
+        _action("copy", "c", "copy it as text"),
+        _action("back", "escape", "back to the list", footer=True, palette=False),
     ),
-    Action(BindingGroup.MAIN, "list_pods", ("4",), "pods", "the pods in kill order"),
-    Action(BindingGroup.MAIN, "list_containers", ("5",), "containers", "the containers in kill order"),
-    Action(BindingGroup.MAIN, "containers", ("i",), "inside", "the containers of the pod"),
-    Action(BindingGroup.MAIN, "next_pane", ("tab",), "panes", "the next pane", footer=True),
-    Action(BindingGroup.MAIN, "previous_pane", ("shift+tab",), "back a pane", "the previous pane"),
-    Action(BindingGroup.MAIN, "sort", ("s",), "sort", "sort by the next column", footer=True),
-    Action(BindingGroup.MAIN, "turn", ("S",), "turn", "sort the other way round"),
-    Action(
-        BindingGroup.MAIN, "at_risk", ("z",), "risk", "only those with a flag of risk, or all", footer=True
+    BindingGroup.KILLS: (
+        _action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
+        _action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
+        _action("copy", "c", "copy all kills with their evidence", footer=True),
+        _action("notes", "n", "what could not be read"),
+        _action("back", "escape", "back to the list", footer=True, palette=False),
     ),
-    Action(BindingGroup.MAIN, "wide", ("w",), "wide", "all columns, or those that fit", footer=True),
-    Action(BindingGroup.MAIN, "find", ("f",), "find", "go to a pod by some letters of its name"),
-    Action(BindingGroup.MAIN, "columns", ("C",), "columns", "choose the columns of the list and their order"),
-    Action(BindingGroup.MAIN, "mark", ("space",), "mark", "mark or unmark the line, for copying"),
-    Action(BindingGroup.MAIN, "copy", ("c",), "copy", "copy the marked rows, or the selected one"),
-    Action(BindingGroup.MAIN, "export", ("x",), "export", "save what is shown as csv, json, yaml or text"),
-    Action(BindingGroup.MAIN, "notes", ("n",), "notes", "what is missing or assumed"),
-    Action(
-        BindingGroup.MAIN,
-        "back",
-        ("escape",),
-        "back",
-        "leave the pane; clear the filter; the place before",
-        palette=False,
+    BindingGroup.PATCH: (
+        _action("other", "m tab", "the other of the two", "patch/manifest", footer=True),
+        _action("copy", "c", "copy the text", footer=True),
+        _action("save", "s ctrl+s", "save it to a file", footer=True),
+        _action("back", "escape", "back to the strategies", footer=True, palette=False),
     ),
-    _table("up", ("up", "k"), "up", "the line above"),
-    _table("down", ("down", "j"), "down", "the line below"),
-    _table("first", ("home", "g"), "first", "the first line"),
-    _table("last", ("end", "G"), "last", "the last line"),
-    _table("page_up", ("pageup", "ctrl+b"), "page up", "a page up"),
-    _table("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
-    _table("left", ("left",), "left", "columns to the left"),
-    _table("right", ("right",), "right", "columns to the right"),
-    _table("select", ("enter",), "open", "open the line: explain a pod, list the pods of anything else"),
-    _text("up", ("up", "k"), "up", "the line above"),
-    _text("down", ("down", "j"), "down", "the line below"),
-    _text("first", ("home", "g"), "first", "the beginning"),
-    _text("last", ("end", "G"), "last", "the end"),
-    _text("page_up", ("pageup", "ctrl+b"), "page up", "a page up"),
-    _text("page_down", ("pagedown", "ctrl+f"), "page down", "a page down"),
-    Action(BindingGroup.EXPLAIN, "edit", ("e",), "edit", "change requests and limits", footer=True),
-    Action(BindingGroup.EXPLAIN, "copy", ("c",), "copy", "copy all of it as text", footer=True),
-    Action(BindingGroup.EXPLAIN, "next", ("tab",), "next", "the next section; enter folds it", footer=True),
-    Action(BindingGroup.EXPLAIN, "previous", ("shift+tab",), "previous", "the previous section"),
-    Action(BindingGroup.EXPLAIN, "fold", ("z",), "fold", "fold or unfold every section", footer=True),
-    Action(BindingGroup.EXPLAIN, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(BindingGroup.TREE, "copy", ("c",), "copy", "copy the tree as text", footer=True),
-    Action(
-        BindingGroup.TREE,
-        "export",
-        ("x",),
-        "export",
-        "save every file with its path and content",
-        footer=True,
+    BindingGroup.PROMPT: (
+        _action("complete", "tab", "take the completion", footer=True),
+        _action("earlier", "up", "the previous entry"),
+        _action("later", "down", "the next entry, then what was typed"),
+        _action("leave", "escape", "leave the prompt", footer=True),
     ),
-    Action(BindingGroup.TREE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(BindingGroup.COMPARE, "page_up", ("pageup",), "page up", "a page up", priority=True),
-    Action(BindingGroup.COMPARE, "page_down", ("pagedown",), "page down", "a page down", priority=True),
-    Action(
-        BindingGroup.COMPARE,
-        "copy",
-        ("ctrl+s",),
-        "copy",
-        "copy what changes as text",
-        footer=True,
-        priority=True,
+    BindingGroup.FOLD: (_action("fold", "enter", "fold or unfold the section"),),
+    BindingGroup.SEARCH: (
+        _action("above", "up ctrl+p", "one line up", priority=True),
+        _action("below", "down ctrl+n", "one line down", priority=True),
+        _action("leave", "escape", "cancel; enter takes the line"),
     ),
-    Action(BindingGroup.COMPARE, "back", ("escape",), "back", "back to the pods", footer=True, palette=False),
-    Action(
-        BindingGroup.EDIT,
-        "land",
-        ("ctrl+s",),
-        "land",
-        "how it can land: in place, through the owner, as a patch; with dry run and apply",
-        footer=True,
+    BindingGroup.COLUMNS: (
+        _action("show", "space", "show or hide the column", "show or hide"),
+        _action("lower", "J", "further down, which is to the right", "down"),
+        _action("raise", "K", "further up, which is to the left", "up"),
+        _action("fitting", "d", "the default: the columns that fit", "default"),
+        _action("take", "enter", "show these"),
+        _action("leave", "escape", "cancel"),
     ),
-    Action(
-        BindingGroup.EDIT,
-        "guaranteed",
-        ("ctrl+g",),
-        "Guaranteed",
-        "requests equal to limits wherever a number is known",
-        footer=True,
+    BindingGroup.SELECT: (_action("leave", "escape", "cancel; enter goes there"),),
+    BindingGroup.CONFIRM: (_action("yes", "y", "yes"), _action("no", "n escape", "no; nothing happens")),
+    BindingGroup.NUMBER: (_action("leave", "escape", "cancel; enter takes the number"),),
+    BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving"),),
+    BindingGroup.HELP: (_action("close", "escape q question_mark f1", "close it"),),
+    BindingGroup.APP: (
+        _action("help", "question_mark f1", "keys, columns and symbols", footer=True),
+        _action("previous", "left_square_bracket alt+left", "the previous location", "back"),
+        _action("next", "right_square_bracket alt+right", "the next location, after back", "forward"),
+        _action("refresh", "r", "refresh now"),
+        _action("pause", "p", "pause or resume updates"),
+        _action("save_screenshot", "X", "save a screenshot as svg or text", "screenshot"),
+        _action("undo", "U", "the change history, to revert a change"),
+        _action("theme", "t", "the next theme: dark, light, high contrast, colour-blind safe"),
+        _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
+        _action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
+        _action("quit", "q", "leave kubectl qos", footer=True),
+        _action("interrupt", "ctrl+c ctrl+q", "leave from anywhere", "quit", palette=False, priority=True),
     ),
-    Action(
-        BindingGroup.EDIT,
-        "outlive",
-        ("ctrl+o",),
-        "outlive",
-        "the least memory requests with which it is killed after a pod that you choose",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.EDIT,
-        "rank",
-        ("ctrl+n",),
-        "rank",
-        "the least memory requests with which its kill rank is N or later",
-        footer=True,
-    ),
-    Action(BindingGroup.EDIT, "reset", ("ctrl+r",), "reset", "every field as it was", footer=True),
-    Action(BindingGroup.EDIT, "below", ("down",), "below", "the field below; tab goes to the next one"),
-    Action(BindingGroup.EDIT, "above", ("up",), "above", "the field above; shift-tab goes to the one before"),
-    Action(
-        BindingGroup.EDIT, "page_up", ("pageup", "ctrl+b"), "page up", "the preview a page up", priority=True
-    ),
-    Action(
-        BindingGroup.EDIT,
-        "page_down",
-        ("pagedown", "ctrl+f"),
-        "page down",
-        "the preview a page down",
-        priority=True,
-    ),
-    Action(
-        BindingGroup.EDIT, "back", ("escape",), "back", "leave; asks if something is not saved", footer=True
-    ),
-    Action(BindingGroup.LANDING, "other", ("tab",), "way", "the next way to land it", footer=True),
-    Action(
-        BindingGroup.LANDING,
-        "previous_strategy",
-        ("shift+tab",),
-        "way before",
-        "the way to land it before this one",
-    ),
-    Action(
-        BindingGroup.LANDING,
-        "dry_run",
-        ("d",),
-        "dry run",
-        "ask the server what it would make of it",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.LANDING,
-        "apply",
-        ("a",),
-        "apply",
-        "dry run, then a question, and then it is sent",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.LANDING, "patch", ("m",), "patch", "the patch and the manifest, to save", footer=True
-    ),
-    Action(BindingGroup.LANDING, "copy", ("c",), "copy", "copy the request"),
-    Action(
-        BindingGroup.LANDING,
-        "look",
-        ("l",),
-        "look again",
-        "give ours up and edit what is there now, where someone else changed it",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.LANDING,
-        "ours",
-        ("o",),
-        "keep ours",
-        "the same change of what is there now, where someone else changed it",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.LANDING, "back", ("escape",), "back", "back to the fields; nothing is sent", footer=True
-    ),
-    Action(
-        BindingGroup.PROGRESS,
-        "back",
-        ("escape",),
-        "leave",
-        "look no longer; what was sent goes on",
-        footer=True,
-        palette=False,
-    ),
-    Action(
-        BindingGroup.UNDO,
-        "open",
-        ("u",),
-        "undo it",
-        "what taking it back would do, and the way there; enter does the same",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.UNDO, "back", ("escape",), "back", "back to where you were", footer=True, palette=False
-    ),
-    Action(BindingGroup.SIMULATION, "less", ("left", "h"), "less", "less memory", footer=True, priority=True),
-    Action(
-        BindingGroup.SIMULATION, "more", ("right", "l"), "more", "more memory", footer=True, priority=True
-    ),
-    Action(
-        BindingGroup.SIMULATION,
-        "far_less",
-        ("shift+left", "H"),
-        "far less",
-        "less, in larger steps",
-        priority=True,
-    ),
-    Action(
-        BindingGroup.SIMULATION,
-        "far_more",
-        ("shift+right", "L"),
-        "far more",
-        "more, in larger steps",
-        priority=True,
-    ),
-    Action(BindingGroup.SIMULATION, "least", ("home",), "nothing", "no memory", priority=True),
-    Action(
-        BindingGroup.SIMULATION, "most", ("end",), "all of it", "as much memory as there is", priority=True
-    ),
-    Action(
-        BindingGroup.SIMULATION,
-        "mode",
-        ("tab",),
-        "mode",
-        "memory is freed, a pod grows, all grow to their limits, all grow until the first is hit",
-        footer=True,
-        priority=True,
-    ),
-    Action(
-        BindingGroup.SIMULATION, "mode_before", ("shift+tab",), "mode before", "the other way", priority=True
-    ),
-    Action(BindingGroup.SIMULATION, "who", ("f",), "who grows", "choose the pod that grows"),
-    Action(
-        BindingGroup.SIMULATION,
-        "eviction",
-        ("E",),
-        "eviction",
-        "the kubelet evicts before the kernel kills, or not",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.SIMULATION,
-        "restarts",
-        ("R",),
-        "restarts",
-        "killed containers come back and need their memory again, or not",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.SIMULATION,
-        "explain",
-        ("d",),
-        "explain",
-        "why the victim stands there; enter does the same",
-        footer=True,
-    ),
-    Action(BindingGroup.SIMULATION, "notes", ("n",), "notes", "what is estimated, missing or assumed"),
-    Action(BindingGroup.SIMULATION, "copy", ("c",), "copy", "copy it as text"),
-    Action(
-        BindingGroup.SIMULATION, "back", ("escape",), "back", "back to the list", footer=True, palette=False
-    ),
-    Action(
-        BindingGroup.KILLS,
-        "explain",
-        ("d",),
-        "explain",
-        "why the pod stands where it stands now; enter does the same",
-        footer=True,
-    ),
-    Action(
-        BindingGroup.KILLS,
-        "other",
-        ("tab", "shift+tab"),
-        "evidence",
-        "the evidence, or the list",
-        footer=True,
-    ),
-    Action(BindingGroup.KILLS, "copy", ("c",), "copy", "copy all deaths with their evidence", footer=True),
-    Action(BindingGroup.KILLS, "notes", ("n",), "notes", "what could not be read"),
-    Action(BindingGroup.KILLS, "back", ("escape",), "back", "back to the list", footer=True, palette=False),
-    Action(BindingGroup.PATCH, "other", ("m", "tab"), "patch/manifest", "the other of the two", footer=True),
-    Action(BindingGroup.PATCH, "copy", ("c",), "copy", "copy the text", footer=True),
-    Action(BindingGroup.PATCH, "save", ("s", "ctrl+s"), "save", "save it to a file", footer=True),
-    Action(BindingGroup.PATCH, "back", ("escape",), "back", "back to the ways", footer=True, palette=False),
-    Action(
-        BindingGroup.PROMPT,
-        "complete",
-        ("tab",),
-        "complete",
-        "take the completion",
-        footer=True,
-        palette=False,
-    ),
-    Action(BindingGroup.PROMPT, "earlier", ("up",), "earlier", "what was entered before", palette=False),
-    Action(
-        BindingGroup.PROMPT,
-        "later",
-        ("down",),
-        "later",
-        "what was entered after it, then what was typed",
-        palette=False,
-    ),
-    Action(BindingGroup.PROMPT, "leave", ("escape",), "leave", "leave the line", footer=True, palette=False),
-    Action(BindingGroup.FOLD, "fold", ("enter",), "fold", "fold or unfold the section", palette=False),
-    Action(
-        BindingGroup.FINDER, "above", ("up", "ctrl+p"), "above", "the one above", palette=False, priority=True
-    ),
-    Action(
-        BindingGroup.FINDER,
-        "below",
-        ("down", "ctrl+n"),
-        "below",
-        "the one below",
-        palette=False,
-        priority=True,
-    ),
-    Action(
-        BindingGroup.FINDER,
-        "leave",
-        ("escape",),
-        "leave",
-        "take nothing; enter takes the line",
-        palette=False,
-    ),
-    Action(
-        BindingGroup.COLUMNS, "show", ("space",), "show or hide", "show or hide the column", palette=False
-    ),
-    Action(
-        BindingGroup.COLUMNS, "lower", ("J",), "down", "further down, which is to the right", palette=False
-    ),
-    Action(BindingGroup.COLUMNS, "raise", ("K",), "up", "further up, which is to the left", palette=False),
-    Action(BindingGroup.COLUMNS, "fitting", ("d",), "as it fits", "no choice: what fits", palette=False),
-    Action(BindingGroup.COLUMNS, "take", ("enter",), "take", "show these", palette=False),
-    Action(BindingGroup.COLUMNS, "leave", ("escape",), "leave", "as before", palette=False),
-    Action(BindingGroup.CHOOSE, "leave", ("escape",), "leave", "as it was; enter goes there", palette=False),
-    Action(BindingGroup.CONFIRM, "yes", ("y",), "yes", "yes", palette=False),
-    Action(BindingGroup.CONFIRM, "no", ("n", "escape"), "no", "no; nothing happens", palette=False),
-    Action(
-        BindingGroup.ASK,
-        "leave",
-        ("escape",),
-        "leave",
-        "leave without; enter takes the number",
-        palette=False,
-    ),
-    Action(BindingGroup.SAVE, "leave", ("escape",), "leave", "leave without saving", palette=False),
-    Action(
-        BindingGroup.SHEET,
-        "close",
-        ("escape", "q", "question_mark", "f1"),
-        "close",
-        "close it",
-        palette=False,
-    ),
-    Action(BindingGroup.APP, "help", ("question_mark", "f1"), "help", "keys, columns and marks", footer=True),
-    Action(
-        BindingGroup.APP,
-        "previous",
-        ("left_square_bracket", "alt+left"),
-        "back",
-        "the place where you were before",
-    ),
-    Action(
-        BindingGroup.APP,
-        "next_place",
-        ("right_square_bracket", "alt+right"),
-        "forward",
-        "the place that you left with back",
-    ),
-    Action(BindingGroup.APP, "refresh", ("r",), "refresh", "ask again now"),
-    Action(BindingGroup.APP, "pause", ("p",), "pause", "hold what is shown as it is, or go on"),
-    Action(BindingGroup.APP, "picture", ("X",), "picture", "save a picture of the screen as svg or text"),
-    Action(BindingGroup.APP, "undo", ("U",), "undo", "what was applied to clusters, and taking it back"),
-    Action(
-        BindingGroup.APP,
-        "theme",
-        ("t",),
-        "theme",
-        "the next theme: dark, light, high contrast, colour-blind safe",
-    ),
-    Action(
-        BindingGroup.APP, "command_palette", ("ctrl+p",), "palette", "all of these by name", palette=False
-    ),
-    Action(
-        BindingGroup.APP,
-        "suspend",
-        ("ctrl+z",),
-        "suspend",
-        "back to the shell, whose fg brings kubectl qos back",
-        palette=False,
-        priority=True,
-    ),
-    Action(BindingGroup.APP, "quit", ("q",), "quit", "leave kubectl qos", footer=True),
-    Action(
-        BindingGroup.APP,
-        "interrupt",
-        ("ctrl+c", "ctrl+q"),
-        "quit",
-        "leave kubectl qos, from anywhere",
-        palette=False,
-        priority=True,
-    ),
+}
+
+_OF_WIDGETS: Final = {BindingGroup.TABLE, BindingGroup.TEXT, BindingGroup.PROMPT, BindingGroup.FOLD}
+_OF_DIALOGS: Final = {
+    BindingGroup.SEARCH,
+    BindingGroup.COLUMNS,
+    BindingGroup.SELECT,
+    BindingGroup.CONFIRM,
+    BindingGroup.NUMBER,
+    BindingGroup.SAVE,
+    BindingGroup.HELP,
+}
+
+ACTIONS: Final = tuple(
+    replace(action, group=group, palette=action.palette and group not in _OF_WIDGETS | _OF_DIALOGS)
+    for group, actions in _BY_GROUP.items()
+    for action in actions
 )
+
+
+def _together(shared: BindingGroup, *groups: BindingGroup) -> Iterator[tuple[BindingGroup, ...]]:
+    return ((group, shared, BindingGroup.APP) for group in groups)
 
 
 TOGETHER: Final = (
-    *(
-        (room, BindingGroup.TABLE, BindingGroup.APP)
-        for room in (
-            BindingGroup.MAIN,
-            BindingGroup.COLUMNS,
-            BindingGroup.UNDO,
-            BindingGroup.SIMULATION,
-            BindingGroup.KILLS,
-        )
+    *_together(
+        BindingGroup.TABLE,
+        BindingGroup.MAIN,
+        BindingGroup.COLUMNS,
+        BindingGroup.UNDO,
+        BindingGroup.SIMULATION,
+        BindingGroup.KILLS,
     ),
-    *(
-        (room, BindingGroup.TEXT, BindingGroup.APP)
-        for room in (
-            BindingGroup.EXPLAIN,
-            BindingGroup.TREE,
-            BindingGroup.LANDING,
-            BindingGroup.PROGRESS,
-            BindingGroup.PATCH,
-            BindingGroup.KILLS,
-        )
+    *_together(
+        BindingGroup.TEXT,
+        BindingGroup.EXPLAIN,
+        BindingGroup.TREE,
+        BindingGroup.APPLY,
+        BindingGroup.PROGRESS,
+        BindingGroup.PATCH,
+        BindingGroup.KILLS,
     ),
     (BindingGroup.EXPLAIN, BindingGroup.FOLD, BindingGroup.TEXT, BindingGroup.APP),
 )
-"""Rooms whose keys are heard at the same time."""
+"""Groups that are active at the same time."""
 
 
-def actions_in_group(room: BindingGroup) -> Iterator[Action]:
-    """The actions of one room, in the order of the footer."""
-    return (action for action in ACTIONS if action.room is room)
+def actions_in_group(group: BindingGroup) -> Iterator[Action]:
+    """The actions of one group, in the order of the footer."""
+    return (action for action in ACTIONS if action.group is group)
 
 
-def bindings(room: BindingGroup) -> list[BindingType]:
-    """A class's BINDINGS: each key of each action of the room."""
+def bindings(group: BindingGroup) -> list[BindingType]:
+    """A class's BINDINGS: each key of each action of the group."""
     return [
         Binding(
             ",".join(action.keys),
@@ -558,7 +312,7 @@ def bindings(room: BindingGroup) -> list[BindingType]:
             priority=action.priority,
             id=action.name,
         )
-        for action in actions_in_group(room)
+        for action in actions_in_group(group)
     ]
 
 
@@ -582,7 +336,7 @@ def shown_key(key: str) -> str:
 
 
 class Keys:
-    """The keys that actions have by now: their own, or those that the person's settings give them."""
+    """The keys of actions: the default ones, or those of the person's settings."""
 
     def __init__(self, changed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
         self._changed = changed

@@ -1,17 +1,18 @@
-"""The app: one source, one set of facts that all screens follow, and the way from screen to screen."""
+"""The app: one source, the view model that all screens follow, and the way from screen to screen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input
@@ -24,31 +25,59 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
-from kubectl_qos.tui.context_switch import NO_CONTEXTS, ContextOpened, ContextSwitch, open_context
-from kubectl_qos.tui.export import screen_text
-from kubectl_qos.tui.follower import Finder, Follower, FollowStatus, Updated, UpdateFailed, in_background
-from kubectl_qos.tui.go_to import Detail, Location, Navigation
+from kubectl_qos.tui.follower import (
+    FindPod,
+    Follower,
+    FollowStatus,
+    Updated,
+    UpdateFailed,
+    run_in_background,
+)
 from kubectl_qos.tui.key_order import KeyOrder, Passed
-from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs, SelectDialog
-from kubectl_qos.tui.screens.factory import detail_screen
+from kubectl_qos.tui.lists.base import ListCache
+from kubectl_qos.tui.screens.base import QosScreen, TitleLine
+from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs, TextScreen, help_lines
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.search import Command, Palette
+from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.themes import THEMES, AsciiFilter, next_theme
-from kubectl_qos.tui.view import ListKind, View, freshness, title_words, view_from_values, view_values
+from kubectl_qos.tui.view import (
+    Detail,
+    ListKind,
+    Location,
+    Navigation,
+    View,
+    freshness,
+    title_words,
+    view_from_values,
+    view_values,
+)
 from kubectl_qos.tui.view_model import Trends, ViewModel, newest
 from kubectl_qos.tui.widgets.text_view import escape_lines
-from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.write_service import WriteService
 
-NO_SETTINGS = Settings()
-NO_STATE = UiState()
-AGE_SECONDS = 1
-"""So often the ages in the title are counted anew, and the seconds to the next try."""
+NO_SETTINGS: Final = Settings()
+NO_STATE: Final = UiState()
+AGE_SECONDS: Final = 1
+"""How often the ages in the title, and the seconds until the next try, are updated."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSwitch:
+    """`names` reads the contexts, `open` connects to one, which may take time. Both raise QosError."""
+
+    names: Callable[[], tuple[str, ...]]
+    open: Callable[[str], Source]
+
+
+def _no_context(name: str) -> Source:
+    raise QosError(f'context "{name}" does not exist')
+
+
+NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context)
 
 
 class QosApp(App[QosError]):
-    """Everything comes in from outside: where facts come from, which pods, and a pod to edit at once."""
+    """Everything comes in from outside: the source, which pods, and a pod to edit at once."""
 
     TITLE = "kubectl qos"
     CSS_PATH: ClassVar = ["app.tcss", "screens/main.tcss"]
@@ -56,7 +85,7 @@ class QosApp(App[QosError]):
     ALLOW_SELECT = False
     ENABLE_COMMAND_PALETTE = False
 
-    facts: reactive[ViewModel | None] = reactive(None)
+    view_model: reactive[ViewModel | None] = reactive(None)
     status: reactive[FollowStatus] = reactive(FollowStatus(is_live=False))
 
     def __init__(
@@ -64,7 +93,7 @@ class QosApp(App[QosError]):
         source: Source,
         scope: Scope,
         *,
-        find: Finder | None = None,
+        find: FindPod | None = None,
         notes: Sequence[str] = (),
         settings: Settings = NO_SETTINGS,
         state: UiState = NO_STATE,
@@ -81,349 +110,339 @@ class QosApp(App[QosError]):
         self.state = state
         self.keys = Keys(settings.keys)
         self.writing = WriteService(self, settings, history or HistoryFile(None), readonly=readonly)
+        self.lists = ListCache()
         self._contexts = contexts
         self._scope = scope
         self.navigation = Navigation(Location(self._first_view()))
         self._trends = Trends()
-        self._follower = Follower(self, source, scope, self._trends, find)
+        self._follower = self._new_follower(find)
         self._key_order = KeyOrder(self, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         for theme in THEMES:
             self.register_theme(theme)
-        wanted = settings.theme or state.theme
-        self.theme = wanted if wanted in self.available_themes else THEMES[0].name
+        name = settings.theme or state.theme
+        self.theme = name if name in self.available_themes else THEMES[0].name
         self.set_keymap(settings.keymap())
         if settings.motion == "reduced":
             self.animation_level = "none"
 
+    def _new_follower(self, find: FindPod | None = None) -> Follower:
+        return Follower(self, self.source, self._scope, self._trends, self.lists.build, find)
+
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What changes every painted line: for poor terminals, all of it to ASCII."""
         return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
-        """The first screen. Not a mode: from Python 3.12 on, Textual composes those before it has them."""
-        return MainScreen(self._trends, self.navigation.place.view)
+        """The first screen. Not a mode: from Python 3.12 on, Textual composes those too early."""
+        return MainScreen(self._trends, self.navigation.location.view)
 
     async def on_event(self, event: events.Event) -> None:
-        """What is typed or pasted waits for what was typed before it."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._key_order.take(event)
         else:
             await super().on_event(event)
 
     async def on_passed(self, message: Passed) -> None:
-        """A key has done what it does."""
         await self._key_order.passed(message.number)
 
     def on_mount(self) -> None:
-        """Follow the source from now on."""
-        self.status = replace(self.status, asking=True)
+        self.status = replace(self.status, loading=True)
         self._follower.start()
         self.app_resume_signal.subscribe(self, self._repaint)
         if self.source.is_live:
             self.set_interval(AGE_SECONDS, self.show_title)
 
     def on_unmount(self) -> None:
-        """Let the source go."""
         self._follower.close()
 
     def _repaint(self, _: object) -> None:
-        """Back from the background: the shell has painted over everything."""
+        """Back from the background, where the shell has painted over everything."""
         self.refresh(layout=True)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """With reduced motion nothing blinks."""
         if self.settings.motion == "reduced" and isinstance(event.widget, Input):
             event.widget.cursor_blink = False
 
     def on_updated(self, message: Updated) -> None:
-        """Show what is known."""
+        """Show a new view model and the list that was built from it."""
         if message.source is not self.source:
             return
-        self.status = replace(self.status, asking=False, health=message.health)
-        self.facts = message.facts
+        error = self.lists.take(message.built, is_update=True) if message.built is not None else None
+        if error is not None:
+            self.notify(str(error), severity="warning")
+        self.status = replace(self.status, loading=False, health=message.health)
+        self.view_model = message.view_model
         if message.target is not None:
             self.edit(message.target)
 
     def on_update_failed(self, message: UpdateFailed) -> None:
-        """Keep what is shown and say what went wrong."""
         if message.source is not self.source:
             return
         if message.fatal:
-            # Through the screen's own queue: it may still be composing, and cannot leave before it came.
+            # Through the screen's own queue: it may still be composing, and cannot be left before that.
             self.screen.call_later(self.exit, message.health.error)
             return
-        self.status = replace(self.status, asking=False, health=message.health)
+        self.status = replace(self.status, loading=False, health=message.health)
 
-    def watch_facts(self) -> None:
-        """The title counts."""
+    def watch_view_model(self) -> None:
         self.show_title()
 
     def watch_status(self) -> None:
-        """The title says how fresh the facts are."""
         self.show_title()
 
     def show_title(self) -> None:
-        """The title line of every open screen."""
-        words = title_words(self.source.title, self.facts, self.source.now(), readonly=self.readonly)
+        """Fill the title line of every open screen."""
+        words = title_words(self.source.title, self.view_model, self.source.now(), readonly=self.readonly)
         for screen in self.screen_stack:
             for line in screen.query(TitleLine):
-                line.show(words, freshness(self.facts, self.status))
+                line.show(words, freshness(self.view_model, self.status))
 
     def exit(self, *arguments: Any, **options: Any) -> None:
-        """Leave, and keep what the next run begins with."""
-        self._keep()
+        """Leave, and keep the state for the next run."""
+        self._save_state()
         super().exit(*arguments, **options)
 
-    def _keep(self) -> None:
+    def _save_state(self) -> None:
         main = self.main
-        kept = replace(self.state, theme=self.theme, wide=main.view.wide)
-        self.state = main.kept(kept).with_view(self.source.title, view_values(main.view))
+        state = main.saved(replace(self.state, theme=self.theme, wide=main.view.wide))
+        self.state = state.with_view(self.source.title, view_values(main.view))
 
     def _first_view(self) -> View:
-        """What is shown first of a source: what was said, else what was shown last of it."""
-        kept = view_from_values(self.state.views.get(self.source.title, {}))
+        """The first view of a source: that of the settings, else the last one that was shown of it."""
+        saved = view_from_values(self.state.views.get(self.source.title, {}))
         everything = self._scope.namespace is None and self._scope.node is None
-        view = kept if kept is not None and everything else View()
+        view = saved if saved is not None and everything else View()
         if self.settings.view is not None:
             view = replace(view, kind=ListKind(self.settings.view))
         return replace(view, wide=self.state.wide)
 
     @property
     def readonly(self) -> bool:
-        """Whether everything that could change this cluster is out of reach."""
+        """Whether this cluster cannot be changed from here."""
         return self.writing.is_readonly(self.source.title)
 
     def go_to_context(self, name: str | None) -> None:
-        """Another cluster, chosen among those that there are where none is named."""
+        """Go to another cluster; without a name, one is selected in a dialog."""
         if name is not None:
-            self.tell(f"going to {name} …")
-            in_background(self, partial(open_context, self._contexts, name))
+            self.notify(f"going to {name} …")
+            run_in_background(self, partial(self._contexts.open, name), self._context_opened)
             return
         try:
             names = self._contexts.names()
         except QosError as error:
-            self.tell(str(error), wrong=True)
+            self.notify(str(error), severity="warning")
             return
         if not names:
-            self.tell(f"{self.source.title} is the only place there is", wrong=True)
+            self.notify(f"{self.source.title} has no other contexts", severity="warning")
             return
-        self.push_screen(SelectDialog("Contexts", names, self.source.title), self._context_chosen)
+        self.push_screen(SelectDialog("Contexts", names, self.source.title), self._context_selected)
 
-    def _context_chosen(self, name: str | None) -> None:
+    def _context_selected(self, name: str | None) -> None:
         if name is not None:
             self.go_to_context(name)
 
-    def on_context_opened(self, message: ContextOpened) -> None:
-        """Leave the present source for another one."""
-        if isinstance(message.found, QosError):
-            hint = f"; {message.found.hint}" if message.found.hint else ""
-            self.tell(f"{message.found}{hint}", wrong=True)
+    def _context_opened(self, source: Source | QosError) -> None:
+        if isinstance(source, QosError):
+            hint = f"; {source.hint}" if source.hint else ""
+            self.notify(f"{source}{hint}", severity="warning")
             return
-        self._keep()
+        self._save_state()
         self._follower.close()
         self._trends.clear()
-        self.source = message.found
+        self.source = source
         self.notes = ()
         self.navigation = Navigation(Location(self._first_view()))
-        self.facts = None
-        self.status = FollowStatus(is_live=self.source.is_live, asking=True)
-        self.main.view = self.navigation.place.view
-        self._follower = Follower(self, self.source, self._scope, self._trends)
+        self.view_model = None
+        self.status = FollowStatus(is_live=source.is_live, loading=True)
+        self.main.view = self.navigation.location.view
+        self._follower = self._new_follower()
         self._follower.start()
 
-    def as_of(self, facts: ViewModel) -> str:
-        """When facts were taken, for screens that do not follow refreshes; empty if nothing can change."""
-        return f", as of {facts.taken:%H:%M:%S %Z}" if self.source.is_live else ""
+    def as_of(self, view_model: ViewModel) -> str:
+        """When a view model was taken, for screens that do not follow it; empty if nothing can change."""
+        return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
 
     @property
     def main(self) -> MainScreen:
         """The screen below all others."""
-        found = self.screen_stack[0]
-        assert isinstance(found, MainScreen)
-        return found
+        screen = self.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
 
     def open(self, detail: Detail, pod: Pod) -> None:
         """Open a screen about a pod."""
         self.navigation.go(Location(self.main.view, detail, pod))
-        self._open(self.navigation.place)
+        self._open(self.navigation.location)
 
     def edit(self, pod: Pod) -> None:
         """Open the edit screen of a pod."""
         self.open(Detail.EDIT, pod)
 
-    def _open(self, stop: Location) -> None:
-        pod = newest(self.facts, stop.pod) if self.facts is not None and stop.pod is not None else None
-        if pod is None or self.facts is None or stop.detail is None:
+    def _open(self, location: Location) -> None:
+        pod = None
+        if self.view_model is not None and location.pod is not None:
+            pod = newest(self.view_model, location.pod)
+        if pod is None or self.view_model is None or location.detail is None:
             self.navigation.back()
-            self.tell("that pod is gone", wrong=True)
+            self.notify("that pod is gone", severity="warning")
         else:
-            self.push_screen(detail_screen(stop.detail, pod, self.facts), self._came_out)
+            self.push_screen(_detail_screen(location.detail, pod, self.view_model), self._detail_left)
 
-    def _came_out(self, _: None) -> None:
+    def _detail_left(self, _: None) -> None:
         self.navigation.back()
 
     def action_previous(self) -> None:
-        """The place before this one."""
         if isinstance(self.screen, MainScreen):
-            self.screen.remember()
-            place = self.navigation.back()
-            if place is not None:
-                self.screen.return_to(place)
+            self.screen.remember_row()
+            location = self.navigation.back()
+            if location is not None:
+                self.screen.return_to(location)
         elif isinstance(self.screen, QosScreen):
             self.screen.action_back()
 
-    def action_next_place(self) -> None:
-        """The place that was left with back."""
+    def action_next(self) -> None:
         if not isinstance(self.screen, QosScreen):
             return
         if isinstance(self.screen, MainScreen):
-            self.screen.remember()
-        place = self.navigation.forward()
-        if place is None:
+            self.screen.remember_row()
+        location = self.navigation.forward()
+        if location is None:
             return
-        if place.detail is not None:
-            self._open(place)
+        if location.detail is not None:
+            self._open(location)
         else:
-            self.main.return_to(place)
+            self.main.return_to(location)
 
-    def read(self, title: str, lines: Iterable[str]) -> None:
+    def show_text(self, title: str, lines: Iterable[str]) -> None:
         """Show a text over the screen."""
-        from kubectl_qos.tui.screens.help import TextScreen
-
         self.push_screen(TextScreen(title, lines))
 
-    def tell(self, text: str, *, wrong: bool = False) -> None:
-        """Say in passing how something went."""
-        self.notify(
-            escape_lines(text), severity="warning" if wrong else "information", timeout=4, markup=False
-        )
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = 4,
+        markup: bool = False,
+    ) -> None:
+        """Show a notification; its text may come from a server."""
+        super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy(self, text: str, what: str) -> None:
-        """Hand a text to the terminal's clipboard."""
+        """Copy a text to the terminal's clipboard."""
         self.copy_to_clipboard(text)
-        self.tell(f"copied {what}: {len(text.splitlines())} lines")
+        self.notify(f"copied {what}: {len(text.splitlines())} lines")
 
-    def ask_and_save(
+    def save_as(
         self,
         what: str,
         name: str,
         text_for: Callable[[Path], str],
         saved: Callable[[], None] | None = None,
     ) -> None:
-        """Ask for a file name, write the file and say where it is."""
+        """Ask for a file name and write the file."""
 
-        def told(path: Path | None) -> None:
+        def notify(path: Path | None) -> None:
             if path is not None:
-                self.tell(f"saved {what} to {path}")
+                self.notify(f"saved {what} to {path}")
                 if saved is not None:
                     saved()
 
-        self.push_screen(SaveAs(what, name, text_for), told)
+        self.push_screen(SaveAs(what, name, text_for), notify)
 
-    def action_picture(self) -> None:
-        """What is on the screen, as a file that a browser or a pager shows.
+    def action_save_screenshot(self) -> None:
+        """Save the screen as svg or text.
 
-        Behind the palette the foot comes back first: made anew after one refresh, painted with the next.
+        Behind the palette the footer comes back first: recomposed after one refresh, painted with the next.
         """
-        self.screen.call_after_refresh(self.screen.call_after_refresh, self._save_picture)
+        self.screen.call_after_refresh(self.screen.call_after_refresh, self._save_screenshot)
 
-    def _save_picture(self) -> None:
+    def _save_screenshot(self) -> None:
         svg, text = self.export_screenshot(title=self.TITLE), screen_text(self.screen)
 
-        def picture(path: Path) -> str:
+        def screenshot(path: Path) -> str:
             if path.suffix == ".svg":
                 return svg
             if path.suffix == ".txt":
                 return text
             raise InputError(f"{path.name}: the extension chooses the format", hint="end it in .svg or .txt")
 
-        self.ask_and_save("a picture of the screen", "kubectl-qos.svg", picture)
+        self.save_as("a screenshot", "kubectl-qos.svg", screenshot)
 
     def action_help(self) -> None:
-        """Keys, columns and marks."""
-        from kubectl_qos.tui.screens.help import TextScreen, help_lines
-
         if not isinstance(self.screen, TextScreen):
-            self.push_screen(TextScreen("Help", help_lines(self.keys)))
+            self.show_text("Help", help_lines(self.keys))
 
     def action_refresh(self) -> None:
-        """Ask now."""
-        self.status = replace(self.status, asking=True)
+        self.status = replace(self.status, loading=True)
         self._follower.refresh()
 
     def action_pause(self) -> None:
-        """Hold what is shown, or go on."""
         if not self.source.is_live:
-            self.tell(f"{self.source.title} is read once, there is nothing to pause")
+            self.notify(f"{self.source.title} is read once, there is nothing to pause")
             return
         self.status = replace(self.status, paused=not self.status.paused)
         self._follower.pause(self.status.paused)
 
     def action_undo(self) -> None:
-        """The change history, and reverting its entries."""
         from kubectl_qos.tui.screens.undo import UndoScreen
 
         is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
-        if self.facts is None:
-            self.tell("there is nothing to undo before the cluster has answered", wrong=True)
+        if self.view_model is None:
+            self.notify("the cluster has not answered yet", severity="warning")
         elif isinstance(self.screen, QosScreen) and not is_open:
-            self.push_screen(UndoScreen(self.facts, self.source))
+            self.push_screen(UndoScreen(self.view_model, self.source))
 
     def action_theme(self) -> None:
-        """The next theme."""
         self.theme = next_theme(self.theme)
-        self.tell(f"theme {self.theme}")
+        self.notify(f"theme {self.theme}")
 
     def action_suspend(self) -> None:
-        """To the background of the shell, where there is one."""
         self.action_suspend_process()
 
     def action_command_palette(self) -> None:
-        """Every action by its name."""
         if isinstance(self.screen, QosScreen):
-            self.push_screen(Palette(tuple(self._commands(self.screen)), self.source.now()), self._do)
+            self.push_screen(
+                Palette(tuple(self._commands(self.screen)), self.source.now()), self._run_command
+            )
 
-    def _do(self, command: Command | None) -> None:
-        """Once the palette is gone: actions are those of the screen below."""
+    def _run_command(self, command: Command | None) -> None:
+        """Run it once the palette is gone: actions are those of the screen below."""
         if command is not None:
             self.call_later(command.run)
 
     async def action_quit(self) -> None:
-        """Leave, unless something would be lost: then ask."""
         self.leave()
 
     def leave(self) -> None:
         """Leave; asks first where something is not saved, or has no answer yet."""
         screens = [screen for screen in self.screen_stack if isinstance(screen, QosScreen)]
-        questions = (self.writing.last_question, *(screen.last_question for screen in reversed(screens)))
+        questions = (self.writing.leave_question, *(screen.leave_question for screen in reversed(screens)))
         question = next(filter(None, questions), "")
         if question:
-            self.push_screen(Confirm(question, "leave", "stay"), self._left)
+            self.push_screen(
+                Confirm(question, "leave", "stay"), lambda really: self.exit() if really else None
+            )
         else:
             self.exit()
 
-    def _left(self, really: bool | None) -> None:
-        if really:
-            self.exit()
-
     def end(self, code: int) -> None:
-        """Leave unasked, with that exit code; also before the first screen is there."""
+        """Leave without a question, with that exit code; also before the first screen is there."""
         self.call_later(self.exit, return_code=code)
 
     def action_interrupt(self) -> None:
-        """Leave from anywhere; a second time without a question."""
         if isinstance(self.screen, Confirm):
             self.exit()
         else:
             self.leave()
 
     def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
-        """Every action that can be used on this screen, by its words."""
-        rooms = {BindingGroup.APP, *getattr(screen, "rooms", ())}
+        """Every action that can be used on this screen."""
+        groups = {BindingGroup.APP, *getattr(screen, "binding_groups", ())}
         for action in ACTIONS:
-            if action.palette and action.room in rooms:
-                target = self if action.room is BindingGroup.APP else screen
+            if action.palette and action.group in groups:
+                target = self if action.group is BindingGroup.APP else screen
                 run = partial(self.run_action, action.verb, target)
                 yield Command(action.label, self.keys.first(action.name), action.help, run)
         if isinstance(screen, MainScreen):
@@ -431,7 +450,28 @@ class QosApp(App[QosError]):
                 sort = partial(screen.table.sort_by, column.key)
                 yield Command(f"sort by {column.header}", "", column.help, sort)
         for theme in THEMES:
-            yield Command(f"theme {theme.name}", "", "these colours", partial(self._take_theme, theme.name))
+            yield Command(f"theme {theme.name}", "", "these colours", partial(self._set_theme, theme.name))
 
-    def _take_theme(self, name: str) -> None:
+    def _set_theme(self, name: str) -> None:
         self.theme = name
+
+
+def _detail_screen(detail: Detail, pod: Pod, view_model: ViewModel) -> QosScreen:
+    """A screen about a pod; each is imported when it is opened for the first time."""
+    if detail is Detail.EXPLAIN:
+        from kubectl_qos.tui.screens.explain import ExplainScreen
+
+        return ExplainScreen(pod, view_model)
+    if detail is Detail.EDIT:
+        from kubectl_qos.tui.screens.edit import EditScreen
+
+        return EditScreen(pod, view_model)
+    from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
+
+    return TreeScreen(pod, view_model) if detail is Detail.TREE else CompareScreen(pod, view_model)
+
+
+def screen_text(screen: Screen[Any]) -> str:
+    """What is on a screen, line by line."""
+    strips = screen._compositor.render_strips()  # noqa: SLF001 - Textual exports SVG only
+    return "".join(f"{strip.text.rstrip()}\n" for strip in strips)

@@ -59,7 +59,7 @@ def blocked_sentence(state: Apply, keys: Keys) -> str:
         case Blocked.UNREADABLE:
             return str(state.error)
         case Blocked.READ_ONLY:
-            return f"{state.read_only}; {keys.first('landing.patch')} shows the patch, to save it"
+            return f"{state.read_only}; {keys.first('apply.patch')} shows the patch, to save it"
 
 
 def change_lines(state: Apply) -> list[TextLine]:
@@ -78,7 +78,7 @@ def change_lines(state: Apply) -> list[TextLine]:
 
 def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]:
     """What the server said of the chosen strategy, the newest alone."""
-    patch_remedy = f"{keys.first('landing.patch')} shows the patch, to save it"
+    patch_remedy = f"{keys.first('apply.patch')} shows the patch, to save it"
     if state.error is not None:
         if not state.is_loaded:
             return error_lines("cannot be read", state.error)
@@ -94,7 +94,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
         return error_lines("cannot be applied", state.read_only, [patch_remedy])
     if state.accepted is not None:
         return list(_accepted_lines(state.accepted))
-    key = keys.first("landing.dry_run")
+    key = keys.first("apply.dry_run")
     return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state, target)]
 
 
@@ -116,8 +116,8 @@ def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
 
 def _conflict_remedies(keys: Keys) -> list[str]:
     return [
-        f"{keys.first('landing.look')}  discard mine, reload",
-        f"{keys.first('landing.ours')}  keep mine: the same change of the object as it is now, dry run first",
+        f"{keys.first('apply.reload')}  discard mine, reload",
+        f"{keys.first('apply.keep_mine')}  keep mine: the same change of the object now, dry run first",
     ]
 
 
@@ -134,7 +134,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
     if state.strategy is None:
         return []
     if state.request is None:
-        key = keys.first("landing.patch")
+        key = keys.first("apply.patch")
         return [TextLine(f"  {key} shows the patch and the manifest, to save them")]
     head, media_type, *body = words.request_lines(state.request)
     return [TextLine(head, "answer"), TextLine(media_type, "muted"), *map(TextLine, body)]

@@ -1,6 +1,6 @@
 """The object whose requests and limits are changed, with all that its change is judged on.
 
-Not here: the edits themselves (edit/), asking the source (landing.py).
+Not here: the edits themselves (edit/), applying it (write_service.py).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class EditTarget:
     change is never written to another one than it was made for.
     """
 
-    def __init__(self, pod: Pod, facts: ViewModel, source: Source) -> None:
-        snapshot = facts.snapshot
+    def __init__(self, pod: Pod, view_model: ViewModel, source: Source) -> None:
+        snapshot = view_model.snapshot
         self.pod = pod
-        self.facts = facts
+        self.view_model = view_model
         self.source = source
         self.setup = snapshot.setup(pod.node_name)
         self.usage = snapshot.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
@@ -54,27 +54,27 @@ class EditTarget:
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
         """What these edits do."""
-        snapshot = self.facts.snapshot
+        snapshot = self.view_model.snapshot
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def others(self) -> list[PodRow]:
         """The rows of the other pods of its node, in kill order."""
-        ranked = self.facts.rows.nodes.get(self.pod.node_name)
+        ranked = self.view_model.rows.nodes.get(self.pod.node_name)
         rows = ranked.rows if ranked is not None and self.pod.node_name else ()
         key = (self.pod.namespace, self.pod.name)
         return [row for row in rows if (row.pod.namespace, row.pod.name) != key]
 
     def outliving(self, pod: Pod, other: Pod) -> Goal:
         """What takes `pod`, which is this one with edits, behind another one of its node."""
-        return outlive(pod, other, self.setup, self._neighbours, self.facts.snapshot.usage)
+        return outlive(pod, other, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def ranking(self, pod: Pod, rank: int) -> Goal:
         """What takes `pod`, which is this one with edits, to a kill rank or a later one."""
-        return rank_at_least(pod, rank, self.setup, self._neighbours, self.facts.snapshot.usage)
+        return rank_at_least(pod, rank, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def now(self, raw: Mapping[str, Any]) -> EditTarget:
         """The same object as a server has it now. Raises QosError where nothing can be made of it."""
-        return EditTarget(pod_from_raw(self.pod.kind, raw), self.facts, self.source)
+        return EditTarget(pod_from_raw(self.pod.kind, raw), self.view_model, self.source)
 
 
 def related_sections(

@@ -1,7 +1,7 @@
-"""What is typed after `/`: terms that all have to hold, and a label selector. Pure.
+"""What is typed after `/`: terms that must all match, a label selector, and their completion. Pure.
 
-A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` turns it round.
-Not here: which expressions are safe (patterns.py), what tab completes (filter_completion.py).
+A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` negates it.
+Not here: which expressions are safe (matching.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.present.format import age, mebibytes, parse_time
 from kubectl_qos.present.output import Column, ColumnType, find_column
 from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES
-from kubectl_qos.tui.safe_regex import SafePattern, is_plain
+from kubectl_qos.tui.matching import SafePattern, is_plain
 from kubectl_qos.tui.view_model import ViewModel
 
 RowT = TypeVar("RowT")
@@ -41,10 +41,10 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Findable(Protocol):
-    """What a row has to have for a filter.
+    """What a filter needs of a row.
 
-    `words` is everything that a text looks in, in one line and small letters; `own_words` and `common_words`
-    are the same, one by one: those of this row alone, and those that many rows have.
+    `words` is everything that a text is searched in, in one line and small letters; `own_words` and
+    `common_words` are the same as lists: those of this row alone, and those that many rows have.
     """
 
     @property
@@ -62,19 +62,19 @@ class Findable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a filter of one list can ask for: its columns by key, other names of theirs, and labels."""
+    """What a filter of one list can refer to: its columns by key, their other names, and labels."""
 
     columns: Mapping[str, Column[Any]]
     other_names: Mapping[str, str]
     labels: Callable[[Any], Mapping[str, str] | None] | None
 
     def column(self, name: str) -> Column[Any]:
-        """The column that a person names. Raises InputError with those that there are."""
+        """The column of a name. Raises InputError with the columns that exist."""
         try:
             return find_column(name, self.columns, self.other_names)
         except UsageError:
             hint = f"columns are: {', '.join(self.columns)}"
-            raise InputError(f"there is no column {name!r}", hint=hint) from None
+            raise InputError(f"unknown column {name!r}", hint=hint) from None
 
 
 PODS: Final = Fields(BY_KEY, OTHER_NAMES, lambda row: row.pod.metadata.labels)
@@ -82,7 +82,7 @@ PODS: Final = Fields(BY_KEY, OTHER_NAMES, lambda row: row.pod.metadata.labels)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition, as typed; `cost` puts those that are quickly asked before the others."""
+    """One condition, as typed; those of less `cost` are tested first."""
 
     text: str
     cost: int = field(compare=False)
@@ -92,32 +92,32 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What the words of a row have to hold, each of it, and what they must not hold; in small letters."""
+    """Texts in small letters that the words of a row must contain, and that they must not."""
 
-    wanted: tuple[str, ...] = ()
-    unwanted: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.wanted or self.unwanted)
+        return bool(self.required or self.excluded)
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """The rows whose words are like that."""
-        for one in self.wanted:
-            rows = [row for row in rows if one in row.words]
-        for one in self.unwanted:
-            rows = [row for row in rows if one not in row.words]
+        """The selected rows, in their order."""
+        for text in self.required:
+            rows = [row for row in rows if text in row.words]
+        for text in self.excluded:
+            rows = [row for row in rows if text not in row.words]
         return rows
 
     def implies(self, other: Texts) -> bool:
-        """Whether the other ones let every row through that these do: `web-1` those of `web`."""
-        return all(any(text in mine for mine in self.wanted) for text in other.wanted) and all(
-            any(mine in text for mine in self.unwanted) for text in other.unwanted
+        """Whether the other ones surely select every row that these do: `web` those of `web-1`."""
+        return all(any(text in mine for mine in self.required) for text in other.required) and all(
+            any(mine in text for mine in self.excluded) for text in other.excluded
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A filter as typed, and what it means; an empty one lets everything through."""
+    """A filter as typed, and what it means; an empty one selects every row."""
 
     text: str = ""
     texts: Texts = field(default=Texts(), compare=False)
@@ -138,9 +138,9 @@ class RowFilter:
         return bool(self.texts or self.terms)
 
     def selected(self, rows: Sequence[RowT], now: datetime | None = None) -> Sequence[RowT]:
-        """The rows that stay; `now` is what ages are counted to, without it no age is known.
+        """The selected rows; `now` is what ages are counted to, without it no age is known.
 
-        Term after term, which for 150,000 rows costs half of row after row.
+        Term after term, which for 150,000 rows takes half as long as row after row.
         """
         rows = self.texts.selected(rows)
         for term in self.terms:
@@ -149,24 +149,24 @@ class RowFilter:
         return rows
 
     def implies(self, other: RowFilter) -> bool:
-        """Whether the other one, of the same fields, surely lets every row through that this one does."""
+        """Whether the other one, of the same fields, surely selects every row that this one does."""
         return self.texts.implies(other.texts) and set(self.terms) >= set(other.terms)
 
 
 def split_negation(word: str) -> tuple[bool, str]:
-    """Whether what follows the `!` at the beginning is turned round, and what that is."""
+    """Whether a word is negated, and what follows its `!`."""
     bare = word.lstrip("!")
     return (len(word) - len(bare)) % 2 == 1, bare
 
 
 def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
-    """The label selector that a filter ends with, if it does, and what stands before it."""
+    """The label selector at the end of a filter, if there is one, and what comes before it."""
     found = _SELECTOR.search(typed)
     if found is None:
         return [], typed
     labels = fields.labels
     if labels is None:
-        raise InputError("-l selects pods by their labels, which these are not", hint="list pods for that")
+        raise InputError("-l selects pods by their labels; these are not pods", hint="list pods for that")
     words, text = typed[: found.start()], typed[found.end() :].strip()
     selector = Selector.parse(text)
     if not selector.requirements:
@@ -175,9 +175,9 @@ def _split(typed: str, fields: Fields) -> tuple[list[Term], str]:
 
 
 def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
-    """What is looked for among the words as it is, and every other condition."""
-    wanted: list[str] = []
-    unwanted: list[str] = []
+    """The plain texts, and every other condition."""
+    required: list[str] = []
+    excluded: list[str] = []
     terms: list[Term] = []
     for word in re.sub(r"(^|\s)(!+)\s+", r"\1\2", typed).split():
         negated, bare = split_negation(word)
@@ -187,14 +187,14 @@ def _terms(typed: str, fields: Fields) -> tuple[Texts, list[Term]]:
             if test is not None:
                 terms.append(Term(bare, 0, test, negated))
         elif bare and is_plain(bare):
-            (unwanted if negated else wanted).append(bare.casefold())
+            (excluded if negated else required).append(bare.casefold())
         elif bare:
             terms.append(Term(bare, 3, _expression(bare), negated))
-    return Texts(tuple(wanted), tuple(unwanted)), terms
+    return Texts(tuple(required), tuple(excluded)), terms
 
 
 def _expression(text: str) -> Test:
-    """Held against each word alone, so that ^ and $ are its ends; nodes, classes, flags are asked once."""
+    """Matched against each word alone, so that ^ and $ are its ends; common words are matched once."""
     found_in = SafePattern.parse(text).found_in
     found_in_common = lru_cache(maxsize=8192)(found_in)
 
@@ -212,7 +212,7 @@ def _column_test(column: Column[Any], text: str) -> Test | None:
     sign = match[0] if match is not None else ""
     value = text[len(sign) :]
     if not value:
-        raise InputError(f"{column.key}: a value has to follow {sign}")
+        raise InputError(f"{column.key}: a value must follow {sign}")
     if column.type in {ColumnType.BYTES, ColumnType.NUMBER, ColumnType.PERCENT}:
         return _number_test(column, sign, value)
     if column.type is ColumnType.TIME:
@@ -228,15 +228,15 @@ def _number_test(column: Column[Any], sign: str, text: str) -> Test:
     read = _READ.get(column.key, column.value)
     if text.casefold() == "none" and sign not in _COMPARE:
         return lambda row, _: read(row) is None
-    wanted = _number(column, text)
+    number = _number(column, text)
     compare = _COMPARE.get(sign)
     if compare is not None:
-        return lambda row, _: (value := read(row)) is not None and compare(value, wanted)
+        return lambda row, _: (value := read(row)) is not None and compare(value, number)
     shown = _SHOWN.get(column.type)
     if shown is None:
-        return lambda row, _: read(row) == wanted
-    same = shown(int(wanted)) if column.type is ColumnType.BYTES else wanted
-    return lambda row, _: (value := read(row)) is not None and (value == wanted or shown(value) == same)
+        return lambda row, _: read(row) == number
+    same = shown(int(number)) if column.type is ColumnType.BYTES else number
+    return lambda row, _: (value := read(row)) is not None and (value == number or shown(value) == same)
 
 
 _SHOWN: Final[dict[ColumnType, Callable[[Any], Any]]] = {
@@ -255,17 +255,17 @@ def _number(column: Column[Any], text: str) -> int | float:
         nano = None
     if nano is None:
         hint = "write it as 512Mi or 1.5Gi" if column.type is ColumnType.BYTES else "write digits, or none"
-        raise InputError(f"{column.key}: {text!r} is no number", hint=hint)
+        raise InputError(f"{column.key}: {text!r} is not a number", hint=hint)
     whole, rest = divmod(nano, 10**9)
     return whole if not rest else nano / 10**9
 
 
 def _age_test(column: Column[Any], sign: str, text: str) -> Test:
     try:
-        wanted = parse_duration(text, days=True) / 1e9
+        seconds = parse_duration(text, days=True) / 1e9
     except InputError:
-        wanted = -1.0
-    if wanted < 0:
+        seconds = -1.0
+    if seconds < 0:
         raise InputError(f"{column.key}: {text!r} is not a duration", hint="write it as 90s, 5m, 3h or 2d12h")
     compare = _COMPARE.get(sign)
     if compare is None:
@@ -273,7 +273,7 @@ def _age_test(column: Column[Any], sign: str, text: str) -> Test:
 
     def test(row: Findable, now: datetime | None) -> bool:
         born = parse_time(column.value(row))
-        return born is not None and now is not None and compare((now - born).total_seconds(), wanted)
+        return born is not None and now is not None and compare((now - born).total_seconds(), seconds)
 
     return test
 
@@ -282,12 +282,12 @@ def _level_test(column: Column[Any], sign: str, text: str) -> Test:
     levels = {word: level for level, word in enumerate(column.choices)}
     if text.casefold() not in levels:
         raise _unknown(column, text)
-    wanted, compare = levels[text.casefold()], _COMPARE[sign]
-    return lambda row, _: compare(levels[column.value(row)], wanted)
+    level, compare = levels[text.casefold()], _COMPARE[sign]
+    return lambda row, _: compare(levels[column.value(row)], level)
 
 
 def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
-    """An expression, or with `=` the whole word. A column of few words refuses what none of them has."""
+    """An expression, or with `=` the whole word. A column of few choices refuses what matches none."""
     if exact:
         folded = text.casefold()
 
@@ -310,7 +310,7 @@ def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
 
 
 def _as_list(value: Any) -> Sequence[str]:
-    """A column's words: one, several or none."""
+    """The words of a column: one, several or none."""
     return value if isinstance(value, list) else () if value is None else (str(value),)
 
 
@@ -318,35 +318,35 @@ def _unknown(column: Column[Any], text: str) -> InputError:
     return InputError(f"{column.key} is never {text!r}", hint=f"it is {', '.join(column.choices)}")
 
 
-def filter_completions(text: str, facts: ViewModel | None, fields: Fields = PODS) -> list[str]:
-    """The text with its last word completed, in every way that there is."""
+def filter_completions(text: str, view_model: ViewModel | None, fields: Fields = PODS) -> list[str]:
+    """The completions of a text by its last word."""
     word = text.rpartition(" ")[2]
     if not word or "-l" in text.split():
         return []
     _, bare = split_negation(word)
     name, colon, typed = bare.partition(":")
     if not colon:
-        before, words = text.removesuffix(name), _beginning_so(name, (f"{key}:" for key in fields.columns))
+        before, words = text.removesuffix(name), _beginning_with(name, (f"{key}:" for key in fields.columns))
     else:
         typed = typed.removeprefix("=")
-        before, words = text.removesuffix(typed), _beginning_so(typed, _values(name, facts, fields))
+        before, words = text.removesuffix(typed), _beginning_with(typed, _values(name, view_model, fields))
     return [before + word for word in words]
 
 
-def _beginning_so(typed: str, words: Iterable[str]) -> list[str]:
+def _beginning_with(typed: str, words: Iterable[str]) -> list[str]:
     folded = typed.casefold()
     return [word for word in words if typed and word.casefold().startswith(folded) and word != typed]
 
 
-def _values(name: str, facts: ViewModel | None, fields: Fields) -> Iterable[str]:
+def _values(name: str, view_model: ViewModel | None, fields: Fields) -> Iterable[str]:
     try:
         column = fields.column(name)
     except InputError:
         return ()
     if column.choices:
         return column.choices
-    if facts is None:
+    if view_model is None:
         return ()
     if column.key == "node":
-        return [group.key for group in facts.nodes if group.key]
-    return filter(None, facts.namespaces) if column.key == "namespace" else ()
+        return [group.key for group in view_model.nodes if group.key]
+    return filter(None, view_model.namespaces) if column.key == "namespace" else ()

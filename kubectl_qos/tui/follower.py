@@ -1,8 +1,7 @@
-"""Following a source without stopping the UI: a thread waits and works out, a message brings the outcome.
+"""The threads of the UI: one that follows the source, and one for each piece of work that takes long.
 
-Only messages cross from the thread to the widgets. The thread is a daemon of our own rather than one of
-Textual's pooled workers, because those are waited for at the end: quitting must not wait for a server that
-hangs.
+Only messages and callbacks cross from a thread to the widgets. Threads are daemons of our own rather than
+Textual's pooled workers, which are waited for at the end: quitting must not wait for a server that hangs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -25,47 +25,54 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
 
+if TYPE_CHECKING:
+    from kubectl_qos.tui.lists.base import BuiltList
+
 T = TypeVar("T")
+
 BATCH_SECONDS: Final = 0.5
-"""What changes within so long is shown at once."""
+"""What changes within this time is shown at once."""
 _SWITCH_SECONDS: Final = 0.0005
 _YOUNG: Final = 20_000
-"""So many new things are looked at for garbage at once. Painting makes thousands, and keeps few."""
+"""New objects per garbage collection. Painting makes thousands, and keeps few."""
 _SHARE_OF_A_CORE: Final = 3
-"""After working something out the thread rests so many times as long: keys are to be answered meanwhile."""
+"""The thread rests this many times as long as it worked: keys are answered meanwhile."""
 
-Finder = Callable[[Snapshot], Pod]
-"""Finds the pod that a person named on the command line. Raises QosError if there is none."""
+FindPod = Callable[[Snapshot], Pod]
+"""Finds the pod that the command line names. Raises QosError if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowStatus:
-    """How the following goes; `asking` until there is an answer to the last question."""
+    """The state of following; `loading` until the source has answered."""
 
     is_live: bool
-    asking: bool = False
+    loading: bool = False
     paused: bool = False
     health: Health = LIVE
 
 
 class FollowerMessage(Message):
-    """Something that a follower says, of its own source."""
+    """A message of the follower of this source."""
 
     source: Source | None = None
 
 
 class Updated(FollowerMessage):
-    """The source said something; `target` is the pod to open at once."""
+    """A new view model with the list that is shown; `target` is the pod to edit at once."""
 
-    def __init__(self, facts: ViewModel, health: Health, target: Pod | None = None) -> None:
+    def __init__(
+        self, view_model: ViewModel, health: Health, target: Pod | None = None, built: BuiltList | None = None
+    ) -> None:
         super().__init__()
-        self.facts = facts
+        self.view_model = view_model
         self.health = health
         self.target = target
+        self.built = built
 
 
 class UpdateFailed(FollowerMessage):
-    """The source could not say anything; `fatal` where the pod to open does not exist."""
+    """The source could not be read; `fatal` where the pod to edit does not exist."""
 
     def __init__(self, health: Health, *, fatal: bool = False) -> None:
         super().__init__()
@@ -74,89 +81,123 @@ class UpdateFailed(FollowerMessage):
 
 
 class Follower:
-    """Follows a source in a thread and posts what it says."""
+    """Follows a source in a thread and posts its updates.
+
+    Args:
+        pump: gets the messages.
+        source: what is followed.
+        scope: which pods are read.
+        trends: gets every usage sample.
+        build_list: builds the list that is shown from a new view model, in the thread.
+        find: finds the pod to edit at once, in the first snapshot.
+    """
 
     def __init__(
-        self, pump: MessagePump, source: Source, scope: Scope, trends: Trends, find: Finder | None = None
+        self,
+        pump: MessagePump,
+        source: Source,
+        scope: Scope,
+        trends: Trends,
+        build_list: Callable[[ViewModel], BuiltList | None],
+        find: FindPod | None = None,
     ) -> None:
         self._pump = pump
         self._source = source
         self._scope = scope
         self._trends = trends
+        self._build_list = build_list
         self._find = find
-        self._feed: UpdateStream | None = None
-        self._facts: ViewModel | None = None
-        self._wanted = threading.Event()
+        self._stream: UpdateStream | None = None
+        self._view_model: ViewModel | None = None
+        self._requested = threading.Event()
         self._paused = False
         self._closed = False
 
     def start(self) -> None:
-        """Begin. From now on a thread may be busy: it must hand over soon when a key is pressed."""
+        """Start the thread. While it works it must hand over soon when a key is pressed."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
         threading.Thread(target=self._run, name="qos-follower", daemon=True).start()
 
     def refresh(self) -> None:
-        """Ask now, paused or not."""
-        if self._feed is not None:
-            self._feed.refresh()
-        self._wanted.set()
+        """Read again now, paused or not."""
+        if self._stream is not None:
+            self._stream.refresh()
+        self._requested.set()
 
     def pause(self, paused: bool) -> None:
-        """Show nothing new for a while; it is taken in all the same."""
+        """Post no updates for a while; the source is followed all the same."""
         self._paused = paused
-        self._wanted.set()
+        self._requested.set()
 
     def close(self) -> None:
-        """End."""
+        """End the thread."""
         self._closed = True
-        if self._feed is not None:
-            self._feed.close()
-        self._wanted.set()
+        if self._stream is not None:
+            self._stream.close()
+        self._requested.set()
 
     def _run(self) -> None:
         try:
-            feed = self._feed = self._source.follow(self._scope)
+            stream = self._stream = self._source.follow(self._scope)
         except QosError as error:
             self._post(UpdateFailed(Health(error)))
             return
         while not self._closed:
-            try:
-                moment = feed.next()
-            except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-                self._post(UpdateFailed(Health(unexpected_error(error))))
+            update = attempt(stream.next)
+            if isinstance(update, QosError):
+                self._post(UpdateFailed(Health(update)))
                 return
-            if moment is None:
+            if update is None:
                 return
             began = time.monotonic()
-            self._wanted.clear()
-            if moment.snapshot is not None:
-                self._trends.add(moment.snapshot.usage)
-            message = message_for_update(moment, self._facts, self._find)
+            self._requested.clear()
+            if update.snapshot is not None:
+                self._trends.add(update.snapshot.usage)
+            message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
-                if self._facts is None:
-                    # A full collection looks at everything that is held, and stops keys for as long as
-                    # 100 ms. What is held now is data without cycles: references are all that it needs.
+                message.built = self._build_list(message.view_model)
+                if self._view_model is None:
+                    # A full collection visits everything that is held, and delays keys by up to 100 ms.
+                    # What is held now is data without cycles, for which reference counts are enough.
                     gc.freeze()
-                self._facts, self._find = message.facts, None
+                self._view_model, self._find = message.view_model, None
             self._post(message)
             self._rest(time.monotonic() - began)
 
     def _rest(self, worked_seconds: float) -> None:
-        self._wanted.wait(max(BATCH_SECONDS, _SHARE_OF_A_CORE * worked_seconds))
-        while self._paused and not self._closed and not self._wanted.is_set():
-            self._wanted.wait()
+        self._requested.wait(max(BATCH_SECONDS, _SHARE_OF_A_CORE * worked_seconds))
+        while self._paused and not self._closed and not self._requested.is_set():
+            self._requested.wait()
 
     def _post(self, message: FollowerMessage) -> None:
         message.source = self._source
-        with suppress(RuntimeError):  # the loop is closed: the UI has ended meanwhile
+        with suppress(RuntimeError):  # the event loop is closed: the UI has ended
             self._pump.post_message(message)
+
+
+def message_for_update(
+    update: Update, before: ViewModel | None, find: FindPod | None
+) -> Updated | UpdateFailed:
+    """The message for an update, built from the view model before it; runs in the thread."""
+    snapshot = update.snapshot
+    if snapshot is None:
+        return UpdateFailed(update.health)
+    target = attempt(partial(find, snapshot)) if find is not None else None
+    if isinstance(target, QosError):
+        return UpdateFailed(Health(target), fatal=True)
+    view_model = attempt(
+        lambda: build_view_model(snapshot, update.scope, update.taken, update.notice, before)
+    )
+    if isinstance(view_model, QosError):
+        return UpdateFailed(Health(view_model, update.taken))
+    return Updated(view_model, update.health, target)
 
 
 def run_in_background(
     pump: MessagePump, work: Callable[[], T], then: Callable[[T | QosError], object]
 ) -> None:
-    """Run work in a thread; `then` takes the result in the UI's thread, unless the pump is closed."""
+    """Run work in a thread, and `then` with its result in the UI's thread, unless the pump is closed."""
 
     def run() -> None:
         result = attempt(work)
@@ -166,11 +207,6 @@ def run_in_background(
     threading.Thread(target=run, name="qos-worker", daemon=True).start()
 
 
-def in_background(pump: MessagePump, work: Callable[[], Message]) -> None:
-    """Run work in a thread and post the message that it returns."""
-    run_in_background(pump, work, lambda message: isinstance(message, Message) and pump.post_message(message))
-
-
 def attempt(work: Callable[[], T]) -> T | QosError:
     """The result of work in a thread, or its error."""
     try:
@@ -178,30 +214,7 @@ def attempt(work: Callable[[], T]) -> T | QosError:
     except QosError as error:
         return error
     except Exception as error:  # noqa: BLE001 - nothing else would show an exception of a thread
-        return unexpected_error(error)
-
-
-def message_for_update(
-    moment: Update, before: ViewModel | None, find: Finder | None
-) -> Updated | UpdateFailed:
-    """What a moment means for the UI; runs in the thread."""
-    snapshot = moment.snapshot
-    if snapshot is None:
-        return UpdateFailed(moment.health)
-    try:
-        target = find(snapshot) if find is not None else None
-    except QosError as error:
-        return UpdateFailed(Health(error), fatal=True)
-    try:
-        facts = build_view_model(snapshot, moment.scope, moment.taken, moment.notice, before)
-    except Exception as error:  # noqa: BLE001 - a thread's exception has nobody else to go to
-        return UpdateFailed(Health(unexpected_error(error), moment.taken))
-    return Updated(facts, moment.health, target)
-
-
-def unexpected_error(error: Exception) -> QosError:
-    """The sentence for what should not have happened in a thread."""
-    return QosError(
-        f"unexpected {type(error).__name__}: {error}",
-        hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
-    )
+        return QosError(
+            f"unexpected {type(error).__name__}: {error}",
+            hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
+        )

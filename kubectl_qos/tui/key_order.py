@@ -1,8 +1,8 @@
-"""Keys one after the other: what one of them does is done before the next one is looked at.
+"""Keys one after the other: each is handled completely before the next one.
 
-Textual hands a key to the focused widget, and looks for its binding when the key has come back from there to
-the app. The next key does not wait for that: of `/edit`, typed faster than it is taken, the letters would be
-commands. So a message follows each key, by the same queues; when it arrives the key has arrived.
+Textual sends a key to the focused widget, and looks for its binding when the key has bubbled from there to
+the app. The next key does not wait for that: of `/edit`, typed quickly, the letters would be commands. So a
+message follows each key through the same queues; when it arrives, the key has arrived.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from textual.message import Message
 from textual.timer import Timer
 
 ROUNDS: Final = 4
-"""So many messages go after a key: what it has done, such as entering a line, sends messages of its own."""
+"""The messages that follow a key: what it does, such as submitting an input, posts messages of its own."""
 PATIENCE_SECONDS: Final = 0.5
-"""A message is lost with the screen that it passes; then the next key goes on after so long."""
+"""A message is lost with a screen that is left; then the next key goes on after this time."""
 
 Typed = events.Key | events.Paste
 
 
 class Passed(Message):
-    """Goes the way of a key, behind it."""
+    """Follows a key through the queues."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Passed(Message):
 
 
 class KeyOrder:
-    """What was typed and waits for what is under way; `handle` is what the app does with a key or a paste."""
+    """The keys that wait for the one before; `handle` is what the app does with a key or a paste."""
 
     def __init__(self, app: App[Any], handle: Callable[[Typed], Awaitable[None]]) -> None:
         self._app = app
@@ -44,13 +44,13 @@ class KeyOrder:
         self._patience: Timer | None = None
 
     async def take(self, typed: Typed) -> None:
-        """Something was typed or pasted."""
+        """Handle a key or a paste, after those before it."""
         self._waiting.append(typed)
         if not self._rounds:
             await self._next()
 
     async def passed(self, number: int) -> None:
-        """A message that followed a key has arrived."""
+        """Go on when a message that followed a key has arrived."""
         if number != self._number or not self._rounds:
             return
         self._rounds -= 1
@@ -73,6 +73,6 @@ class KeyOrder:
         self._follow()
 
     def _follow(self) -> None:
-        """To where the next key would go by now; while the app ends there is nowhere to go."""
+        """Post to where the next key would go now; while the app ends there is no screen."""
         if self._app.screen_stack:
             (self._app.focused or self._app.screen).post_message(Passed(self._number))

@@ -1,4 +1,4 @@
-"""The door of the terminal UI: everything that it works on comes in here."""
+"""Starting the terminal UI: what it works on, and the terminal that it runs in."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import ACTIONS, TOGETHER
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import NO_CONTEXTS, ContextSwitch
-from kubectl_qos.tui.follower import Finder
+from kubectl_qos.tui.app import NO_CONTEXTS, ContextSwitch, QosApp
+from kubectl_qos.tui.follower import FindPod
 from kubectl_qos.tui.themes import THEMES, needs_ascii
 from kubectl_qos.tui.view import ListKind
 
 
 def settings() -> Settings:
     """The settings of the person's file. Raises InputError with its first mistake."""
-    known = AllowedNames(
+    allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[theme.name for theme in THEMES],
         views=[kind.value for kind in ListKind],
         actions={action.name: action.keys for action in ACTIONS},
-        active_together=[[room.name.lower() for room in together] for together in TOGETHER],
+        active_together=[[group.name.lower() for group in together] for together in TOGETHER],
     )
-    return read_settings(config_file(), known)
+    return read_settings(config_file(), allowed)
 
 
 def start(
@@ -46,7 +45,7 @@ def start(
     scope: Scope,
     settings: Settings,
     *,
-    find: Finder | None = None,
+    find: FindPod | None = None,
     notes: Sequence[str] = (),
     readonly: bool = False,
     contexts: ContextSwitch = NO_CONTEXTS,
@@ -55,18 +54,18 @@ def start(
 
     Args:
         source: where pods, nodes and usage come from.
-        scope: which pods are asked for.
-        settings: what the person's file says.
+        scope: which pods are read.
+        settings: of the person's file.
         find: finds the pod whose edit screen is opened at once, in the first snapshot.
-        notes: what there is to say about the source, such as documents that could not be read.
+        notes: about the source, such as documents that could not be read.
         readonly: whether everything that could change a cluster is out of reach.
-        contexts: where else one can go.
+        contexts: the other clusters that can be gone to.
 
     Raises:
-        QosError: `find` found none, or there is no terminal that can be painted on and gives keys.
+        QosError: `find` found none, or there is no terminal to paint on and to read keys from.
     """
-    _refuse_what_cannot_be_painted_on(os.environ)
-    _take_keys_from_the_terminal()
+    _check_terminal(os.environ)
+    _read_keys_from_terminal()
     _size_the_terminal()
     path = state_file()
     state = load_state(path)
@@ -83,8 +82,8 @@ def start(
         history=HistoryFile(history_path()),
         ascii_only=needs_ascii(os.environ, encoding) if settings.ascii is None else settings.ascii,
     )
-    with _left_on_signals(app):
-        _hang_up_with_the_terminal()
+    with _leave_on_signals(app):
+        _hang_up_with_terminal()
         refused = app.run(mouse=settings.mouse)
     if not app.is_web:
         save_state(path, app.state)
@@ -93,7 +92,7 @@ def start(
     return app.return_code or 0
 
 
-def _take_keys_from_the_terminal() -> None:
+def _read_keys_from_terminal() -> None:
     """Standard input may be the file that was read (`-f -`): keys then come from the terminal itself."""
     if sys.__stdin__ is not None and sys.__stdin__.isatty():
         return
@@ -106,9 +105,9 @@ def _take_keys_from_the_terminal() -> None:
 
 
 def _size_the_terminal() -> None:
-    """Give a terminal without a size, as a serial line is, the usual one; a later resize counts.
+    """Give a terminal without a size, such as a serial line, the usual one; a later resize counts.
 
-    Of such a terminal Textual and rich assume different sizes, and it would be painted without end.
+    Textual and rich assume different sizes of such a terminal, and would paint it without end.
     """
     if sys.platform == "win32" or not os.isatty(0):
         return
@@ -122,8 +121,8 @@ _USUAL_SIZE: Final = (24, 80)
 """Rows and columns."""
 
 
-def _refuse_what_cannot_be_painted_on(environment: Mapping[str, str]) -> None:
-    """A terminal that cannot move its cursor, unless something else than the terminal is painted on."""
+def _check_terminal(environment: Mapping[str, str]) -> None:
+    """Refuse a terminal that cannot move its cursor, unless something else is painted on."""
     if environment.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in environment:
         raise QosError(
             "the terminal UI cannot be shown here: TERM=dumb says that the terminal cannot move its cursor",
@@ -132,12 +131,12 @@ def _refuse_what_cannot_be_painted_on(environment: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _left_on_signals(app: QosApp) -> Iterator[None]:
-    """Who is told to end leaves the terminal as it was, and keeps what `q` keeps."""
+def _leave_on_signals(app: QosApp) -> Iterator[None]:
+    """On a signal restore the terminal and save the state, as `q` does."""
 
     def leave(number: int, _: FrameType | None) -> None:
         if number != signal.SIGTERM:
-            # Nobody reads any more what is painted, and a writer that fails would be waited for.
+            # The terminal is gone, and a writer that fails would be waited for.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
             loop = asyncio.get_running_loop()
@@ -155,10 +154,10 @@ def _left_on_signals(app: QosApp) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _hang_up_with_the_terminal() -> None:
-    """Take a terminal that goes away as SIGHUP, which only the session that it controls is sent.
+def _hang_up_with_terminal() -> None:
+    """Take a terminal that goes away as SIGHUP, which is sent only to the session that it controls.
 
-    Whoever else paints on it would read its end of file again and again.
+    Other readers of it would read its end of file again and again.
     """
     if not hasattr(select, "poll") or not os.isatty(0):
         return

@@ -1,8 +1,8 @@
-"""The themes; the only room that knows colours. Everything else names tokens such as `$error`.
+"""The themes, and the only module with colours: everything else names tokens such as `$error`.
 
 Each class and flag also has a letter, word or sign, so that any theme, and none, can be read. Every token
-that is text has a contrast of 4.5:1 (WCAG AA) or more on every ground that text stands on, on the cursor line
-too; in the high contrast theme 7:1 (AAA).
+that is text has a contrast of 4.5:1 (WCAG AA) or more on every background of text, the cursor line included;
+in the high contrast theme 7:1 (AAA).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
 
 
 def _signs() -> dict[int, str]:
-    """What stands for each sign that the UI or Textual paints, as many cells wide."""
+    """The ASCII for each sign that the UI or Textual paints, as many cells wide."""
     found = {0x2500 + number: "+" for number in range(128)}
     pairs = (
         # Lines: light and double ones, heavy ones, and their halves.
@@ -178,7 +178,7 @@ _SIGNS: Final = _signs()
 
 @lru_cache(4096)
 def plain(text: str) -> str:
-    """The text in ASCII, as many cells wide: what the UI does not use itself is `?` in each of its cells."""
+    """The text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
     if text.isascii():
         return text
     signs = (sign if sign.isascii() else _SIGNS.get(ord(sign)) or "?" * cell_len(sign) for sign in text)

@@ -1,16 +1,18 @@
-"""What of the facts is shown at the moment, and the sentences about that. Pure values."""
+"""What is shown: views, their sentences, the locations one has been at, and where `:` leads. Pure."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
+from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
 from kubectl_qos.present.format import duration, escape
@@ -21,11 +23,11 @@ from kubectl_qos.tui.follower import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, oldest_usage
 
 EVERYTHING: Final = RowFilter()
-"""The filter that lets every row through."""
+"""The filter that selects every row."""
 
 
 class ListKind(StrEnum):
-    """What a list is of; the value is what people call it."""
+    """What a list is of; the value is its name."""
 
     NODES = "nodes"
     NAMESPACES = "namespaces"
@@ -49,19 +51,19 @@ class View:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether something is left out by filter or by risk."""
+        """Whether a filter or the risk leaves rows out."""
         return bool(self.filter) or self.at_risk
 
     @property
     def whole(self) -> View:
-        """The same list with nothing left out and only what fits of each row."""
+        """The same list with all rows and only the columns that fit."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
 
-    def pod_rows(self, facts: ViewModel) -> Sequence[PodRow]:
+    def pod_rows(self, view_model: ViewModel) -> Sequence[PodRow]:
         """The pods of the node, namespace and workload, in kill order."""
-        rows = facts.rows.rows
+        rows = view_model.rows.rows
         if self.node is not None:
-            ranked = facts.rows.nodes.get(self.node)
+            ranked = view_model.rows.nodes.get(self.node)
             rows = ranked.rows if ranked is not None else ()
         if self.namespace is not None:
             rows = tuple([row for row in rows if row.pod.metadata.namespace == self.namespace])
@@ -71,13 +73,13 @@ class View:
 
 
 def view_values(view: View) -> dict[str, Any]:
-    """A view as JSON, to be kept for the next run: the place, not what of it was filtered."""
+    """A view as JSON, kept for the next run without its filter."""
     values = {"kind": view.kind.value, "node": view.node, "namespace": view.namespace}
     return {**values, "workload": None if view.workload is None else list(view.workload)}
 
 
 def view_from_values(values: Mapping[str, Any]) -> View | None:
-    """The view of such JSON, None where it is of another form."""
+    """The view of such JSON, None where it has another form."""
     try:
         workload = values.get("workload")
         view = View(
@@ -92,8 +94,8 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-def crumbs(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) -> str:
-    """Where we are: node, namespace, workload and pod, how much of the list, and in which order."""
+def list_title(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) -> str:
+    """The title of a list: its path, how many rows it shows, and in which order."""
     number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
     words = [number]
     if view.filter:
@@ -107,28 +109,28 @@ def crumbs(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) 
 
 
 def breadcrumbs(view: View) -> list[str]:
-    """The way down to what is listed, the largest first."""
+    """The path to what is listed: node, namespace, workload and pod."""
     if view.kind is ListKind.NODES:
         return ["cluster"]
     if view.kind is ListKind.NAMESPACES:
         return ["namespaces"]
-    found = [_node(view.node), _namespace(view.namespace)]
+    path = [_node(view.node), _namespace(view.namespace)]
     if view.workload is not None:
-        found.append(escape(f"{view.workload.kind}/{view.workload.name}"))
+        path.append(escape(f"{view.workload.kind}/{view.workload.name}"))
     if view.pod is not None:
-        found.append(escape(view.pod[1]))
-    return found
+        path.append(escape(view.pod[1]))
+    return path
 
 
-def empty_sentence(view: View, facts: ViewModel, title: str, total: int, keys: Keys) -> str:
-    """Why nothing is listed, and what shows something; `total` is how many there are without a filter."""
-    if view.kind is not ListKind.NODES and not facts.rows.rows:
-        asked = _asked(facts.scope)
-        return f"There are no pods{asked} of {escape(title)}." if asked else _none("pods", title)
+def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, keys: Keys) -> str:
+    """Why nothing is listed, and which key shows rows; `total` is how many there are without a filter."""
+    if view.kind is not ListKind.NODES and not view_model.rows.rows:
+        scope = _scope_words(view_model.scope)
+        return f"There are no pods{scope} of {escape(title)}." if scope else _none("pods", title)
     if not total:
         if view.kind in {ListKind.NODES, ListKind.NAMESPACES}:
             return _none(view.kind, title)
-        return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other places."
+        return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other panes."
     one = view.kind.removesuffix("s")
     back = keys.first("main.back")
     if view.filter and view.at_risk:
@@ -142,75 +144,77 @@ def _none(what: str, title: str) -> str:
     return f"There are no {what} in {escape(title)}."
 
 
-def _asked(scope: Scope) -> str:
-    """To which pods a question was narrowed, empty where it was for all."""
-    found = ""
+def _scope_words(scope: Scope) -> str:
+    """The scope as words of a sentence, empty for all pods."""
+    words = ""
     if scope.namespace is not None:
-        found += f" in namespace {escape(scope.namespace)}"
+        words += f" in namespace {escape(scope.namespace)}"
     if scope.node is not None:
-        found += f" on {_node(scope.node)}"
+        words += f" on {_node(scope.node)}"
     if scope.selector_text:
-        found += f" with {escape(scope.selector_text)}"
-    return found
+        words += f" with {escape(scope.selector_text)}"
+    return words
 
 
 def _where(view: View) -> str:
-    """Of what a list is, as a sentence says it; empty where it is of everything."""
-    found = ""
+    """What the view is narrowed to, as words of a sentence; empty for everything."""
+    words = ""
     if view.pod is not None:
-        found += f" of {escape(view.pod[1])}"
+        words += f" of {escape(view.pod[1])}"
     if view.workload is not None:
-        found += f" of {view.workload.kind}/{escape(view.workload.name)}"
+        words += f" of {view.workload.kind}/{escape(view.workload.name)}"
     if view.namespace is not None:
-        found += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
+        words += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
     if view.node is not None:
-        found += f" on {_node(view.node)}"
-    return found
+        words += f" on {_node(view.node)}"
+    return words
 
 
-def title_words(title: str, facts: ViewModel | None, now: datetime, *, readonly: bool = False) -> list[str]:
+def title_words(
+    title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
+) -> list[str]:
     """The title line: source, version, counts and the age of usage."""
     words = ["kubectl qos", escape(title)]
     if readonly:
         words.append("read-only")
-    if facts is not None:
-        snapshot = facts.snapshot
+    if view_model is not None:
+        snapshot = view_model.snapshot
         version = _version(snapshot)
         if version:
             words.append(version)
         words += [
-            count(len([name for name in facts.by_node if name]), ListKind.NODES),
-            count(len(facts.rows.rows), ListKind.PODS),
+            count(len([name for name in view_model.by_node if name]), ListKind.NODES),
+            count(len(view_model.rows.rows), ListKind.PODS),
         ]
-        sampled = oldest_usage(facts)
+        sampled = oldest_usage(view_model)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
         else:
-            words.append(f"{_measure(facts)} {duration(max(int((now - sampled).total_seconds()), 0))} old")
+            words.append(
+                f"{_measure(view_model)} {duration(max(int((now - sampled).total_seconds()), 0))} old"
+            )
     return words
 
 
-def freshness(facts: ViewModel | None, status: FollowStatus) -> str:
-    """Whether what is shown is what is: live, paused, stale and until when, or read once."""
+def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
+    """Whether the view model is up to date: live, paused, stale and until when, or read once."""
     health = status.health
     if health.error is not None:
         seconds = math.ceil(health.retry_at - time.monotonic())
         retry = f", retry in {seconds} s" if seconds > 0 else ""
         since = health.since
-        return f"! stale since {since:%H:%M:%S %Z}{retry}" if facts and since else f"! no answer{retry}"
-    if facts is None:
-        return "asking …"
-    if status.asking:
-        return "asking …"
+        return f"! stale since {since:%H:%M:%S %Z}{retry}" if view_model and since else f"! no answer{retry}"
+    if view_model is None or status.loading:
+        return "loading …"
     if not status.is_live:
         return "not live"
     return "paused" if status.paused else "live"
 
 
-def _measure(facts: ViewModel) -> str:
-    """What the order goes by: the kubelets' summary has what the kernel counts."""
-    found = facts.rows.sampled
-    by_kubelet = found is not None and found.origin is UsageOrigin.KUBELET_SUMMARY
+def _measure(view_model: ViewModel) -> str:
+    """What usage is: the kubelets' summary has what the kernel counts."""
+    sampled = view_model.rows.sampled
+    by_kubelet = sampled is not None and sampled.origin is UsageOrigin.KUBELET_SUMMARY
     return "RSS and swap" if by_kubelet else "usage"
 
 
@@ -218,8 +222,8 @@ def _version(snapshot: Snapshot) -> str:
     """The server's version, else the kubelets' oldest and newest."""
     if snapshot.server_version:
         return f"v{snapshot.server_version.removeprefix('v')}"
-    found = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()} - {""}
-    ordered = sorted(found, key=_as_numbers)
+    versions = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()} - {""}
+    ordered = sorted(versions, key=_as_numbers)
     if len(ordered) < 2:
         return "".join(ordered)
     oldest, newest = (version.rpartition(".")[0] for version in (ordered[0], ordered[-1]))
@@ -245,3 +249,171 @@ def _namespace(key: str | None) -> str:
 def count(number: int, kind: ListKind) -> str:
     """`1 pod`, `1,234 pods`."""
     return f"{number:,} {kind if number != 1 else kind.removesuffix('s')}"
+
+
+class Detail(Enum):
+    """The screens about one pod."""
+
+    EXPLAIN = auto()
+    EDIT = auto()
+    TREE = auto()
+    COMPARE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a person is: what is listed, and the screen above it, of the pod as it was.
+
+    `row` is the key of the row where the cursor was when the location was left.
+    """
+
+    view: View
+    detail: Detail | None = None
+    pod: Pod | None = None
+    row: Hashable = field(default=None, compare=False)
+
+
+class Navigation:
+    """The locations that were visited, and which of them is shown: back and forward, as in a browser."""
+
+    MOST: Final = 100
+
+    def __init__(self, first: Location) -> None:
+        self._locations = [first]
+        self._index = 0
+
+    @property
+    def location(self) -> Location:
+        """The location that is shown."""
+        return self._locations[self._index]
+
+    def go(self, location: Location) -> None:
+        """Go to another location; those that lay ahead are forgotten."""
+        if location != self.location:
+            self._locations = [*self._locations[: self._index + 1], location][-self.MOST :]
+            self._index = len(self._locations) - 1
+
+    def replace(self, location: Location) -> None:
+        """Show the same location in another way."""
+        self._locations[self._index] = location
+
+    def back(self) -> Location | None:
+        """The previous location, None at the first."""
+        return self._moved(-1)
+
+    def forward(self) -> Location | None:
+        """The location that was left with back, None at the last."""
+        return self._moved(1)
+
+    def _moved(self, by: int) -> Location | None:
+        index = self._index + by
+        if not 0 <= index < len(self._locations):
+            return None
+        self._index = index
+        return self.location
+
+
+class Destination(Enum):
+    """What `:` leads to."""
+
+    LIST = auto()
+    CONTEXT = auto()
+    UNDO = auto()
+    KILLS = auto()
+    SIMULATION = auto()
+    HELP = auto()
+    QUIT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class GoTo:
+    """Where to go; `view` is what a list shows, `name` a context (None: choose) or node (None: the row's)."""
+
+    destination: Destination
+    view: View | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A word after `:` with its other names, and what can follow it; `kind` is that of a list.
+
+    `is_offered` says whether the word alone is completed.
+    """
+
+    words: tuple[str, ...]
+    destination: Destination
+    kind: ListKind | None = None
+    argument: str = ""
+    is_offered: bool = True
+
+
+_COMMANDS: Final = (
+    _Command(("nodes", "cluster", "no"), Destination.LIST, ListKind.NODES),
+    _Command(("namespaces", "namespace"), Destination.LIST, ListKind.NAMESPACES),
+    _Command(("workloads", "wl"), Destination.LIST, ListKind.WORKLOADS, "NAMESPACE"),
+    _Command(("pods", "pod", "po"), Destination.LIST, ListKind.PODS, "NAMESPACE"),
+    _Command(("containers", "co"), Destination.LIST, ListKind.CONTAINERS, "NAMESPACE"),
+    _Command(("ctx", "context", "contexts"), Destination.CONTEXT, argument="CONTEXT"),
+    _Command(("undo",), Destination.UNDO),
+    _Command(("kills",), Destination.KILLS),
+    _Command(("sim", "simulate"), Destination.SIMULATION, argument="NODE"),
+    _Command(("help",), Destination.HELP),
+    _Command(("quit", "q"), Destination.QUIT),
+    _Command(("node",), Destination.LIST, ListKind.NODES, "NODE", is_offered=False),
+    _Command(("ns",), Destination.LIST, ListKind.NAMESPACES, "NAMESPACE", is_offered=False),
+)
+"""What can be typed after `:`, in the order of completion."""
+_OFFERED: Final = [command.words[0] for command in _COMMANDS if command.is_offered]
+COMMAND_WORDS: Final = ", ".join(_OFFERED)
+_USAGE: Final = ", ".join(f"{command.words[0]} {command.argument}".strip() for command in _COMMANDS)
+
+
+def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
+    """The destination of what was typed after `:`. Raises InputError for an unknown one."""
+    word, _, name = text.strip().partition(" ")
+    name = name.strip()
+    command = next((command for command in _COMMANDS if word.lower() in command.words), None)
+    if command is None:
+        raise InputError(f'unknown command "{word}"', hint=f"commands are: {_USAGE}")
+    if command.kind is None:
+        if name and command.argument == "NODE":
+            _check_node(name, view_model)
+        return GoTo(command.destination, name=name or None if command.argument else None)
+    if not name or name == "all":
+        return GoTo(Destination.LIST, View(command.kind))
+    if command.kind is ListKind.NODES:
+        _check_node(name, view_model)
+        return GoTo(Destination.LIST, View(node=name))
+    if view_model is None or name not in view_model.namespaces:
+        raise InputError(f'namespace "{name}" has no pods')
+    kind = ListKind.PODS if command.kind is ListKind.NAMESPACES else command.kind
+    return GoTo(Destination.LIST, View(kind, namespace=name))
+
+
+def _check_node(name: str, view_model: ViewModel | None) -> None:
+    if name not in _node_names(view_model):
+        raise InputError(f'node "{name}" not found')
+
+
+def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
+    """The commands that begin with what was typed."""
+    return (
+        command
+        for command in _known_commands(view_model)
+        if text and command.startswith(text) and command != text
+    )
+
+
+def _known_commands(view_model: ViewModel | None) -> Iterator[str]:
+    yield from (*_OFFERED, "pods all")
+    names = {
+        "NODE": _node_names(view_model),
+        "NAMESPACE": [name for name in view_model.namespaces if name] if view_model is not None else [],
+    }
+    for command in _COMMANDS:
+        yield from (f"{command.words[0]} {name}" for name in names.get(command.argument, ()))
+
+
+def _node_names(view_model: ViewModel | None) -> list[str]:
+    return [group.key for group in view_model.nodes if group.key] if view_model is not None else []

@@ -1,4 +1,4 @@
-"""How the memory of pods has changed since the UI was opened, as bars of a cell each."""
+"""What the screens show of a snapshot: rows, groups of pods, and how memory has changed. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubectl_qos.qos.qos_class import QosClass
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 MOST: Final = 32
-"""So many samples of a pod are kept."""
+"""The samples that are kept of a pod."""
 _KIB: Final = 1024
 
 
@@ -33,27 +33,27 @@ class Trends:
         self._samples: dict[PodKey, array[int]] = {}
 
     def add(self, usage: Mapping[PodKey, PodUsage]) -> None:
-        """Another answer: every pod with a new sample has one more; pods without usage are forgotten.
+        """Add the new samples of pods; pods without usage are forgotten.
 
-        The first answer costs nothing: a pod's first sample is kept when its second one comes.
+        The first call costs nothing: a pod's first sample is kept when its second one comes.
         """
-        last, kept = self._last, self._samples
+        last, old_samples = self._last, self._samples
         if usage is last:
             return
-        found: dict[PodKey, array[int]] = {}
+        new_samples: dict[PodKey, array[int]] = {}
         for key, sample in usage.items():
-            before, samples = last.get(key), kept.get(key)
+            before, samples = last.get(key), old_samples.get(key)
             if before is None:
                 continue
             if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
                 samples = samples if samples is not None else array("Q", [_kibibytes(before)])
                 samples = array("Q", [*samples[1 - MOST :], _kibibytes(sample)])
             if samples is not None:
-                found[key] = samples
-        self._last, self._samples = usage, found
+                new_samples[key] = samples
+        self._last, self._samples = usage, new_samples
 
     def clear(self) -> None:
-        """Forget everything: other pods of the same names follow."""
+        """Forget everything: another cluster follows."""
         self._last, self._samples = {}, {}
 
     def of(self, key: PodKey) -> Sequence[int]:
@@ -62,7 +62,7 @@ class Trends:
 
 
 def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
-    """The last samples as bars, between nothing and `most`, or the highest of them where it is not known."""
+    """The last samples as bars, scaled from 0 to `most`, or to the peak where it is None."""
     shown = samples[-cells:]
     highest = max(most or 0, *shown) if shown else 0
     if not highest:
@@ -81,7 +81,7 @@ Identity = tuple[str, str, str]
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace in numbers; `key` None stands for all of them. Bytes are bytes.
 
-    `used` is what the pods use, None where no usage is known; `troubles` are a node's own words.
+    `used` is what the pods use, None where no usage is known; `troubles` are those that a node reports.
     """
 
     key: str | None
@@ -95,26 +95,26 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent(self) -> int | None:
-        """How much of the capacity the pods use, None where either is unknown."""
+        """The percentage of the capacity that the pods use, None where either is unknown."""
         if self.used is None or not self.capacity:
             return None
         return round(100 * self.used / self.capacity)
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """One node, and the shown pods of each namespace on it; `made_of` is what that was worked out from."""
+    """One node, and the pods of each namespace on it; `inputs` is what it was built from."""
 
     group: PodGroup
     namespaces: Mapping[str, PodGroup]
-    made_of: tuple[object, ...]
+    inputs: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewModel:
     """A snapshot with its rows in kill order; `taken` is when it was true, by the source's clock.
 
-    `scope` is which pods were read, `notice` says where that is another one than was asked for. Two answers
-    are never equal: to find that out pod by pod takes longer than to show the other one.
+    `scope` is which pods were read, `notice` says where that is less than was requested. Two view models are
+    never equal: comparing them pod by pod takes longer than showing the other one.
     """
 
     snapshot: Snapshot
@@ -127,39 +127,39 @@ class ViewModel:
     notice: str = ""
 
     def pod_of(self, row: PodRow) -> Pod:
-        """The pod of a row as it is stored: rows hold it with the server's defaults filled in."""
-        wanted = _identity(row.pod)
+        """The stored pod of a row, which holds it with the server's defaults filled in."""
+        identity = _identity(row.pod)
         pods = self.snapshot.by_node()[row.pod.node_name]
-        return next(pod for pod in pods if _identity(pod) == wanted)
+        return next(pod for pod in pods if _identity(pod) == identity)
 
 
-def newest(facts: ViewModel, pod: Pod) -> Pod | None:
-    """The pod as it is now, wherever it runs by now; None if it is gone."""
-    by_node = facts.snapshot.by_node()
-    wanted = _identity(pod)
+def newest(view_model: ViewModel, pod: Pod) -> Pod | None:
+    """The pod as it is now, on whatever node; None if it is gone."""
+    by_node = view_model.snapshot.by_node()
+    identity = _identity(pod)
     for pods in (by_node.get(pod.node_name, ()), *by_node.values()):
-        for one in pods:
-            if _identity(one) == wanted:
-                return one
+        for newer in pods:
+            if _identity(newer) == identity:
+                return newer
     return None
 
 
-def pod_named(facts: ViewModel, key: PodKey, node: str | None = None) -> Pod | None:
-    """The pod of that namespace and name, on one node where one is named; None if it is not there."""
-    pods = facts.snapshot.pods if node is None else facts.snapshot.by_node().get(node, ())
-    return next((one for one in pods if (one.metadata.namespace, one.metadata.name) == key), None)
+def pod_named(view_model: ViewModel, key: PodKey, node: str | None = None) -> Pod | None:
+    """The pod of a namespace and name, on any node unless one is given; None without one."""
+    pods = view_model.snapshot.pods if node is None else view_model.snapshot.by_node().get(node, ())
+    return next((pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) == key), None)
 
 
 def build_view_model(
     snapshot: Snapshot, scope: Scope, taken: datetime, notice: str = "", before: ViewModel | None = None
 ) -> ViewModel:
-    """Everything that the screens need of a snapshot; what is the same as before is taken over."""
+    """The view model of a snapshot; what has not changed is taken from the one before."""
     rows = build_rows(snapshot, scope, before=before.rows if before is not None else None)
     by_node = _by_node(snapshot, rows, before.by_node if before is not None else {})
     return ViewModel(
         snapshot=snapshot,
         rows=rows,
-        nodes=tuple(_nodes(found.group for found in by_node.values())),
+        nodes=tuple(_nodes(node.group for node in by_node.values())),
         namespaces=_namespaces(by_node.values()),
         by_node=by_node,
         taken=taken,
@@ -168,35 +168,35 @@ def build_view_model(
     )
 
 
-def namespaces_on(facts: ViewModel, node: str | None, chosen: str | None = None) -> list[PodGroup]:
+def namespaces_on(view_model: ViewModel, node: str | None, chosen: str | None = None) -> list[PodGroup]:
     """Every namespace with its pods on one node (None: on all), all of them together first.
 
-    The `chosen` one is among them even while it has no pods: they may all be replaced at the moment.
+    The `chosen` one is there even without pods: they may all be about to be replaced.
     """
-    names = sorted({*facts.namespaces, *([chosen] if chosen is not None else [])})
+    names = sorted({*view_model.namespaces, *([chosen] if chosen is not None else [])})
     if node is None:
-        here = facts.namespaces
+        here = view_model.namespaces
     else:
-        here = facts.by_node[node].namespaces if node in facts.by_node else {}
+        here = view_model.by_node[node].namespaces if node in view_model.by_node else {}
     groups = [here.get(name) or _group(name, (), None) for name in names]
     return [_sum(None, groups), *groups]
 
 
-def oldest_usage(facts: ViewModel) -> datetime | None:
-    """When the oldest usage sample was taken, None where nobody says."""
-    return parse_time(facts.rows.sampled.oldest) if facts.rows.sampled is not None else None
+def oldest_usage(view_model: ViewModel) -> datetime | None:
+    """When the oldest usage sample was taken, None where that is unknown."""
+    return parse_time(view_model.rows.sampled.oldest) if view_model.rows.sampled is not None else None
 
 
 def _by_node(snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView]) -> dict[str, NodeView]:
-    """Every node that is known or has pods that are shown."""
-    found: dict[str, NodeView] = {}
+    """Every node that exists or has pods in scope."""
+    views: dict[str, NodeView] = {}
     pods = snapshot.by_node()
     for name in dict.fromkeys((*snapshot.nodes, *rows.nodes)):
         ranked, node = rows.nodes.get(name), snapshot.nodes.get(name)
-        made_of = (ranked, pods.get(name), node, snapshot.usage, snapshot.kubelets.get(name))
+        inputs = (ranked, pods.get(name), node, snapshot.usage, snapshot.kubelets.get(name))
         old = before.get(name)
-        if old is not None and all(map(is_, old.made_of, made_of)):
-            found[name] = old
+        if old is not None and all(map(is_, old.inputs, inputs)):
+            views[name] = old
             continue
         shown = ranked.rows if ranked is not None else ()
         group = _group(name, shown, _used(pods.get(name, ()), snapshot))
@@ -205,24 +205,24 @@ def _by_node(snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView]) 
             group = msgspec.structs.replace(
                 group, capacity=capacity, troubles=troubles(node) if node is not None else ()
             )
-        found[name] = NodeView(group, _by_namespace(shown), made_of)
-    return found
+        views[name] = NodeView(group, _by_namespace(shown), inputs)
+    return views
 
 
 def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
-    found: dict[str, list[PodRow]] = {}
+    by_name: dict[str, list[PodRow]] = {}
     for row in rows:
-        found.setdefault(row.pod.metadata.namespace, []).append(row)
-    return {name: _group(name, of_it, _total([row.memory for row in of_it])) for name, of_it in found.items()}
+        by_name.setdefault(row.pod.metadata.namespace, []).append(row)
+    return {name: _group(name, pods, _total([row.memory for row in pods])) for name, pods in by_name.items()}
 
 
 def _namespaces(nodes: Iterable[NodeView]) -> dict[str, PodGroup]:
-    """Every namespace of which pods are shown, by name."""
-    found: dict[str, list[PodGroup]] = {}
+    """Every namespace with pods in scope, by name."""
+    groups: dict[str, list[PodGroup]] = {}
     for node in nodes:
         for name, group in node.namespaces.items():
-            found.setdefault(name, []).append(group)
-    return {name: _sum(name, found[name]) for name in sorted(found)}
+            groups.setdefault(name, []).append(group)
+    return {name: _sum(name, groups[name]) for name in sorted(groups)}
 
 
 def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
@@ -264,9 +264,9 @@ def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
 
 
 def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
-    """What pods use, whether they were asked for or not."""
-    found = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in pods]
-    return _total([usage.working_set_bytes for usage in found if usage is not None])
+    """What pods use, in scope or not."""
+    usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in pods]
+    return _total([usage.working_set_bytes for usage in usages if usage is not None])
 
 
 def _total(amounts: Sequence[int | None]) -> int | None:

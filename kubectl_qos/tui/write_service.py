@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from textual.app import App
 from textual.message import Message
 
 from kubectl_qos.cluster.source import Source
@@ -40,10 +39,10 @@ from kubectl_qos.edit.status import Progress
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
-from kubectl_qos.tui.widgets.text_view import escape_lines
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
+    from kubectl_qos.tui.app import QosApp
 
 
 class ChangeUpdated(Message, bubble=False):
@@ -155,7 +154,7 @@ class WriteService:
         readonly: whether the command line says that nothing is written.
     """
 
-    def __init__(self, app: App[Any], settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
+    def __init__(self, app: QosApp, settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
         self._settings = settings
         self._readonly = readonly
         self._sending: list[Change] = []
@@ -172,7 +171,7 @@ class WriteService:
         return self._settings.for_context(context).confirm == "name"
 
     @property
-    def last_question(self) -> str:
+    def leave_question(self) -> str:
         """What is asked before the UI is left; empty where no request waits for its answer."""
         names = " and ".join(change.name for change in self._sending)
         return f"{names}: it was sent, and there is no answer yet. Leave all the same?" if names else ""
@@ -226,4 +225,4 @@ class WriteService:
         else:
             text = f"{change.name} was changed"
         severity: Literal["warning", "information"] = "information" if error is None else "warning"
-        self.app.notify(escape_lines(text), severity=severity, timeout=4, markup=False)
+        self.app.notify(text, severity=severity)

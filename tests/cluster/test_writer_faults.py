@@ -176,7 +176,7 @@ def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo
     ],
     ids=["cut off", "html", "status", "other", "empty", "500", "502", "503", "504", "408"],
 )
-def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: bool) -> None:
+def test_an_inconclusive_answer(stage: Stage, answer: Answer, applies: bool) -> None:
     stage.server.fault = once(Fault(applies, answer))
     if applies:
         stage.apply()

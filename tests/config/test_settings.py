@@ -72,7 +72,7 @@ def test_a_file_that_is_not_there_is_all_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("2s", 2), ("2500ms", 2.5), ("1m", 60), ("24h", 24 * 60 * 60)])
-def test_how_often_a_cluster_is_asked(tmp_path: Path, said: str, seconds: float) -> None:
+def test_how_often_a_cluster_is_polled(tmp_path: Path, said: str, seconds: float) -> None:
     assert settings_of(tmp_path, f"refresh: {said}").refresh_seconds == seconds
 
 

@@ -98,7 +98,7 @@ def test_a_change_without_problems_has_no_findings() -> None:
     assert of() == ()
 
 
-def test_invalid_values_are_refused_on_every_road_and_shown_by_the_preview() -> None:
+def test_invalid_values_are_refused_with_every_strategy_and_shown_by_the_preview() -> None:
     bad = edit("requests", "memory", "2Gi")
     for kind in (StrategyKind.IN_PLACE, StrategyKind.RECREATE):
         [found] = of(bad, kind=kind)

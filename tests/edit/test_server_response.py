@@ -87,7 +87,7 @@ class World:
             self.quotas = [convert(item, ResourceQuota) for item in body["items"]]
 
     def charge(self, case: Case) -> None:
-        """An accepted resize is charged by admission itself, before the quota controller counts anew."""
+        """An accepted resize is charged by admission itself, before the quota controller counts again."""
         target = changed_object(case.preview, case.related, case.kind)
         before = quota_pod(target.old, target, self.setup.release)
         after = quota_pod(case.preview.after.pod, target, self.setup.release)

@@ -52,7 +52,6 @@ _pod_decoder = json_decoder(Pod)
 
 
 def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:
-    """Every predicted field of one case."""
     gates = case.get("kubelet", {}).get("featureGates") or {}
     release = Release.of(version, gates)
     result = _KINDS[case["kind"]](case, release)
@@ -67,7 +66,6 @@ def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:
 
 
 def quantity(row: Mapping[str, Json]) -> dict[str, Json]:
-    """Every field of one quantity row."""
     text = row["s"]
     result: dict[str, Json] = {"id": row["id"], "kind": "quantity", "s": text}
     try:
@@ -280,8 +278,8 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
 
     def container(found: Container, kind: str) -> Json:
         steps = adj.steps_for(found)
-        asked = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
-        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(asked)}
+        resources = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
+        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(resources)}
 
     def containers() -> Json:
         init = [(found, _kind_of(found, release, init=True)) for found in pod.init_containers]

@@ -155,7 +155,7 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
         ("kube-scheduler-", "Pod", "impossible", "a static pod comes from a file on its node"),
     ],
 )
-def test_other_ways_to_land(name: str, kind: str, answer: str, sentence: str) -> None:
+def test_other_strategies(name: str, kind: str, answer: str, sentence: str) -> None:
     found = part(previewed(name, ("requests", "memory", "1Gi"), kind=kind), "How to apply")
     assert found.answer == answer
     assert found.lines[0].text.startswith(sentence)

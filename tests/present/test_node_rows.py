@@ -139,7 +139,7 @@ def test_a_node_without_pods_is_empty_not_unknown() -> None:
     assert found.notes == ()
 
 
-def test_victims_that_nobody_can_tell_apart_are_counted() -> None:
+def test_victims_that_cannot_be_distinguished_are_counted() -> None:
     (row,) = rows(pod("a"), pod("b"), pod("c"), pod("d", "limits: {memory: 1Gi}")).rows
     assert cells(row, "next_victim", "victim_others") == ["n/a E, or 2 more", "2"]
 
@@ -263,17 +263,21 @@ def changed_kubelets(snapshot: Snapshot, random: Random) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_rows_made_of_those_before_are_those_made_anew(seed: int) -> None:
+def test_rows_made_of_earlier_ones_equal_new_ones(seed: int) -> None:
     random = Random(seed)
     snapshot = DemoSource().snapshot(Scope())
     before = taken(snapshot)
     for _ in range(8):
         change = random.choice([changed_pods, changed_usage, changed_nodes, changed_kubelets])
         snapshot = change(snapshot, random)
-        found, anew = taken(snapshot, before), taken(snapshot)
-        assert (found.rows, found.notes, found.eviction_notes) == (anew.rows, anew.notes, anew.eviction_notes)
-        assert set(found.nodes) == set(anew.nodes)
-        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(anew.rows)
+        found, fresh = taken(snapshot, before), taken(snapshot)
+        assert (found.rows, found.notes, found.eviction_notes) == (
+            fresh.rows,
+            fresh.notes,
+            fresh.eviction_notes,
+        )
+        assert set(found.nodes) == set(fresh.nodes)
+        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(fresh.rows)
         before = found
 
 

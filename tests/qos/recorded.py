@@ -29,7 +29,6 @@ class Case(NamedTuple):
 
 @cache
 def node_of(variant: str) -> Json:
-    """The recorded facts of a node."""
     found: Json = json.loads((RECORDED / f"node-{variant}.json").read_bytes())
     return found
 

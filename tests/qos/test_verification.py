@@ -88,7 +88,6 @@ def test_the_recorded_levels_above_have_no_drift(variant: str) -> None:
 
 
 def another(value: str) -> str:
-    """A value that it is not."""
     return str(int(value) + 4096) if value.isdigit() else "12288" if value == "max" else f"{value}0"
 
 

@@ -177,15 +177,15 @@ def test_a_server_without_a_scheme(
     connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any], url: str
 ) -> None:
     found = connect_to("h:1", cluster=cluster)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def request(_: str, where: str, **__: object) -> None:
-        asked.append(where)
+        requested.append(where)
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(found._pool, "request", request)
     failure(lambda: found.request("GET", "/version"))
-    assert asked == [f"{url}/version"]
+    assert requested == [f"{url}/version"]
 
 
 def test_a_server_is_named_as_kubectl_names_it(connect_to: ConnectTo) -> None:

@@ -239,10 +239,10 @@ async def settled(pilot: Pilot[Any]) -> None:
     app = app_of(pilot)
     await pilot.pause()
     for _ in range(500):
-        if not app.status.asking:
+        if not app.status.loading:
             break
         await pilot.pause(0.01)
-    assert not app.status.asking
+    assert not app.status.loading
     await pilot.pause()
 
 

@@ -11,20 +11,23 @@ from kubectl_qos.qos.flags import Flag
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group, bindings, shown_key
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
-from kubectl_qos.tui.screens.columns import ColumnsScreen
-from kubectl_qos.tui.screens.compare import CompareScreen
-from kubectl_qos.tui.screens.dialogs import AskNumber, Confirm, ConfirmWrite, SaveAs, SelectDialog
+from kubectl_qos.tui.screens.dialogs import (
+    AskNumber,
+    Confirm,
+    ConfirmWrite,
+    SaveAs,
+    TextScreen,
+    help_lines,
+)
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.screens.help import TextScreen, help_lines
+from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.screens.search import Finder, Palette
+from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.screens.tree import TreeScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
-from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.text_view import TextScroll
@@ -41,17 +44,17 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.PATCH: (PatchScreen,),
     BindingGroup.PROMPT: (Prompt,),
     BindingGroup.FOLD: (CollapsibleTitle,),
-    BindingGroup.LANDING: (ApplyScreen,),
+    BindingGroup.APPLY: (ApplyScreen,),
     BindingGroup.PROGRESS: (ProgressScreen,),
     BindingGroup.UNDO: (UndoScreen,),
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
     BindingGroup.CONFIRM: (Confirm, ConfirmWrite),
-    BindingGroup.ASK: (AskNumber,),
+    BindingGroup.NUMBER: (AskNumber,),
     BindingGroup.SAVE: (SaveAs,),
-    BindingGroup.SHEET: (TextScreen,),
-    BindingGroup.FINDER: (Finder, Palette),
-    BindingGroup.CHOOSE: (SelectDialog,),
+    BindingGroup.HELP: (TextScreen,),
+    BindingGroup.SEARCH: (Finder, Palette),
+    BindingGroup.SELECT: (SelectDialog,),
     BindingGroup.COLUMNS: (ColumnsScreen,),
 }
 
@@ -62,7 +65,7 @@ def test_every_room_belongs_to_a_class() -> None:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_every_action_is_a_method_and_bound(action: Action) -> None:
-    for owner in CLASSES[action.room]:
+    for owner in CLASSES[action.group]:
         method = getattr(owner, f"action_{action.verb}")
         assert len(inspect.signature(method).parameters) == 1
         bound = [one for one in owner.BINDINGS if isinstance(one, Binding) and one.action == action.verb]

@@ -194,3 +194,45 @@ def test_who_may_write(facts: ViewModel, settings: Settings, readonly: bool, sen
     assert str(state.read_only or "") == sentence
     assert (state.blocked is None) == (not sentence)
     assert sentence in apply_lines.blocked_sentence(state, KEYS)
+
+
+class Screens:
+    """An app without screens: what it shows in passing."""
+
+    def __init__(self) -> None:
+        self.screen_stack: list[Any] = []
+        self.shown: list[tuple[str, str]] = []
+
+    def notify(self, text: str, *, severity: str, **_: object) -> None:
+        self.shown.append((text, severity))
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (None, "was changed"),
+        (ApiError("modified", status=409), "was not changed: modified"),
+        (UnknownOutcome("not known whether it was", NONE), "not known whether it was"),
+    ],
+)
+def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError | None, text: str) -> None:
+    app: Any = Screens()
+    service = WriteService(app, Settings(), HistoryFile(None), readonly=False)
+    service.run = lambda *_: None  # type: ignore[assignment]
+    pod = pod_named(facts.snapshot, API)
+    change = service.begin(EditTarget(pod, facts, ScriptedSource(demo())), [memory("1Gi")], around(pod))
+    request = change.state.request
+    assert request is not None
+    change.take(change.state.apply())
+    change.take(change.state.dry_run_answered(request, accepted(request)))
+    assert not service.leave_question
+    change.take(change.state.confirm(yes=True))
+    assert "no answer yet" in service.leave_question
+    change.take(change.state.leave())
+    assert not app.shown
+    change.take(change.state.sent(error or ApplyResult(entry_of(request, "1"), {}, request)))
+    (shown,) = app.shown
+    assert shown[0].startswith(f"pod shop/{API} in place")
+    assert shown[0].endswith(text)
+    assert shown[1] == ("information" if error is None else "warning")
+    assert not service.leave_question

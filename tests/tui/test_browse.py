@@ -14,14 +14,13 @@ from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import SaveAs
+from kubectl_qos.tui.lists.panes import ExplanationPanel
+from kubectl_qos.tui.screens.dialogs import SaveAs, TextScreen
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.screens.help import TextScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
 from tests.tui.sources import demo, main_of, names, press, screen_text, settled, type_text, words
 
 ALL = [row.name for row in build_rows(demo(), Scope()).rows]
@@ -61,7 +60,7 @@ async def test_why_follows_the_cursor(pilot: Pilot[Any]) -> None:
     await press(pilot, "j")
     assert "batch/crunch-x2k9f is BestEffort, rank 2 of 17 on worker-2" in why(pilot)
     await press(pilot, "G")
-    assert "data/migrate-2026-11-tq8zn is Guaranteed, without a rank" in why(pilot)
+    assert "data/migrate-2026-11-tq8zn is Guaranteed, not ranked" in why(pilot)
 
 
 async def test_a_node_is_chosen_by_moving_onto_it(pilot: Pilot[Any]) -> None:
@@ -193,7 +192,7 @@ async def test_columns_are_looked_into_and_an_unknown_one_is_said(pilot: Pilot[A
     assert names(pilot) == wanted
     await press(pilot, *["backspace"] * 5)
     await type_text(pilot, "nod:x")
-    assert "! there is no column 'nod'; columns are: rank, namespace" in words(pilot)
+    assert "! unknown column 'nod'; columns are: rank, namespace" in words(pilot)
 
 
 async def test_ages_are_compared_by_the_clock_of_the_source(pilot: Pilot[Any]) -> None:
@@ -266,7 +265,7 @@ async def test_a_place_that_is_not_there_is_said_and_can_be_mended(pilot: Pilot[
     await press(pilot, "colon")
     await type_text(pilot, "node nope")
     await press(pilot, "enter")
-    assert "! there is no node 'nope'" in screen_text(pilot)
+    assert '! node "nope" not found' in screen_text(pilot)
     await press(pilot, "escape")
     assert names(pilot) == ALL
 

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.columns import ColumnsScreen
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.search import ColumnsScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.tui.sources import main_of, names, press, screen_text, settled, until
 
@@ -39,14 +39,14 @@ def choices(pilot: Pilot[Any]) -> list[tuple[str, bool]]:
 
 
 async def listed(pilot: Pilot[Any]) -> None:
-    await until(pilot, lambda: main_of(pilot)._worked_out is not None)
+    await until(pilot, lambda: not main_of(pilot).is_building)
 
 
 async def test_those_that_are_shown_come_first_then_all_others(pilot: Pilot[Any]) -> None:
     for key in "12345":
         await press(pilot, key)
         await listed(pilot)
-        columns, known = shown(pilot), list(main_of(pilot).listing.columns)
+        columns, known = shown(pilot), list(main_of(pilot).definition.columns)
         await press(pilot, "C")
         assert choices(pilot) == [
             *((key, True) for key in columns),
@@ -55,7 +55,7 @@ async def test_those_that_are_shown_come_first_then_all_others(pilot: Pilot[Any]
         assert dialog(pilot).has_focus
         text = screen_text(pilot)
         assert "WHAT IT SAYS" in text
-        assert main_of(pilot).listing.columns[columns[0]].header in text
+        assert main_of(pilot).definition.columns[columns[0]].header in text
         await press(pilot, "enter")
         assert shown(pilot) == columns, "taken as they are"
         await press(pilot, "C", "d")

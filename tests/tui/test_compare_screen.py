@@ -10,8 +10,8 @@ from textual.widgets import Input
 from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.compare import CompareScreen
 from kubectl_qos.tui.screens.main import MainScreen
+from kubectl_qos.tui.screens.node import CompareScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll
 from tests.tui.sources import press, screen_text, settled, words
 

@@ -29,8 +29,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.resource_form import QuantityField
-from kubectl_qos.tui.widgets.sections import effects_layout
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
 from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
 from tests.tui.writers import around
 

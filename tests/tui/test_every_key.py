@@ -28,16 +28,15 @@ from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.actions import ACTIONS, Action, Keys
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
-from kubectl_qos.tui.lists.table import ListTable
+from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.screens.edit import EditScreen
+from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind, View
-from kubectl_qos.tui.widgets.collapsible import CollapsibleTitle
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER
+from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import (
     ScriptedSource,
@@ -155,7 +154,7 @@ async def nothing(pilot: Run) -> None:
 async def listed(pilot: Run) -> None:
     """Wait until everything that is to be listed is worked out."""
     main = main_of(pilot)
-    await until(pilot, lambda: left(pilot) or not (main.is_working_out or main._lister._running))
+    await until(pilot, lambda: left(pilot) or not main.is_building)
 
 
 def together(*seen: See) -> See:
@@ -521,7 +520,7 @@ def listing(action: str, where: str, kind: ListKind) -> Step:
     return Step(action, in_list, (where, str(kind), kind.value))
 
 
-def leave(action: str = "sheet.close", to: str = "MainScreen", key: str = "") -> Step:
+def leave(action: str = "help.close", to: str = "MainScreen", key: str = "") -> Step:
     return Step(action, screen, to, key=key)
 
 
@@ -582,7 +581,7 @@ OTHER_KEYS: Final = {
     "explain.fold": "f6",
     "fold.fold": "f7",
     "edit.guaranteed": "f8",
-    "finder.leave": "f9",
+    "search.leave": "f9",
 }
 
 SUBJECT = screen_and(subject)
@@ -649,7 +648,7 @@ tour(
     Step("main.containers", view, CONTAINERS_OF_SECOND, keys("g", "j")),
     Step("main.back", view, View()),
     Step("main.sort", order, (("pod", False), sorted(ALL))),
-    Step("main.turn", order, (("pod", True), sorted(ALL, reverse=True))),
+    Step("main.reverse", order, (("pod", True), sorted(ALL, reverse=True))),
     Step("main.sort", lambda pilot: order(pilot)[0], ("node", False), act=by_foot),
     Step("main.wide", columns, WIDE, act=by_palette),
 )
@@ -764,9 +763,9 @@ tour(
     Step("edit.below", field, "limits.memory", keys("e", "tab")),
     Step("edit.above", field, "requests.memory"),
     Step("edit.outlive", FOCUS, ("Finder", "Input")),
-    leave("finder.leave", "EditScreen"),
+    leave("search.leave", "EditScreen"),
     Step("edit.rank", screen, "AskNumber"),
-    Step("ask.leave", IN_EDIT, ("EditScreen", STORED)),
+    Step("number.leave", IN_EDIT, ("EditScreen", STORED)),
     Step("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"]),
     Step("edit.reset", fields, STORED),
     Step("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"], act=by_foot),
@@ -785,14 +784,14 @@ tour(
 
 tour(
     "landing",
-    Step("edit.land", screen, "ApplyScreen", change),
-    Step("landing.other", way, "through deployment/api", ways),
-    Step("landing.previous_strategy", way, "in place"),
-    Step("landing.other", way, "through deployment/api", act=by_foot),
-    Step("landing.previous_strategy", way, "in place", act=by_palette),
-    Step("landing.dry_run", said(ACCEPTED), [ACCEPTED]),
-    Step("landing.copy", begins("PATCH /api/v1/namespaces/shop/pods/api-"), after=True),
-    Step("landing.patch", screen_and(shown_text), ("PatchScreen", "patch")),
+    Step("edit.apply", screen, "ApplyScreen", change),
+    Step("apply.next_strategy", way, "through deployment/api", ways),
+    Step("apply.previous_strategy", way, "in place"),
+    Step("apply.next_strategy", way, "through deployment/api", act=by_foot),
+    Step("apply.previous_strategy", way, "in place", act=by_palette),
+    Step("apply.dry_run", said(ACCEPTED), [ACCEPTED]),
+    Step("apply.copy", begins("PATCH /api/v1/namespaces/shop/pods/api-"), after=True),
+    Step("apply.patch", screen_and(shown_text), ("PatchScreen", "patch")),
     Step("patch.copy", begins("spec:"), after=True),
     *each_key("patch.other", shown_text, "manifest", "patch", come=manifest),
     Step("patch.save", has_line(PATCH_FILE, "memory: 1Gi"), after=True, follow=ENTER),
@@ -801,11 +800,11 @@ tour(
     Step("patch.copy", begins("kind: Pod"), after=True, come=keys("m"), act=by_foot),
     Step("patch.other", shown_text, "patch", act=by_palette),
     leave("patch.back", "ApplyScreen"),
-    Step("landing.apply", screen, "ConfirmWrite"),
+    Step("apply.apply", screen, "ConfirmWrite"),
     leave("confirm.no", "ApplyScreen", key="n"),
-    Step("landing.ours", said("keep mine", ACCEPTED), [ACCEPTED], stale),
-    Step("landing.look", screen, "EditScreen", stale),
-    Step("landing.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
+    Step("apply.keep_mine", said("keep mine", ACCEPTED), [ACCEPTED], stale),
+    Step("apply.reload", screen, "EditScreen", stale),
+    Step("apply.back", IN_EDIT, ("EditScreen", CHANGED), both(change, keys("ctrl+s"))),
     Step("progress.back", screen, "MainScreen", sending),
 )
 
@@ -813,11 +812,11 @@ tour(
     "undo",
     Step("app.undo", screen, "UndoScreen", journal),
     Step("undo.open", screen, "ApplyScreen", rows),
-    leave("landing.back", "UndoScreen"),
+    leave("apply.back", "UndoScreen"),
     Step("undo.open", screen, "ApplyScreen", rows, act=by_palette),
-    leave("landing.back", "UndoScreen"),
+    leave("apply.back", "UndoScreen"),
     Step("undo.open", screen, "ApplyScreen", rows, act=by_foot),
-    leave("landing.back", "UndoScreen"),
+    leave("apply.back", "UndoScreen"),
     Step("undo.back", screen, "MainScreen"),
 )
 
@@ -830,8 +829,8 @@ tour(
     Step("simulation.least", asks, "free 0 B"),
     Step("simulation.most", asks, "free 14.8Gi"),
     Step("simulation.mode", said(*MODES), ["> pod grows"]),
-    Step("simulation.mode_before", said(*MODES), ["> free memory"]),
-    Step("simulation.mode_before", said(*MODES), ["> until OOM"]),
+    Step("simulation.previous_mode", said(*MODES), ["> free memory"]),
+    Step("simulation.previous_mode", said(*MODES), ["> until OOM"]),
     Step("simulation.mode", said(*MODES), ["> free memory"], act=by_foot),
     Step("simulation.restarts", said("[x] restarts"), ["[x] restarts"]),
     Step("simulation.restarts", said("[x] restarts"), []),
@@ -839,17 +838,17 @@ tour(
     Step("simulation.eviction", said(*EVICTED), [], act=by_palette),
     Step("simulation.copy", begins("node worker-2, kubelet 1.36: its pods use"), after=True),
     Step("simulation.notes", screen_and(said("Notes (esc")), ("TextScreen", ["Notes (esc"])),
-    leave("sheet.close", "SimulationScreen"),
+    leave("help.close", "SimulationScreen"),
     Step("simulation.explain", SUBJECT, ("ExplainScreen", API)),
     leave("explain.back", "SimulationScreen"),
-    Step("simulation.who", FOCUS, ("Finder", "Input")),
-    leave("finder.leave", "SimulationScreen"),
+    Step("simulation.growing_pod", FOCUS, ("Finder", "Input")),
+    leave("search.leave", "SimulationScreen"),
 )
 
 tour(
     "kills",
-    *each_key("kills.other", focus, "TextScroll", "LineTable", come=both(keys("K"), rows)),
-    Step("kills.other", focus, "TextScroll", act=by_foot),
+    *each_key("kills.next_pane", focus, "TextScroll", "LineTable", come=both(keys("K"), rows)),
+    Step("kills.next_pane", focus, "TextScroll", act=by_foot),
     Step("kills.copy", begins("pod batch/crunch-x2k9f, container c on worker-2"), after=True),
     Step("kills.notes", lambda pilot: told(pilot)[-1:], [READ]),
     Step("kills.explain", SUBJECT, ("ExplainScreen", SECOND_POD)),
@@ -860,13 +859,13 @@ tour(
 tour(
     "dialogs",
     Step("main.find", FOCUS, ("Finder", "Input")),
-    *each_key("finder.below", at, (1, True), (2, True)),
-    *each_key("finder.above", at, (1, True), (0, True)),
-    Step("finder.leave", screen_and(view), ("MainScreen", View())),
+    *each_key("search.below", at, (1, True), (2, True)),
+    *each_key("search.above", at, (1, True), (0, True)),
+    Step("search.leave", screen_and(view), ("MainScreen", View())),
     Step("app.command_palette", palette, after=True),
-    *each_key("finder.below", at, (1, True), (2, True)),
-    *each_key("finder.above", at, (1, True), (0, True)),
-    Step("finder.leave", screen_and(view), ("MainScreen", View()), typed(text="risk")),
+    *each_key("search.below", at, (1, True), (2, True)),
+    *each_key("search.above", at, (1, True), (0, True)),
+    Step("search.leave", screen_and(view), ("MainScreen", View()), typed(text="risk")),
     Step("main.columns", FOCUS, ("ColumnsScreen", "LineTable")),
     Step("columns.show", columns, WITHOUT_POD, keys("j"), follow=ENTER),
     Step("columns.fitting", screen_and(columns), ("MainScreen", FITTING), keys("C")),
@@ -877,7 +876,7 @@ tour(
     Step("columns.leave", screen_and(columns), ("MainScreen", FITTING), keys("C", "j", "space")),
     Step("columns.take", screen_and(columns), ("MainScreen", WITHOUT_POD), keys("C", "j", "space")),
     Step(
-        "choose.leave",
+        "select.leave",
         screen_and(title),
         ("MainScreen", "prod"),
         both(typed("colon", text="ctx"), keys("enter", "j")),
@@ -886,10 +885,10 @@ tour(
     Step("main.notes", screen_and(said(NOTES[1])), ("TextScreen", [NOTES[1]])),
     *(
         step
-        for number, key in enumerate(ACTION["sheet.close"].keys)
+        for number, key in enumerate(ACTION["help.close"].keys)
         for step in (
             *([Step("app.help", HELP, IN_HELP, key=ACTION["app.help"].keys[number % 2])] if number else []),
-            Step("sheet.close", FOCUS, ("MainScreen", "pods"), key=key),
+            Step("help.close", FOCUS, ("MainScreen", "pods"), key=key),
         )
     ),
     Step("app.help", HELP, IN_HELP, act=by_foot),
@@ -897,7 +896,7 @@ tour(
 
 tour(
     "everywhere",
-    Step("app.picture", pictured, after=True, follow=ENTER),
+    Step("app.save_screenshot", pictured, after=True, follow=ENTER),
     *each_key(
         "app.previous",
         together(view, cursor),
@@ -905,13 +904,13 @@ tour(
         (View(), 0),
         come=keys("1", "j", "enter"),
     ),
-    *each_key("app.next_place", view, View(ListKind.NODES), View(node="worker-1")),
+    *each_key("app.next", view, View(ListKind.NODES), View(node="worker-1")),
     Step("app.previous", screen, "MainScreen", keys("d")),
-    Step("app.next_place", screen, "ExplainScreen"),
+    Step("app.next", screen, "ExplainScreen"),
     Step("app.command_palette", palette, after=True),
-    leave("finder.leave", "ExplainScreen"),
+    leave("search.leave", "ExplainScreen"),
     Step("app.command_palette", palette, after=True, come=keys("e")),
-    leave("finder.leave", "EditScreen"),
+    leave("search.leave", "EditScreen"),
     Step("app.refresh", questions, 2, keys("escape", "escape")),
     Step("app.pause", state, "paused"),
     Step("app.pause", state, "live", act=by_palette),
@@ -944,7 +943,7 @@ tour(
             ("explain.fold", folded, [True] * 7, keys("escape", "g", "d")),
             ("fold.fold", folded, [True, False, *[True] * 5], keys("tab")),
             ("edit.guaranteed", fields, ["2", "2Gi", "2", "2Gi"], keys("escape", "g", "e")),
-            ("finder.leave", screen, "EditScreen", keys("ctrl+o")),
+            ("search.leave", screen, "EditScreen", keys("ctrl+o")),
         )
     ),
 )
@@ -1029,7 +1028,7 @@ async def test_a_click_takes_a_row_and_a_second_one_opens_it(small: Run) -> None
         assert at(small) == (2, True)
         assert found.row is found.rows[2]
         row = found.rows[1]
-        wanted = found.listing.opened(view(small), row)
+        wanted = found.definition.opened(view(small), row)
         await small.click(found, offset=(9, 1 + HEADER + 1), times=2)
         await listed(small)
         if wanted is None:
@@ -1058,7 +1057,7 @@ async def test_a_click_on_a_header_sorts_and_a_second_one_turns(small: Run) -> N
         number, column = next(
             (number, column)
             for number, column in enumerate(found.columns.columns)
-            if column.key != found.listing.natural
+            if column.key != found.definition.natural
         )
         for turned, arrow in ((False, "▼"), (True, "▲")):
             await small.click(found, offset=(begin_of(found, number), 1))
@@ -1082,7 +1081,7 @@ async def test_an_edge_is_drawn_and_given_back(small: Run) -> None:
         assert found.columns.widths[0] == width + 4
         assert found.widths == {found.columns.columns[0].key: width + 4}
         assert found.render_line(0).text != before
-        assert found.sorted_by == (found.listing.natural, False)
+        assert found.sorted_by == (found.definition.natural, False)
         await small.click(found, offset=(edge + 4, 1), times=2)
         await small.pause()
         assert found.widths == {}

@@ -23,10 +23,8 @@ from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.output import Line, Section
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import ExplainScreen
-from kubectl_qos.tui.widgets.collapsible import Collapsible, CollapsibleTitle
-from kubectl_qos.tui.widgets.sections import section_layout
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
+from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, section_layout
 from tests.tui.sources import (
     ScriptedSource,
     app_of,
@@ -53,9 +51,9 @@ async def pilot() -> AsyncIterator[Pilot[Any]]:
 
 async def explain(pilot: Pilot[Any], name: str) -> ExplainScreen:
     """Open the explanation of a pod."""
-    facts = app_of(pilot).facts
-    assert facts is not None
-    screen = ExplainScreen(pod_named(facts.snapshot, name), facts)
+    view_model = app_of(pilot).view_model
+    assert view_model is not None
+    screen = ExplainScreen(pod_named(view_model.snapshot, name), view_model)
     pilot.app.push_screen(screen)
     await until(pilot, lambda: pilot.app.screen is screen)
     return screen
@@ -73,12 +71,15 @@ async def explaining(
 
 async def refresh(pilot: Pilot[Any]) -> None:
     """Ask again, and wait until the screen shows what was answered."""
-    before = app_of(pilot).facts
+    before = app_of(pilot).view_model
     await press(pilot, "r")
     await settled(pilot)
     screen = pilot.app.screen
     assert isinstance(screen, ExplainScreen)
-    await until(pilot, lambda: app_of(pilot).facts is not before and screen._facts is app_of(pilot).facts)
+    await until(
+        pilot,
+        lambda: app_of(pilot).view_model is not before and screen._view_model is app_of(pilot).view_model,
+    )
 
 
 def titles(pilot: Pilot[Any]) -> dict[str, str]:
@@ -110,7 +111,7 @@ def with_restarts(snapshot: Snapshot, name: str, count: int, uid: str | None = N
 
 def questions() -> list[threading.Thread]:
     """What is under way in the background."""
-    return [thread for thread in threading.enumerate() if thread.name == "qos-question"]
+    return [thread for thread in threading.enumerate() if thread.name == "qos-worker"]
 
 
 def documents(pilot: Pilot[Any]) -> str:
@@ -141,11 +142,11 @@ async def test_answers_stand_before_their_proof(pilot: Pilot[Any]) -> None:
 
 
 async def test_sections_fold_by_key_and_by_mouse(pilot: Pilot[Any]) -> None:
-    proof = "something is requested or limited"
+    proof = "requests or limits are set"
     assert proof in screen_text(pilot)
     await press(pilot, "enter")
     assert proof not in screen_text(pilot)
-    assert "Burstable, killed by how little it requests" in screen_text(pilot), "the answer stays"
+    assert "Burstable, oom_score_adj from its memory request" in screen_text(pilot), "the answer stays"
     await press(pilot, "enter")
     assert proof in screen_text(pilot)
     await pilot.click(CollapsibleTitle)
@@ -247,14 +248,14 @@ async def test_events_are_asked_for_beside_what_is_already_shown() -> None:
     source.told = (event("SystemOOM", "victim process: x"), event("BackOff", "again"))
     source.hold_events.clear()
     async with explaining(source) as pilot:
-        assert titles(pilot)["Events"] == "asking …"
+        assert titles(pilot)["Events"] == "loading …"
         assert "rank 1 of 17" in screen_text(pilot)
         assert "SystemOOM" not in documents(pilot)
         await press(pilot, "enter")
         assert pilot.app.screen.query(CollapsibleTitle).first().folded, "keys are answered meanwhile"
         source.hold_events.set()
-        await until(pilot, lambda: titles(pilot)["Events"] != "asking …")
-        assert titles(pilot)["Events"] == ("2, 2 of them warnings, the newest 60s ago; asked at 12:00:00 UTC")
+        await until(pilot, lambda: titles(pilot)["Events"] != "loading …")
+        assert titles(pilot)["Events"] == ("2, 2 warnings, the newest 60s ago; read at 12:00:00 UTC")
         assert "SystemOOM: the node itself ran out of memory" in documents(pilot)
         assert [pod.name for pod in source.told_about] == [POD]
 
@@ -267,11 +268,11 @@ async def test_r_asks_for_the_events_again() -> None:
         source.later(60)
         await refresh(pilot)
         await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
-        assert titles(pilot)["Events"].endswith("the newest 2m ago; asked at 12:01:00 UTC")
+        assert titles(pilot)["Events"].endswith("the newest 2m ago; read at 12:01:00 UTC")
         source.told = QosError("the connection was lost")
         source.later(1)
         await refresh(pilot)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "BackOff" not in documents(pilot)
         assert len(source.told_about) == 3
 
@@ -284,7 +285,7 @@ async def test_while_asked_again_what_was_told_stays() -> None:
         source.hold_events.clear()
         source.later(1)
         await refresh(pilot)
-        assert titles(pilot)["Events"] == "asking …"
+        assert titles(pilot)["Events"] == "loading …"
         assert "again" in documents(pilot)
         source.later(1)
         await refresh(pilot)
@@ -297,7 +298,7 @@ async def test_a_refusal_is_said_with_the_right_that_is_missing() -> None:
     source = ScriptedSource(demo())
     source.told = ApiError("Error from server (Forbidden): no", status=403, hint="grant list on events")
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "the list of the pod's events is missing: Error from server (Forbidden): no" in documents(
             pilot
         )
@@ -308,7 +309,7 @@ async def test_a_defect_of_a_source_does_not_leave_the_question_open(monkeypatch
     source = ScriptedSource(demo())
     monkeypatch.setattr(source, "events", lambda _: 1 // 0)
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("not known"))
+        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "unexpected ZeroDivisionError" in documents(pilot)
 
 
@@ -353,8 +354,8 @@ async def test_the_demo_answers_at_once() -> None:
     async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         await explain(pilot, "huge-0")
-        assert titles(pilot)["Events"] == "1, 1 of them a warning, the newest 60s ago"
-        assert "what pods use does not count" in documents(pilot)
+        assert titles(pilot)["Events"] == "1, 1 warning, the newest 60s ago"
+        assert "usage does not count" in documents(pilot)
         await press(pilot, "escape")
         await explain(pilot, "db-2")
         assert titles(pilot)["Events"] == "<none>"
@@ -504,9 +505,9 @@ async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pyte
     async with explaining(ScriptedSource(before)) as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", slowly)
         app = app_of(pilot)
-        assert app.facts is not None
+        assert app.view_model is not None
         for count in range(5, 15):
-            app.facts = replace(app.facts, snapshot=with_restarts(before, POD, count))
+            app.view_model = replace(app.view_model, snapshot=with_restarts(before, POD, count))
             await pilot.pause()
         assert began.is_set()
         assert titles(pilot)["History"] == "restarted 2 times"
@@ -537,10 +538,10 @@ async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: 
     async with QosApp(FileSource([str(manifest)]), Scope()).run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         screen = await explain(pilot, "web")
-        facts = screen._facts
+        view_model = screen._view_model
         assert "Events" not in titles(pilot)
         await press(pilot, "r")
         await settled(pilot)
-        assert app_of(pilot).facts is not facts
-        assert screen._facts is facts
+        assert app_of(pilot).view_model is not view_model
+        assert screen._view_model is view_model
         assert subject(pilot).startswith("deployment web")

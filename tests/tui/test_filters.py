@@ -20,10 +20,10 @@ from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.filters import RowFilter, filter_completions
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.safe_regex import LONGEST_WORD, SafePattern, is_plain
+from kubectl_qos.tui.matching import LONGEST_WORD, SafePattern, is_plain
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.prompt import InputHistory
-from kubectl_qos.tui.widgets.table_order import RowOrder
+from kubectl_qos.tui.widgets.table import RowOrder
 from tests.tui.sources import demo, with_usage
 
 
@@ -181,15 +181,15 @@ def test_every_column_has_a_kind_and_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("nod:x", "there is no column 'nod'"),
+        ("nod:x", "unknown column 'nod'"),
         ("qos:good", "qos is never 'good'"),
         ("flags:=NEAR", "flags is never 'NEAR'"),
         ("risk:>some", "risk is never 'some'"),
-        ("memory:1gi", "memory: '1gi' is no number"),
-        ("memory:>", "memory: a value has to follow >"),
-        ("memory:>none", "memory: 'none' is no number"),
-        ("memory:+", "memory: '+' is no number"),
-        ("rank:first", "rank: 'first' is no number"),
+        ("memory:1gi", "memory: '1gi' is not a number"),
+        ("memory:>", "memory: a value must follow >"),
+        ("memory:>none", "memory: 'none' is not a number"),
+        ("memory:+", "memory: '+' is not a number"),
+        ("rank:first", "rank: 'first' is not a number"),
         ("age:>2w", "age: '2w' is not a duration"),
         ("node:>a", "node holds words: > does not compare them"),
         ("node:[", "a ] is missing"),
@@ -215,10 +215,10 @@ def test_what_cannot_be_looked_for_is_said_in_a_sentence(text: str, sentence: st
         ("a{3,2}", "{3,2} is no number of times"),
         ("a{999}", "{999} is no number of times"),
         ("^*", "a position cannot be repeated"),
-        ("a\\", "something has to follow the backslash"),
-        ("(a)\\1", "\\1 is not known here"),
-        ("(?=a)", "only ( ) and (?: ) are known here"),
-        ("(a+)+$", "a group is not repeated here"),
+        ("a\\", "a character must follow the backslash"),
+        ("(a)\\1", "\\1 is not supported"),
+        ("(?=a)", "only ( ) and (?: ) are supported"),
+        ("(a+)+$", "groups cannot be repeated"),
         (r"\w+\w+!", "two repeats that can take the same text"),
         ("a?a?a?aaa", "two repeats that can take the same text"),
         (r"\w+a\d+", "two repeats that can take the same text"),
@@ -427,7 +427,7 @@ def test_what_is_typed_letter_by_letter_shows_what_filtering_and_sorting_everyth
             at_risk = not at_risk
         elif step in BY_KEY:
             key = step
-            order.sort_by(BY_KEY[key], turned=False)
+            order.sort_by(BY_KEY[key], is_reversed=False)
         else:
             texts = [step[:length] for length in range(len(step) + 1)]
         for text in texts:

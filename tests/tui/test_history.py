@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.tui.go_to import MOST, Detail, Location, Navigation
-from kubectl_qos.tui.view import ListKind, View
+from kubectl_qos.tui.view import Detail, ListKind, Location, Navigation, View
 from tests.tui.sources import demo
 
+MOST = Navigation.MOST
 NUMBERS = st.integers(0, 4)
 STEPS = st.lists(
     st.one_of(
@@ -45,18 +45,18 @@ def test_it_behaves_like_a_browser(steps: list[tuple[str, int]]) -> None:
             assert navigation.forward() == (ahead[0] if ahead else None)
             if ahead:
                 behind, shown, ahead = [*behind, shown], ahead[0], ahead[1:]
-        assert navigation.place == shown
+        assert navigation.location == shown
 
 
 def test_the_oldest_places_are_forgotten() -> None:
     navigation = Navigation(stop(0))
     for number in range(1, 3 * MOST):
         navigation.go(stop(number))
-    seen = [navigation.place]
+    seen = [navigation.location]
     while (place := navigation.back()) is not None:
         seen.append(place)
     assert seen == [stop(number) for number in range(3 * MOST - 1, 2 * MOST - 1, -1)]
-    assert navigation.place == stop(2 * MOST)
+    assert navigation.location == stop(2 * MOST)
     assert navigation.forward() == stop(2 * MOST + 1)
 
 
@@ -66,7 +66,7 @@ def test_the_limit_counts_what_lies_behind() -> None:
         navigation.go(stop(number))
     for _ in range(MOST - 1):
         navigation.back()
-    assert navigation.place == stop(0)
+    assert navigation.location == stop(0)
     navigation.go(stop(7))
     assert navigation.forward() is None
     assert navigation.back() == stop(0)

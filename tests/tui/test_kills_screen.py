@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,8 +16,8 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Missing, Scope
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.tui import workers as deaths
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens import kills
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
@@ -100,7 +100,7 @@ async def test_what_is_long_is_broken_where_the_terminal_is_narrow() -> None:
         assert all(len(line) <= document.content_size.width for line in details(pilot))
         assert len(details(pilot)) > len(list(detail_lines(table(pilot).rows[0])))
         await press(pilot, "tab", "end")
-        assert "worker-2=FILE" in words(pilot)
+        assert "--kernel-log worker-2=FILE" in words(pilot)
 
 
 async def test_a_pod_that_lives_is_explained() -> None:
@@ -228,10 +228,10 @@ async def test_other_pods_are_followed_without_asking_again() -> None:
     async with killed(source=source) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)
-        assert app.facts is not None
-        facts = app.facts
+        assert app.view_model is not None
+        view_model = app.view_model
         await press(pilot, "down")
-        app.facts = replace(facts, snapshot=without(demo(), "crunch-"))
+        app.view_model = replace(view_model, snapshot=without(demo(), "crunch-"))
         await until(pilot, lambda: pods(pilot) == DEMO[1:])
         assert table(pilot).cursor == 0
         assert len(source.asked_what_happened) == 1
@@ -239,9 +239,9 @@ async def test_other_pods_are_followed_without_asking_again() -> None:
 
 async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    read = deaths.load_kills
+    read = kills.load_kills
 
-    def counted(*arguments: Any) -> deaths.KillsLoaded:
+    def counted(*arguments: Any) -> tuple[EventList, Sequence[Kill]]:
         asked.append(arguments)
         return read(*arguments)
 
@@ -249,8 +249,8 @@ async def test_other_usage_is_nothing_to_look_at(monkeypatch: pytest.MonkeyPatch
     async with killed(source=ScriptedSource(demo())) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)
-        assert app.facts is not None
-        app.facts = replace(app.facts, snapshot=with_usage(app.facts.snapshot, "crunch-", 5))
+        assert app.view_model is not None
+        app.view_model = replace(app.view_model, snapshot=with_usage(app.view_model.snapshot, "crunch-", 5))
         await pilot.pause()
         assert len(asked) == 1
 
@@ -261,8 +261,8 @@ async def test_what_comes_while_it_reads_is_looked_at_next() -> None:
     async with killed(source=source, ready=False) as pilot:
         app = pilot.app
         assert isinstance(app, QosApp)
-        assert app.facts is not None
-        app.facts = replace(app.facts, snapshot=without(demo(), "crunch-"))
+        assert app.view_model is not None
+        app.view_model = replace(app.view_model, snapshot=without(demo(), "crunch-"))
         await pilot.pause()
         source.hold_happenings.set()
         await until(pilot, lambda: pods(pilot) == DEMO[1:])
@@ -272,13 +272,13 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any, **__: Any) -> list[Kill]:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(deaths, "find_kills", broken)
+    monkeypatch.setattr(kills, "find_kills", broken)
     async with killed(ready=False) as pilot:
         await seen(pilot, "! unexpected ZeroDivisionError: no")
 
 
 async def test_tab_goes_to_the_evidence_which_scrolls() -> None:
-    async with killed(size=(80, 16)) as pilot:
+    async with killed(size=(80, 15)) as pilot:
         await press(pilot, "tab", "down", "down")
         scroll = pilot.app.screen.query_one(TextScroll)
         assert scroll.has_focus

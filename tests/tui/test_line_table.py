@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from kubectl_qos.present.output import Align
+from kubectl_qos.present.output import Align, Column, ColumnType, column
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import Layout, Look, fitted, measured
+from kubectl_qos.tui.widgets.table import Layout, Look, fitted, measured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -26,19 +26,11 @@ class Row:
     size: int
 
 
-@dataclass(frozen=True)
-class Column:
-    key: str
-    header: str
-    align: Align
-    width: int
-    cell: Any
-    sort_key: Any
-
-
-NAME = Column("name", "NAME", Align.LEFT, 8, lambda row, _: row.name, lambda row: row.name)
-SIZE = Column("size", "SIZE", Align.RIGHT, 6, lambda row, _: str(row.size), lambda row: -row.size)
-WIDE = Column("wide", "WIDE", Align.LEFT, 8, lambda _row, _now: "w" * 50, lambda _: 0)
+NAME: Column[Row] = column("name", lambda row: row.name, width=8)
+SIZE: Column[Row] = column(
+    "size", lambda row: row.size, type=ColumnType.NUMBER, width=6, cell=lambda row: str(row.size)
+)
+WIDE: Column[Row] = column("wide", lambda _: "w" * 50, width=8, sort_key=lambda _: 0)
 COLUMNS = (NAME, SIZE)
 
 
@@ -54,13 +46,13 @@ STEPS = st.sampled_from(
 class CountingTable(LineTable[Row]):
     made = 0
 
-    def _made(self, line: Any, look: Look) -> Strip:
+    def _make_strip(self, line: Any, look: Look) -> Strip:
         self.made += 1
-        return super()._made(line, look)
+        return super()._make_strip(line, look)
 
 
 class TableApp(App[None]):
-    def __init__(self, rows: Sequence[Row], columns: Sequence[Column] = COLUMNS, fixed: int = 0) -> None:
+    def __init__(self, rows: Sequence[Row], columns: Sequence[Column[Row]] = COLUMNS, fixed: int = 0) -> None:
         super().__init__()
         self.rows = rows
         self.columns = columns
@@ -112,7 +104,7 @@ async def test_cells_are_measured_on_a_sample_only() -> None:
         asked.append(row)
         return row.name
 
-    counting = Column("name", "NAME", Align.LEFT, 8, cell, None)
+    counting = replace(NAME, cell=cell)
     measured((counting,), many(100_000), NOW)
     assert len(asked) <= 300
 
@@ -166,9 +158,9 @@ async def test_the_cursor_follows_its_row_into_another_order() -> None:
         assert [row.name for row in app.table.rows] == ["b", "c", "a"]
         assert app.table.row == Row("c", 2)
         assert app.table.cursor == 1
-        app.table.sort_by("size", turned=True)
+        app.table.sort_by("size", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["a", "c", "b"]
-        app.table.sort_by("name", turned=True)
+        app.table.sort_by("name", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["c", "b", "a"]
         assert app.table.cursor == 0
 
@@ -321,9 +313,9 @@ async def test_pinned_rows_stay_on_top_in_every_order() -> None:
     app = PinnedApp([Row("all", 0), Row("a", 1), Row("b", 2)])
     async with app.run_test(size=(30, 6)):
         for turned, order in ((False, ["all", "b", "a"]), (True, ["all", "a", "b"])):
-            app.table.sort_by("size", turned=turned)
+            app.table.sort_by("size", is_reversed=turned)
             assert [row.name for row in app.table.rows] == order
-        app.table.sort_by("name", turned=True)
+        app.table.sort_by("name", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["all", "b", "a"]
 
 

@@ -24,16 +24,15 @@ from kubectl_qos.present.output import table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListDefinition
-from kubectl_qos.tui.lists.registry import listings
-from kubectl_qos.tui.screens.compare import CompareScreen
+from kubectl_qos.tui.lists.panes import ExplanationPanel
+from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.tree import TreeScreen
+from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
-from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -78,7 +77,7 @@ async def wide() -> AsyncIterator[Pilot[Any]]:
 async def listed(pilot: Pilot[Any]) -> MainScreen:
     """Wait until everything that is to be listed is worked out."""
     screen = main_of(pilot)
-    await until(pilot, lambda: screen._worked_out is not None and screen._lister._running is None)
+    await until(pilot, lambda: not screen.is_building)
     return screen
 
 
@@ -93,13 +92,13 @@ async def to(pilot: Pilot[Any], *keys: str) -> MainScreen:
 def keys_of(pilot: Pilot[Any]) -> list[Any]:
     """What is listed, from the top."""
     screen = main_of(pilot)
-    return [screen.listing.key(row) for row in screen.table.rows]
+    return [screen.definition.key(row) for row in screen.table.rows]
 
 
 def at(pilot: Pilot[Any]) -> Any:
     """What the cursor is on."""
     screen = main_of(pilot)
-    return screen.listing.key(screen.table.row) if screen.table.row is not None else None
+    return screen.definition.key(screen.table.row) if screen.table.row is not None else None
 
 
 def why(pilot: Pilot[Any]) -> str:
@@ -370,15 +369,15 @@ async def test_wide_sorting_and_turning_work_in_every_list(wide: Pilot[Any]) -> 
         await to(wide, "w", "s")
         columns = [column.key for column in table.columns.columns]
         by, _ = table.sorted_by
-        assert by == columns[columns.index(screen.listing.natural) + 1]
-        column = screen.listing.columns[by]
+        assert by == columns[columns.index(screen.definition.natural) + 1]
+        column = screen.definition.columns[by]
         ordered = [column.sort_key(row) for row in table.rows]
         assert ordered == sorted(ordered)
         assert f"by {column.header}" in title(wide)
         await to(wide, "S")
         assert [column.sort_key(row) for row in table.rows] == sorted(ordered, reverse=True)
-        assert f"by {column.header} turned" in title(wide)
-        table.sort_by(screen.listing.natural)
+        assert f"by {column.header} reversed" in title(wide)
+        table.sort_by(screen.definition.natural)
         assert keys_of(wide) == natural, kind
 
 
@@ -490,14 +489,16 @@ async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None
             await listed(pilot)
             assert at(pilot) == row
             assert screen.table.marked == marked
-            facts = build_view_model(after, Scope(), DEMO_TIME)
-            assert list(screen.table.rows) == list(screen.listing.work_out(facts, screen.view, None).rows)
+            view_model = build_view_model(after, Scope(), DEMO_TIME)
+            assert list(screen.table.rows) == list(
+                screen.definition.build(view_model, screen.view, None).rows
+            )
             assert list(screen.table.rows) != rows, kind
             assert f"{len(screen.table.rows)} {kind}" in title(pilot)
 
 
-def told(listing: ListDefinition[Any], row: Any, facts: ViewModel) -> str:
-    return " ".join(line.text for line in listing.panel(row, facts)(200))
+def told(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> str:
+    return " ".join(line.text for line in listing.panel(row, view_model)(200))
 
 
 def facts_for(scope: Scope) -> ViewModel:
@@ -506,7 +507,7 @@ def facts_for(scope: Scope) -> ViewModel:
 
 @pytest.mark.parametrize("kind", list(ListKind))
 def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_gone(kind: ListKind) -> None:
-    listing, old = listings(Trends())[kind], facts_for(Scope())
+    listing, old = list_definitions(Trends())[kind], facts_for(Scope())
     without_node = replace(
         demo(),
         pods=tuple(pod for pod in demo().pods if pod.node_name != "worker-2"),
@@ -514,14 +515,14 @@ def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_go
     )
     one_less = without(demo(), "api-7d9c5b6f8-x2mzq")
     for snapshot in (without_node, one_less, replace(demo(), pods=())):
-        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
-        for row in listing.work_out(old, View(kind), None).rows:
-            if kind is ListKind.PODS and row.node not in facts.rows.nodes:
-                continue  # their list is never older than the facts
-            assert told(listing, row, facts)
-            pod = listing.pod_of(row, facts)
+        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+        for row in listing.build(old, View(kind), None).rows:
+            if kind is ListKind.PODS and row.node not in view_model.rows.nodes:
+                continue  # their list is never older than the view_model
+            assert told(listing, row, view_model)
+            pod = listing.pod_of(row, view_model)
             if pod is not None and kind is not ListKind.PODS:
-                assert facts.pod_of(pod) in snapshot.pods
+                assert view_model.pod_of(pod) in snapshot.pods
             listing.node_of(row)
 
 
@@ -529,49 +530,49 @@ def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_go
     "scope", [Scope(namespace="shop"), Scope(node="worker-1"), Scope(selector=Selector.parse("app=db"))]
 )
 def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None:
-    facts, known = facts_for(scope), listings(Trends())
-    pods = {row.key for row in facts.rows.rows}
+    view_model, known = facts_for(scope), list_definitions(Trends())
+    pods = {row.key for row in view_model.rows.rows}
     assert 0 < len(pods) < 60
-    found = known[ListKind.CONTAINERS].work_out(facts, View(ListKind.CONTAINERS), None).rows
+    found = known[ListKind.CONTAINERS].build(view_model, View(ListKind.CONTAINERS), None).rows
     assert {(*row.key[:2], "") for row in found} == pods
     for kind in (ListKind.NAMESPACES, ListKind.WORKLOADS):
-        assert sum(row.pods for row in known[kind].work_out(facts, View(kind), None).rows) == len(pods)
+        assert sum(row.pods for row in known[kind].build(view_model, View(kind), None).rows) == len(pods)
 
 
 def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> None:
-    facts = facts_for(Scope(namespace="data"))
-    nodes = listings(Trends())[ListKind.NODES]
+    view_model = facts_for(Scope(namespace="data"))
+    nodes = list_definitions(Trends())[ListKind.NODES]
     row = next(
-        row for row in nodes.work_out(facts, View(ListKind.NODES), None).rows if row.name == "worker-2"
+        row for row in nodes.build(view_model, View(ListKind.NODES), None).rows if row.name == "worker-2"
     )
-    said = told(nodes, row, facts)
+    said = told(nodes, row, view_model)
     assert said.startswith(
         "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
     )
     assert " then " not in said, "who comes after it is not known among all of them"
-    assert nodes.pod_of(row, facts) is None
+    assert nodes.pod_of(row, view_model) is None
 
 
 def test_a_node_without_a_next_victim_says_so() -> None:
     for snapshot, why in (
-        (replace(demo(), pods=()), "no pods are there"),
-        (replace(demo(), nodes={}, usage={}), "the order in which its pods die is unknown"),
+        (replace(demo(), pods=()), "it has no pods"),
+        (replace(demo(), nodes={}, usage={}), "the kill order is unknown"),
     ):
-        facts = build_view_model(snapshot, Scope(), DEMO_TIME)
-        nodes = listings(Trends())[ListKind.NODES]
-        for row in nodes.work_out(facts, View(ListKind.NODES), None).rows:
+        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+        nodes = list_definitions(Trends())[ListKind.NODES]
+        for row in nodes.build(view_model, View(ListKind.NODES), None).rows:
             if row.victim is None:
-                assert told(nodes, row, facts).startswith(f"{row.name}: {why}")
-                assert nodes.pod_of(row, facts) is None
+                assert told(nodes, row, view_model).startswith(f"{row.name}: {why}")
+                assert nodes.pod_of(row, view_model) is None
 
 
 @pytest.mark.parametrize("available", [58, 78, 89, 118, 150, 198, 300])
 @pytest.mark.parametrize("usage", [True, False])
 def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, usage: bool) -> None:
     snapshot = demo() if usage else replace(demo(), usage={})
-    facts = build_view_model(snapshot, Scope(), DEMO_TIME)
-    for kind, listing in listings(Trends()).items():
-        rows = listing.work_out(facts, View(kind), None).rows
+    view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+    for kind, listing in list_definitions(Trends()).items():
+        rows = listing.build(view_model, View(kind), None).rows
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, available)
         assert layout.line_width <= available
         for column, width in zip(layout.columns, layout.widths, strict=True):
@@ -589,7 +590,7 @@ async def test_a_bar_is_painted_in_the_colours_of_its_classes(wide: Pilot[Any]) 
     column = screen.table.columns.column("memory")
     assert column is not None
     row = next(row for row in screen.table.rows if row.name == "worker-2")
-    token = screen.table._token_of(row, "memory")
+    token = screen.table._token_for(row, "memory")
     text, begin = column.cell(row, DEMO_TIME), 0
     signs = {"success": "█G", "": "▓B", "warning": "░E", "muted": " ·"}
     assert not isinstance(token, str)

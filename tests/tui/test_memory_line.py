@@ -16,9 +16,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar
 from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.lists.panes import MemoryLine
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view_model import build_view_model
-from kubectl_qos.tui.widgets.title_line import MemoryLine
 from tests.end_to_end.command import Run
 from tests.tui.sources import ScriptedSource, demo, main_of, press, settled, with_usage
 

@@ -19,8 +19,8 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.export import export_rows
-from kubectl_qos.tui.lists.registry import listings
+from kubectl_qos.tui.lists.base import export_rows
+from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -64,13 +64,13 @@ def painted(pilot: Pilot[Any]) -> str:
 
 async def listed(pilot: Pilot[Any]) -> None:
     screen = main_of(pilot)
-    await until(pilot, lambda: screen._worked_out is not None and screen._lister._running is None)
+    await until(pilot, lambda: not screen.is_building)
 
 
 async def put_cursor(pilot: Pilot[Any]) -> None:
     """On the row that has the name."""
     screen = main_of(pilot)
-    keys = [screen.listing.key(row) for row in screen.table.rows]
+    keys = [screen.definition.key(row) for row in screen.table.rows]
     key = next(key for key in keys if key == NASTY or (isinstance(key, tuple) and NASTY in key))
     screen.table.move_to(key)
     await pilot.pause()
@@ -133,9 +133,9 @@ async def test_what_is_copied_is_escaped() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", list(ListKind))
 def test_every_file_of_every_list_can_be_read_again(kind: ListKind, name: str, tmp_path: Path) -> None:
-    facts = build_view_model(called(name), Scope(), DEMO_TIME)
-    listing = listings(Trends())[kind]
-    answer = listing.work_out(facts, View(kind), None)
+    view_model = build_view_model(called(name), Scope(), DEMO_TIME)
+    listing = list_definitions(Trends())[kind]
+    answer = listing.build(view_model, View(kind), None)
     columns = list(listing.columns.values())
 
     def text(extension: str) -> str:

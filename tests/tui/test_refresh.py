@@ -12,7 +12,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.tui import follower
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.screens.base import TitleLine
 from tests.tui.sources import (
     ScriptedSource,
     demo,
@@ -121,7 +121,7 @@ async def test_a_first_failure_says_why_and_r_tries_again() -> None:
         text = screen_text(pilot)
         assert "! The connection to the server 10.0.0.1:6443 was refused" in text
         assert "is it up?" in text
-        assert "r asks again" in text
+        assert "r retries" in text
         assert "! no answer" in title(pilot)
         for key in ("d", "e", "c", "x", "space", "s", "S", "z", "z", "w", "n", "tab", "j", "enter"):
             await press(pilot, key)
@@ -134,8 +134,8 @@ async def test_loading_says_what_is_asked_and_bears_every_key() -> None:
     source.hold.clear()
     async with QosApp(source, Scope()).run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "Asking scripted for its pods" in screen_text(pilot)
-        assert "asking …" in title(pilot)
+        assert "Loading pods from scripted" in screen_text(pilot)
+        assert "loading …" in title(pilot)
         for key in (
             "d",
             "e",

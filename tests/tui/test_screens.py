@@ -28,9 +28,8 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import ResourceQuota, ResourceQuotaStatus
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.context_switch import ContextSwitch
-from kubectl_qos.tui.lists import table as lister
+from kubectl_qos.tui.app import ContextSwitch, QosApp
+from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
@@ -78,7 +77,7 @@ async def shown(
 async def listed(pilot: Run) -> None:
     """Wait until everything that is to be listed is worked out."""
     main = main_of(pilot)
-    await until(pilot, lambda: main.qos.facts is None or not (main.is_working_out or main._lister._running))
+    await until(pilot, lambda: main.qos.view_model is None or not main.is_building)
 
 
 async def keys(pilot: Run, *pressed: str) -> None:
@@ -544,16 +543,16 @@ async def test_what_may_not_be_read(picture: Picture) -> None:
 
 async def test_a_list_being_worked_out(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown(size=MIDDLE) as pilot:
-        monkeypatch.setattr(lister, "in_background", lambda *_: None)
+        monkeypatch.setattr(browse, "run_in_background", lambda *_: None)
         await press(pilot, "1")
         await picture(pilot, "a_list_being_worked_out")
 
 
 async def refresh(pilot: Pilot[Any]) -> None:
     """Ask again and wait until the answer is shown."""
-    before = app_of(pilot).facts
+    before = app_of(pilot).view_model
     await press(pilot, "r")
-    await until(pilot, lambda: app_of(pilot).facts is not before)
+    await until(pilot, lambda: app_of(pilot).view_model is not before)
     await settled(pilot)
     await listed(pilot)
 
@@ -620,7 +619,7 @@ async def explain(pilot: Run) -> None:
 
 
 def has_events(pilot: Run) -> bool:
-    return isinstance(pilot.app.screen, ExplainScreen) and not pilot.app.screen._is_asking
+    return isinstance(pilot.app.screen, ExplainScreen) and not pilot.app.screen._is_loading_events
 
 
 async def test_explain_with_events(picture: Picture) -> None:
@@ -681,14 +680,14 @@ async def test_simulation(picture: Picture, name: str) -> None:
         for size in BOTH:
             # What fits is worked out when it opens.
             await pilot.resize_terminal(*size)
-            await work_out(pilot, *SIMULATED[name], until_gone="Working it out")
+            await work_out(pilot, *SIMULATED[name], until_gone="Simulating …")
             await picture(pilot, "simulation", name, sizes=[size])
             await keys(pilot, "escape", "g")
 
 
 async def test_simulation_without_usage(picture: Picture) -> None:
     async with shown(QosApp(ScriptedSource(replace(demo(), usage={})), Scope())) as pilot:
-        await work_out(pilot, "o", until_gone="Working it out")
+        await work_out(pilot, "o", until_gone="Simulating …")
         await picture(pilot, "simulation_without_usage")
 
 

@@ -1,4 +1,4 @@
-"""Who dies as memory fills: what is asked, what comes of it, and how it follows keys, mouse and facts."""
+"""The simulation screen: its options, what comes of them, and how it follows keys, mouse and updates."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
-from kubectl_qos.tui import workers as situations
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.simulation_options import Mode, first_options, step_bytes
-from kubectl_qos.tui.widgets.choices import OptionBar
+from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_options, step_bytes
 from kubectl_qos.tui.widgets.line_table import HEADER
-from kubectl_qos.tui.widgets.slider import Slider
+from kubectl_qos.tui.widgets.simulation import OptionBar, Slider
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.sources import (
     ScriptedSource,
@@ -197,7 +195,7 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         slider = screen(pilot).query_one(Slider)
         await pilot.mouse_down(slider, offset=(60, 0))
         await pilot.pause()
-        half = screen(pilot)._wish
+        half = screen(pilot)._options
         assert half is not None
         assert 6 * GI < half.free_bytes < 9 * GI
         assert half.free_bytes % step_bytes(worker_2()) == 0
@@ -354,9 +352,9 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         assert hold.wait(10)
         return made(*arguments)
 
-    monkeypatch.setattr(situations, "build_node_state", slowly)
+    monkeypatch.setattr(simulation_screen, "build_node_state", slowly)
     async with running(ready=False) as pilot:
-        assert "Working it out …" in words(pilot)
+        assert "Simulating …" in words(pilot)
         await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
         assert isinstance(pilot.app.screen, SimulationScreen)
         await press(pilot, "escape")
@@ -371,7 +369,7 @@ async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
-    monkeypatch.setattr(situations, "build_node_state", broken)
+    monkeypatch.setattr(simulation_screen, "build_node_state", broken)
     async with running(ready=False) as pilot:
         await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
 
@@ -380,7 +378,10 @@ async def test_before_the_first_answer_there_is_no_node() -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
     async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
-        for key, sentence_ in (("o", "before the cluster has answered"), ("K", "before the cluster")):
+        for key, sentence_ in (
+            ("o", "the cluster has not answered yet"),
+            ("K", "the cluster has not answered"),
+        ):
             await press(pilot, key)
             await told(pilot, sentence_)
             assert isinstance(pilot.app.screen, MainScreen)
@@ -421,7 +422,7 @@ async def test_more_lines_have_room_for_all_notes() -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert "(n: 4 notes)" not in words(pilot)
-        assert "--restarts simulates that" in words(pilot)
+        assert "--restarts simulates them" in words(pilot)
 
 
 async def test_copy_has_all_of_it() -> None:
@@ -430,7 +431,7 @@ async def test_copy_has_all_of_it() -> None:
         lines = pilot.app.clipboard.splitlines()
         assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
         assert lines[3].split()[2:4] == [API, "c"]
-        assert lines[-1].startswith("killed containers that restart")
+        assert lines[-1].startswith("restarts of killed containers")
 
 
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
@@ -449,12 +450,12 @@ def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
 
 def test_the_slider_never_ends_below_where_it_stands() -> None:
     node_state = worker_2()
-    wish = first_options(node_state, None).moved(40 * GI)
-    assert wish.mode is Mode.FREE
-    assert wish.top(node_state) == 40 * GI
-    assert wish.turned(2).moved(5) == wish.turned(2)
-    assert wish.moved(-5).free_bytes == 0
-    assert wish.turned(1).moved(-5).more_bytes == 0
+    options = first_options(node_state, None).with_amount(40 * GI)
+    assert options.mode is Mode.FREE
+    assert options.top(node_state) == 40 * GI
+    assert options.with_next_mode(2).with_amount(5) == options.with_next_mode(2)
+    assert options.with_amount(-5).free_bytes == 0
+    assert options.with_next_mode(1).with_amount(-5).more_bytes == 0
 
 
 def test_the_moment_of_the_demo_is_the_one_that_the_tests_name() -> None:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from kubectl_qos.present.output import Column
 from kubectl_qos.tui.widgets import line_table
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import Layout, Token, measured
-from tests.tui.test_line_table import COLUMNS, NOW, Column, Row
+from kubectl_qos.tui.widgets.table import Layout, Token, measured
+from tests.tui.test_line_table import COLUMNS, NOW, Row
 
 
 class FlashApp(App[None]):
@@ -31,7 +33,7 @@ class FlashApp(App[None]):
     def table(self) -> LineTable[Row]:
         return self.query_one(LineTable)
 
-    def show(self, *rows: Row, columns: Sequence[Column] = COLUMNS) -> None:
+    def show(self, *rows: Row, columns: Sequence[Column[Row]] = COLUMNS) -> None:
         self.table.load(rows, lambda _: Layout(columns, measured(columns, rows, NOW)), NOW)
 
     def standing_out(self) -> list[str]:
@@ -45,7 +47,7 @@ class FlashApp(App[None]):
 
 
 async def shown(
-    app: FlashApp, pilot: Pilot[Any], *rows: Row, columns: Sequence[Column] = COLUMNS
+    app: FlashApp, pilot: Pilot[Any], *rows: Row, columns: Sequence[Column[Row]] = COLUMNS
 ) -> list[str]:
     app.show(*rows, columns=columns)
     await pilot.pause()
@@ -115,7 +117,7 @@ async def test_of_many_rows_only_those_in_sight_are_compared() -> None:
         asked.append(row.name)
         return str(row.size)
 
-    columns = (Column("size", "SIZE", COLUMNS[1].align, 6, cell, None),)
+    columns = (replace(COLUMNS[1], cell=cell),)
     app = FlashApp()
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.pause()

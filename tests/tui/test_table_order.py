@@ -13,8 +13,8 @@ from kubectl_qos.cluster.demo import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows, kill_order
 from kubectl_qos.tui.view_model import build_view_model
-from kubectl_qos.tui.widgets import table_order
-from kubectl_qos.tui.widgets.table_order import RowOrder, key_index, row_index
+from kubectl_qos.tui.widgets import table as table_order
+from kubectl_qos.tui.widgets.table import RowOrder, key_index, row_index
 from tests.tui.sources import demo, with_usage
 from tests.tui.test_line_table import NAME, SIZE, Row
 
@@ -48,11 +48,11 @@ STEPS = st.lists(
 )
 
 
-def in_order(rows: list[Row], key: str, *, turned: bool, pinned: int) -> list[Row]:
+def in_order(rows: list[Row], key: str, *, is_reversed: bool, pinned: int) -> list[Row]:
     top, free = rows[:pinned], rows[pinned:]
     if key == "name":
-        return top + (free[::-1] if turned else free)
-    return top + sorted(free, key=lambda row: row.size if turned else -row.size)
+        return top + (free[::-1] if is_reversed else free)
+    return top + sorted(free, key=lambda row: row.size if is_reversed else -row.size)
 
 
 @given(ROWS, STEPS, st.integers(0, 2))
@@ -65,7 +65,7 @@ def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter
     for step, value in steps:
         if step == "sort":
             column, turned = value
-            order.sort_by(column, turned=turned)
+            order.sort_by(column, is_reversed=turned)
         else:
             if step == "load":
                 loaded = value
@@ -80,7 +80,7 @@ def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter
                 narrowing = Typed(narrowing.text + value if step == "letter" else narrowing.text[:-1])
             order.load(loaded, narrowing)
         key, turned = order.by
-        expected: Sequence[Row] = in_order(loaded, key, turned=turned, pinned=pinned)
+        expected: Sequence[Row] = in_order(loaded, key, is_reversed=turned, pinned=pinned)
         if narrowing is not None:
             expected = narrowing.selected(expected)
         assert list(map(id, order.rows)) == list(map(id, expected))
@@ -90,7 +90,7 @@ def test_the_same_rows_are_not_sorted_again() -> None:
     order: RowOrder[Row] = RowOrder("name", 0)
     rows = [Row("a", 1), Row("b", 2)]
     order.load(rows)
-    order.sort_by(SIZE, turned=False)
+    order.sort_by(SIZE, is_reversed=False)
     shown = order.rows
     order.load(list(rows))
     assert order.rows is shown
@@ -114,7 +114,7 @@ def test_while_a_filter_is_typed_nothing_is_sorted_and_what_is_left_out_is_not_l
     order: RowOrder[Row] = RowOrder("name", 0)
     rows = [Row("a", 1), Row("ab", 2), Row("abc", 3), Row("b", 4)]
     order.load(rows)
-    order.sort_by(replace(SIZE, sort_key=size), turned=False)
+    order.sort_by(replace(SIZE, sort_key=size), is_reversed=False)
     sorted_rows.clear()
     for text in ("a", "ab", "abc", "a", "b"):
         order.load(list(rows), Counting(text))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -9,7 +10,7 @@ from rich.style import Style
 
 from kubectl_qos.present.output import Align
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table_cells import GAP, Layout, Look, Token, Widths, cell_segments, edge_at
+from kubectl_qos.tui.widgets.table import GAP, Layout, Look, Token, Widths, cell_segments, edge_at
 from tests.tui.test_line_table import NAME, SIZE, WIDE, CountingTable, Row, TableApp, lines
 
 
@@ -121,7 +122,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "error", "war
 def test_a_cell_of_several_styles_has_the_text_and_width_of_a_plain_one(
     text: str, width: int, align: Align, spans: list[tuple[int, str]], changed: bool
 ) -> None:
-    column = type(NAME)("x", "X", align, 1, None, None)
+    column = replace(NAME, align=align, width=1)
     look = Look(Style(), lambda token: Style(color="red" if token == "error" else "yellow"), Style(), False)
 
     def text_of(token: Token) -> str:
@@ -135,7 +136,7 @@ def test_spans_cover_the_text_and_keep_their_colour_under_the_cursor() -> None:
     look = Look(
         Style(), lambda token: Style(color={"error": "red", "warning": "yellow"}[token]), Style(), True
     )
-    column = type(NAME)("x", "X", Align.RIGHT, 1, None, None)
+    column = replace(NAME, align=Align.RIGHT, width=1)
     found = cell_segments("abcd", column, 6, ((1, "error"), (2, "warning")), look, changed=False)
     parts = [(part.text, part.style.color.name if part.style and part.style.color else "") for part in found]
     assert [part for part in parts if part[0].strip()] == [("a", "red"), ("bc", "yellow"), ("d", "")]
@@ -172,7 +173,7 @@ def marks_cut(text: str) -> str:
 
 async def test_scrolled_sideways_everything_stays_aligned() -> None:
     rows = [Row("plain", 1), Row("日本語の名前", 22), Row("e\u0301te\u0301", 333)]
-    wide = type(NAME)("wide", "WIDE", Align.LEFT, 8, lambda row, _: f"本{row.size}語" * 6, lambda _: 0)
+    wide = replace(NAME, key="wide", header="WIDE", cell=lambda row, _: f"本{row.size}語" * 6)
     for fixed in (0, 1):
         app = TableApp(rows, (NAME, wide, SIZE), fixed=fixed)
         async with app.run_test(size=(30, 8)) as pilot:
@@ -183,7 +184,7 @@ async def test_scrolled_sideways_everything_stays_aligned() -> None:
                 table = app.table
                 look = Look(Style(), lambda _: Style(), Style(), at_cursor=False)
                 shown = [table._shown(place + HEADER) for place in range(len(rows))]
-                whole = ["".join(part.text for part in table._made(line, look)) for line in shown]
+                whole = ["".join(part.text for part in table._make_strip(line, look)) for line in shown]
                 for left in range(max(table.columns.line_width - columns, 0) + 1):
                     table.scroll_to(x=left, animate=False, immediate=True)
                     stays = table.columns.fixed_width

@@ -14,7 +14,7 @@ from kubectl_qos.present.tree import file_lines, tree_lines
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.tree import TreeScreen
+from kubectl_qos.tui.screens.node import TreeScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
 from tests.tui.sources import ScriptedSource, demo, press, screen_text, settled, type_text, words
 

@@ -58,7 +58,7 @@ class ScriptedWriter(Writer):
     def dry_run(self, request: PatchRequest) -> DryRunResult:
         self.heard.append(("rehearse", request))
         answer = _next(self.rehearsals)
-        assert self.hold_rehearsal.wait(10)
+        assert self.hold_rehearsal.wait(60)
         if isinstance(answer, QosError):
             raise answer
         return answer(request)
@@ -69,7 +69,7 @@ class ScriptedWriter(Writer):
         entry = replace(entry_of(request, f"9{next(self._numbers):03}"), context=self.named, undoes=undoes)
         history.put(replace(entry, state=EntryState.SENT))
         answer = _next(self.writes)
-        assert self.hold_write.wait(10)
+        assert self.hold_write.wait(60)
         if isinstance(answer, QosError):
             state = EntryState.UNKNOWN if isinstance(answer, UnknownOutcome) else EntryState.REFUSED
             history.put(replace(entry, state=state, message=str(answer)))
@@ -80,7 +80,7 @@ class ScriptedWriter(Writer):
     def progress(self, written: ApplyResult) -> Progress:
         self.heard.append(("look", written.request))
         answer = _next(self.looks)
-        assert self.hold_look.wait(10)
+        assert self.hold_look.wait(60)
         if isinstance(answer, QosError):
             raise answer
         return answer

@@ -88,7 +88,7 @@ UNLIMITED_SWAP: Final = "UnlimitedSwap"
 
 
 class Swap(NamedTuple):
-    """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total.
+    """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total in bytes.
 
     None and 0 are not set, "max" and -1 unlimited.
     """
@@ -100,7 +100,7 @@ class Swap(NamedTuple):
 def container_swap(
     pod: Pod, container: Container, qos: QosClass, memory_limit: int, setup: NodeSetup
 ) -> Swap:
-    """The swap settings of one container; `memory_limit` is the container's, 0 if it has none."""
+    """The swap settings of one container; `memory_limit` is the container's in bytes, 0 without one."""
     node, release = setup.node, setup.release
     if not release.has(Change.SWAP_BY_UNIFIED):
         if not release.enabled(Gate.NODE_SWAP):
@@ -161,7 +161,7 @@ def has_memory_qos(setup: NodeSetup) -> bool:
 
 
 def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
-    """What MemoryQoS asks for a container whose own request and limit these are, 0 where absent."""
+    """What MemoryQoS asks for a container whose own request and limit in bytes these are, 0 where absent."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
         if request != 0 and _is_tiered(setup):
@@ -178,7 +178,7 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
 
 
 def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """The pod cgroup's protection, from its total memory request including overhead."""
+    """The pod cgroup's protection, from the bytes that it requests including overhead."""
     if request <= 0:
         return {}
     if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):

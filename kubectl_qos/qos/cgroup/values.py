@@ -102,7 +102,7 @@ def shares_to_weight_quadratic(shares: int) -> int:
 def systemd_quota(quota_us: int, period_us: int) -> int:
     """The quota after systemd's CPUQuota, which knows whole percents (`addCPUQuota`, v0.0.2 and later).
 
-    133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
+    Both are microseconds: 133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
     """
     if quota_us <= 0:
         return quota_us

@@ -1,18 +1,26 @@
-"""What a list is to the screen that shows it."""
+"""What a list is to the screen that shows it: its definition, its rows, and the table that shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from kubectl_qos.present.output import Column
+from textual.content import Content
+
+from kubectl_qos.config.state import UiState
+from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.present.output import Column, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.tui.filters import Fields, RowFilter
+from kubectl_qos.tui.follower import attempt
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER, WIDEST, Layout, TableColumn, Token, measured
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, MAX_WIDTH, Layout, Token, measured
 from kubectl_qos.tui.widgets.text_view import TextLayout
 
 RowT = TypeVar("RowT")
@@ -22,125 +30,373 @@ RowT = TypeVar("RowT")
 class ListRows:
     """Everything that a view lists, before its filter, in the list's natural order.
 
-    `notes` are what a reader has to know about it; `kept` is what the list needs to work it out faster the
-    next time.
+    `notes` are what a reader has to know about it, `cache` what builds the next rows faster.
     """
 
     rows: Sequence[Any]
     notes: Sequence[str] = ()
-    kept: object = None
+    cache: object = None
 
 
-class ListDefinition(Protocol[RowT]):
-    """One kind of things to list. Nothing of it changes; rows are worked out wherever it is convenient."""
+class ListDefinition(ABC, Generic[RowT]):
+    """One kind of things to list. It has no state; rows are built in any thread.
 
-    @property
-    def kind(self) -> ListKind:
-        """What it lists."""
+    Attributes:
+        kind: what it lists.
+        name: the key of the column with a row's name.
+        natural: the key of the column in whose order rows are built.
+        columns: every column that can be shown, in their order.
+        fields: what its filter can refer to.
+        importance: the keys of columns in one text, those first that stay the longest; see fitting_columns.
+        squeezed: the least widths of columns that may be cut.
+        is_quick: whether its rows are built in no time, however large the cluster.
+    """
 
-    @property
-    def natural(self) -> str:
-        """The key of the column in whose order rows are worked out."""
+    kind: ListKind
+    name: str
+    natural: str
+    columns: Mapping[str, Column[RowT]]
+    fields: Fields
+    importance: str
+    squeezed: Mapping[str, int]
+    is_quick = False
 
-    @property
-    def columns(self) -> Mapping[str, Column[RowT]]:
-        """Every column that can be shown, in their order."""
-
-    @property
-    def fields(self) -> Fields:
-        """What its filter can ask for."""
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether working it out takes no time that a person notices, however large the cluster."""
-
-    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """The rows of a view; `before` is the last answer to the same question."""
+    @abstractmethod
+    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
+        """The rows of a view; `before` are those of the same view from an older view model."""
 
     def layout(
         self, view: View, chosen: Sequence[str] | None, rows: Sequence[RowT], now: datetime, available: int
     ) -> Layout[RowT]:
-        """The columns for so many cells; `chosen` are those that a person wants to see."""
+        """The columns for a width in cells; `chosen` are those that a person chose."""
+        keys = (
+            self.default_columns(view) if chosen is None else [key for key in chosen if key in self.columns]
+        )
+        columns = [self.columns[key] for key in keys]
+        if chosen is not None or view.wide:
+            return all_columns(columns, rows, now, self.name)
+        return self.fit(columns, rows, now, available)
 
+    def default_columns(self, view: View) -> Sequence[str]:
+        """The keys of the columns that are shown where there is room."""
+        return [
+            key for key in self.columns if key not in ({"namespace"} if view.namespace is not None else ())
+        ]
+
+    def fit(
+        self, columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, available: int
+    ) -> Layout[RowT]:
+        """The most important columns that fit."""
+        return fitting_columns(columns, self.importance.split(), rows, now, available, self.squeezed)
+
+    @abstractmethod
     def key(self, row: RowT) -> Hashable:
         """What stays the same of a row when its values change."""
 
+    @abstractmethod
     def token(self, row: RowT, key: str, width: int) -> Token:
-        """By which of the theme's tokens a cell is styled; `width` is the one that its column asks for."""
+        """The theme's token of a cell; `width` is the least one of its column."""
 
+    @abstractmethod
     def is_at_risk(self, row: RowT) -> bool:
-        """Whether it stays when only those at risk are shown."""
+        """Whether the row stays when only those at risk are shown."""
 
-    def panel(self, row: RowT, facts: ViewModel) -> TextLayout:
-        """What is said of the row below the table: the answer first."""
+    @abstractmethod
+    def panel(self, row: RowT, view_model: ViewModel) -> TextLayout:
+        """The explanation of the row below the table, the answer first."""
 
+    @abstractmethod
     def opened(self, view: View, row: RowT) -> View | None:
-        """Where enter goes to; None where it explains the row's pod."""
+        """Where enter goes; None where it explains the row's pod."""
 
-    def pod_of(self, row: RowT, facts: ViewModel) -> PodRow | None:
-        """The pod that is explained and edited: its own, or the first of it to die."""
+    @abstractmethod
+    def pod_of(self, row: RowT, view_model: ViewModel) -> PodRow | None:
+        """The pod that is explained and edited: its own, or the first of it to die; None if it is gone."""
 
+    @abstractmethod
     def node_of(self, row: RowT) -> str:
-        """The node whose memory is in question, empty for none or several."""
+        """The node whose memory is shown."""
 
 
-def newest_row(row: PodRow, facts: ViewModel) -> PodRow | None:
-    """The pod's row as it is now: lists may still show what older facts said. None if it is gone."""
-    ranked = facts.rows.nodes.get(row.node)
-    wanted = row.pod.metadata.namespace, row.name, ""
-    return next((one for one in ranked.rows if one.key == wanted), None) if ranked is not None else None
+def newest_row(row: PodRow, view_model: ViewModel) -> PodRow | None:
+    """The pod's row as it is now: lists may still show an older view model. None if it is gone."""
+    ranked = view_model.rows.nodes.get(row.node)
+    key = row.pod.metadata.namespace, row.name, ""
+    return next((newer for newer in ranked.rows if newer.key == key), None) if ranked is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """What of a list is shown: what the filter lets through, and all of that or only those at risk.
+    """Which rows of a list are shown: those that the filter selects, and all of them or only those at risk.
 
-    `taken` is what ages are counted to.
+    `taken` is the time that ages are counted to.
     """
 
-    listing: ListDefinition[Any]
+    definition: ListDefinition[Any]
     filter: RowFilter
     at_risk: bool
     taken: datetime
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """Those of the rows, in their order."""
+        """The selected rows, in their order."""
         rows = self.filter.selected(rows, self.taken)
-        return [row for row in rows if self.listing.is_at_risk(row)] if self.at_risk else rows
+        return [row for row in rows if self.definition.is_at_risk(row)] if self.at_risk else rows
 
     def implies(self, other: RowSelection) -> bool:
-        """Whether the other one surely lets every row through that this one does."""
-        same = self.listing is other.listing and self.taken == other.taken
+        """Whether the other one surely selects every row that this one does."""
+        same = self.definition is other.definition and self.taken == other.taken
         return same and self.at_risk >= other.at_risk and self.filter.implies(other.filter)
 
 
+class ListQuery(NamedTuple):
+    """What a list shows, before its filter."""
+
+    definition: ListDefinition[Any]
+    view: View
+
+    @classmethod
+    def of_view(cls, definition: ListDefinition[Any], view: View) -> ListQuery:
+        """The query of a view, whatever its filter."""
+        return cls(definition, view.whole)
+
+
+class BuiltList(NamedTuple):
+    """The rows of a query from one view model, or why they could not be built."""
+
+    query: ListQuery
+    view_model: ViewModel
+    rows: ListRows | QosError
+
+
+class ListCache:
+    """The rows of the list that is shown.
+
+    The follower's thread builds them with each update, a thread of their own after another list was chosen.
+    """
+
+    def __init__(self) -> None:
+        self._query: ListQuery | None = None
+        self._built: BuiltList | None = None
+        self._quick: BuiltList | None = None
+        self._failed: tuple[ListQuery, ViewModel] | None = None
+        self._running: tuple[ListQuery, ViewModel] | None = None
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a list is being built after another one was chosen."""
+        return self._running is not None
+
+    def build(self, view_model: ViewModel) -> BuiltList | None:
+        """The list that is shown, from a new view model; runs in the follower's thread."""
+        query = self._query
+        return None if query is None or query.definition.is_quick else self._build(query, view_model)
+
+    def _build(self, query: ListQuery, view_model: ViewModel) -> BuiltList:
+        before = self._rows_of(self._built, query)
+        return BuiltList(
+            query, view_model, attempt(lambda: query.definition.build(view_model, query.view, before))
+        )
+
+    @staticmethod
+    def _rows_of(built: BuiltList | None, query: ListQuery) -> ListRows | None:
+        if built is None or built.query != query or isinstance(built.rows, QosError):
+            return None
+        return built.rows
+
+    def rows(self, query: ListQuery, view_model: ViewModel) -> ListRows | None:
+        """The rows of a query, from an older view model until those of this one are built; None at first."""
+        if query != self._query:
+            self._query, self._failed = query, None
+        if self._quick is not None and self._quick.view_model is not view_model:
+            self._quick = None
+        if not query.definition.is_quick:
+            return self._rows_of(self._built, query)
+        if self._quick is None or self._quick.query != query:
+            self._quick = BuiltList(query, view_model, query.definition.build(view_model, query.view, None))
+        return self._rows_of(self._quick, query)
+
+    def missing(self, query: ListQuery, view_model: ViewModel) -> Callable[[], BuiltList] | None:
+        """The work that builds what `rows` lacks, for a thread; None where it has all, or work is running.
+
+        When that work is done the screen asks again.
+        """
+        wanted = query, view_model
+        built = self._built[:2] if self._built is not None else None
+        if query.definition.is_quick or self._running is not None or wanted in {built, self._failed}:
+            return None
+        self._running = wanted
+        return lambda: self._build(query, view_model)
+
+    def take(self, built: BuiltList, *, is_update: bool = False) -> QosError | None:
+        """Keep a list that was built; the error where it could not be. An update replaces what is running."""
+        running = self._running
+        if (
+            running is not None
+            and running[0] == built.query
+            and (is_update or running[1] is built.view_model)
+        ):
+            self._running = None
+        elif not is_update:
+            return None
+        if isinstance(built.rows, QosError):
+            self._failed = built.query, built.view_model
+            return built.rows
+        self._built = built
+        return None
+
+    def clear(self) -> None:
+        """Forget everything: another cluster follows."""
+        self._query = self._built = self._quick = self._failed = self._running = None
+
+
+class ListTable(LineTable[Any]):
+    """Shows one list; keeps its order, its marks and the columns that a person chose."""
+
+    def __init__(self, definition: ListDefinition[Any]) -> None:
+        super().__init__(
+            natural=definition.natural,
+            key=definition.key,
+            token=self._token_for,
+            unflashed=frozenset({"age"}),
+            id=definition.kind.value,
+        )
+        self.definition = definition
+        self.chosen: tuple[str, ...] | None = None
+        self.marked: frozenset[Hashable] = frozenset()
+        self._title = ""
+
+    def _token_for(self, row: Any, key: str) -> Token:
+        column = self.columns.column(key)
+        return self.definition.token(row, key, column.width if column is not None else 0)
+
+    def show(
+        self,
+        view: View,
+        rows: Sequence[Any],
+        now: datetime,
+        empty: str,
+        selection: RowSelection | None = None,
+    ) -> None:
+        """Show rows, or others of them, with the columns for the view."""
+
+        def fitting(available: int) -> Layout[Any]:
+            return self.definition.layout(view, self.chosen, self.rows, now, available)
+
+        self.load(rows, fitting, now, empty=empty, narrowed=selection)
+
+    def set_title(self, title: str) -> None:
+        """Set the title above it; the same one again paints nothing."""
+        if title != self._title:
+            self._title = title
+            self.border_title = Content(title)
+
+    def restore(self, state: UiState) -> None:
+        """Take order, columns and their widths from the state of an earlier run."""
+        name, columns = self.definition.kind.value, self.definition.columns
+        chosen = state.columns.get(name, ())
+        if chosen and all(key in columns for key in chosen):
+            self.chosen = tuple(chosen)
+        key, is_reversed = state.sort.get(name, (self.definition.natural, False))
+        if key in columns:
+            self._order.sort_by(columns[key], is_reversed=is_reversed)
+        self.widths = {key: width for key, width in state.widths.get(name, {}).items() if key in columns}
+
+    def saved(self, state: UiState) -> UiState:
+        """The state with this table's order, columns and widths."""
+        name = self.definition.kind.value
+        return replace(
+            state,
+            sort={**state.sort, name: self.sorted_by},
+            columns={**state.columns, name: self.chosen or ()},
+            widths={**state.widths, name: dict(self.widths)},
+        )
+
+    def toggle_mark(self) -> None:
+        """Mark or unmark the row, and go on to the next."""
+        if self.row is not None:
+            self.mark_all(self.marked ^ {self.definition.key(self.row)})
+            self.action_down()
+
+    def mark_all(self, keys: frozenset[Hashable]) -> None:
+        """Mark the rows of these keys and no others."""
+        self.marked = keys
+        self.mark(keys)
+
+    @property
+    def marked_rows(self) -> list[Any]:
+        """The marked rows that are shown; where none is marked, the one under the cursor."""
+        if self.marked:
+            return [row for row in self.rows if self.definition.key(row) in self.marked]
+        return [self.row] if self.row is not None else []
+
+    @property
+    def shown_columns(self) -> list[Column[Any]]:
+        """The columns that are shown, in their full form."""
+        return [self.definition.columns[column.key] for column in self.columns.columns]
+
+    def text(self, rows: Sequence[Any], now: datetime) -> str:
+        """Rows as a table, as `kubectl qos top` prints them."""
+        return "\n".join(table(rows, self.shown_columns, now))
+
+
+_RESULT_KINDS: Final = {
+    ListKind.NODES: "NodeMemory",
+    ListKind.NAMESPACES: "NamespaceRanking",
+    ListKind.WORKLOADS: "WorkloadRanking",
+    ListKind.PODS: "PodRanking",
+    ListKind.CONTAINERS: "ContainerRanking",
+}
+
+
+def export_rows(
+    path: Path,
+    *,
+    kind: ListKind,
+    rows: Sequence[Any],
+    columns: Sequence[Column[Any]],
+    notes: Sequence[str],
+    now: datetime,
+) -> str:
+    """The text of a file with these rows. Raises InputError for an extension of no format."""
+    if path.suffix == ".csv":
+        return to_csv(rows, columns)
+    if path.suffix == ".txt":
+        return "".join(f"{line}\n" for line in table(rows, columns, now))
+    if path.suffix in {".json", ".yaml", ".yml"}:
+        values = table_values(_RESULT_KINDS[kind], rows, columns, notes)
+        return to_json(values) if path.suffix == ".json" else to_yaml(values)
+    raise InputError(
+        f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"
+    )
+
+
 def all_columns(
-    columns: Sequence[TableColumn[RowT]], rows: Sequence[RowT], now: datetime, name: str
+    columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, name: str
 ) -> Layout[RowT]:
-    """Every column, however wide that is; those up to the name stay when the others scroll sideways."""
+    """Every column, however wide; those up to the name stay when the others scroll sideways."""
     keys = [column.key for column in columns]
     fixed = keys.index(name) + 1 if name in keys else 0
     return Layout(columns, measured(columns, rows, now), fixed=fixed)
 
 
 def fitting_columns(
-    columns: Sequence[TableColumn[RowT]],
+    columns: Sequence[Column[RowT]],
     importance: Sequence[str],
     rows: Sequence[RowT],
     now: datetime,
     available: int,
     squeezed: Mapping[str, int],
 ) -> Layout[RowT]:
-    """The columns that fit into so many cells.
+    """The columns that fit.
 
     Args:
         columns: in the order in which they are shown.
-        importance: their keys, those that stay the longest first.
+        importance: their keys, those first that stay the longest.
         rows: what is listed.
         now: for ages.
-        available: cells.
-        squeezed: the keys of those that may be cut, and so many cells of them at least; each is twice in
-            `importance`, cut and whole. What room is left is theirs.
+        available: the width in cells.
+        squeezed: the keys of those that may be cut, with their least widths; each is twice in `importance`,
+            cut and whole. They share the remaining width.
     """
     widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
     kept: dict[str, int] = {}
@@ -151,8 +407,8 @@ def fitting_columns(
         if key in kept:
             width, needed = widths[key], widths[key] - kept[key]
         else:
-            width = min(widths[key], squeezed.get(key, WIDEST))
-            # A gap is where the sorted column has its sign; the last one can go without when it is cut.
+            width = min(widths[key], squeezed.get(key, MAX_WIDTH))
+            # The sign of the sorted column stands in the gap; the last column can go without when it is cut.
             needed = width if key in squeezed and key == columns[-1].key else width + GAP
         if needed > room:
             break

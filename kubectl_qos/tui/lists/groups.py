@@ -1,93 +1,68 @@
-"""Workloads and namespaces: their pods added up, those with the next victims first."""
+"""Nodes, namespaces and workloads: their pods in numbers, those with the next victims first."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
 
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.present.format import escape
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.format import binary, escape
 from kubectl_qos.present.groups import (
     NAMESPACE_COLUMNS,
     WORKLOAD_COLUMNS,
-    GroupColumn,
     GroupRow,
     group_row,
     grouped,
     rank_order,
 )
+from kubectl_qos.present.node_columns import (
+    FILLS,
+    NODE_COLUMNS,
+    OTHER_NAMES,
+    RESERVED,
+    NodeColumn,
+    memory_bar,
+)
+from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
+from kubectl_qos.present.output import Align, Column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.lists.base import ListRows, all_columns, fitting_columns, newest_row
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.table_cells import Layout, Token
-from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, wrapped
+from kubectl_qos.tui.widgets.table import GAP, Layout, Token
+from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
-_IMPORTANCE: Final = (
-    "workload",
-    "rank",
-    "pods",
-    "qos",
-    "oom_score",
-    "kind",
-    "memory",
-    "workload",
-    "worst",
-    "namespace",
-    "at_risk",
-    "node",
-    "worst",
-    "request",
-    "limit",
-    "restarts",
-    "victims",
-)
 _SQUEEZED: Final = {"workload": 24, "namespace": 24, "worst": 24}
 
 
-class _GroupList(ABC, Generic[KeyT]):
+class _GroupList(ListDefinition[GroupRow[KeyT]]):
     """What workloads and namespaces have in common."""
 
-    natural: Final = "rank"
-    is_quick: Final = False
-    columns: Mapping[str, GroupColumn]
-    importance: Sequence[str]
-    name: str
+    natural = "rank"
+    squeezed = _SQUEEZED
 
     def __init__(self, pods: PodList) -> None:
         self._pods = pods
 
-    def layout(
-        self,
-        view: View,
-        chosen: Sequence[str] | None,
-        rows: Sequence[GroupRow[KeyT]],
-        now: datetime,
-        available: int,
-    ) -> Layout[GroupRow[KeyT]]:
-        """All columns, or the most important that fit."""
-        if chosen is not None:
-            return all_columns([self.columns[key] for key in chosen], rows, now, self.name)
-        left_out = {"namespace"} if view.namespace is not None else set()
-        columns = [column for key, column in self.columns.items() if key not in left_out]
-        if view.wide:
-            return all_columns(columns, rows, now, self.name)
-        return fitting_columns(columns, self.importance, rows, now, available, _SQUEEZED)
+    @abstractmethod
+    def title(self, row: GroupRow[KeyT]) -> str:
+        """What a sentence calls the group."""
 
     def key(self, row: GroupRow[KeyT]) -> Hashable:
-        """What it is."""
         return row.key
 
     def token(self, row: GroupRow[KeyT], key: str, width: int) -> Token:
-        """Those with a next victim stand out."""
         del width
         if row.victims and key in {"rank", "worst", "oom_score"}:
             return "victim"
@@ -98,89 +73,76 @@ class _GroupList(ABC, Generic[KeyT]):
         return "warning" if key == "at_risk" and row.at_risk else ""
 
     def is_at_risk(self, row: GroupRow[KeyT]) -> bool:
-        """Whether one of its pods is."""
         return bool(row.at_risk)
 
-    def panel(self, row: GroupRow[KeyT], facts: ViewModel) -> TextLayout:
-        """How many of its pods are in danger, then why the first of them dies."""
-        worst = newest_row(row.worst, facts)
+    def panel(self, row: GroupRow[KeyT], view_model: ViewModel) -> TextLayout:
+        """How many of its pods are at risk, then why the first of them dies."""
+        worst = newest_row(row.worst, view_model)
         words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
         if row.victims:
             words += f", {row.victims} the next victim of {'its' if row.victims == 1 else 'their'} node"
         if row.at_risk:
             words += f", {row.at_risk} with a flag of risk"
         if worst is None:
-            return lambda width: [TextLine(line, "answer") for line in wrapped(words, width)]
+            return paragraphs((words, "answer"))
         words += "; the first of them to die:"
-        of_pod = self._pods.panel(worst, facts)
+        return stacked(paragraphs((words, "answer")), self._pods.panel(worst, view_model))
 
-        def layout(width: int) -> list[TextLine]:
-            return [*(TextLine(line, "answer") for line in wrapped(words, width, hanging="")), *of_pod(width)]
-
-        return layout
-
-    @abstractmethod
-    def title(self, row: GroupRow[KeyT]) -> str:
-        """What a sentence calls it."""
-
-    def pod_of(self, row: GroupRow[KeyT], facts: ViewModel) -> PodRow | None:
-        """The first of its pods to die, None where that is gone meanwhile."""
-        return newest_row(row.worst, facts)
+    def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
+        return newest_row(row.worst, view_model)
 
     def node_of(self, row: GroupRow[KeyT]) -> str:
-        """That pod's node."""
         return row.worst.node
 
 
 class WorkloadList(_GroupList[Workload]):
     """Deployments, StatefulSets and so on of the pods of a node or namespace."""
 
-    kind: Final = ListKind.WORKLOADS
-    columns = WORKLOAD_COLUMNS
-    fields: Final = Fields(WORKLOAD_COLUMNS, {"ns": "namespace"}, lambda row: row.worst.pod.metadata.labels)
-    importance = _IMPORTANCE
+    kind = ListKind.WORKLOADS
     name = "workload"
+    columns = WORKLOAD_COLUMNS
+    fields = Fields(WORKLOAD_COLUMNS, {"ns": "namespace"}, lambda row: row.worst.pod.metadata.labels)
+    importance = (
+        "workload rank pods qos oom_score kind memory workload worst namespace at_risk node worst request"
+        " limit restarts victims"
+    )
 
-    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Worked out anew: what a pod belongs to costs little."""
+    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         del before
-        rows = grouped(view.pod_rows(facts), lambda row: find_workload(row.pod))
-        return _worked_out(
-            [group_row(key, found, _words_of(key)) for key, found in rows.items()],
-            facts,
+        rows = grouped(view.pod_rows(view_model), lambda row: find_workload(row.pod))
+        return _in_rank_order(
+            [group_row(key, pods, _words_of(key)) for key, pods in rows.items()], view_model
         )
 
     def title(self, row: GroupRow[Workload]) -> str:
-        """Kind, namespace and name."""
         kind, namespace, name = row.key
         return escape(f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}")
 
     def opened(self, view: View, row: GroupRow[Workload]) -> View | None:
-        """Its pods."""
         return replace(view.whole, kind=ListKind.PODS, workload=row.key)
 
 
 class NamespaceList(_GroupList[str]):
     """Every namespace that has pods."""
 
-    kind: Final = ListKind.NAMESPACES
-    columns = NAMESPACE_COLUMNS
-    fields: Final = Fields(NAMESPACE_COLUMNS, {"ns": "namespace", "name": "namespace"}, None)
-    importance = tuple("namespace" if key == "workload" else key for key in _IMPORTANCE if key != "namespace")
+    kind = ListKind.NAMESPACES
     name = "namespace"
+    columns = NAMESPACE_COLUMNS
+    fields = Fields(NAMESPACE_COLUMNS, {"ns": "namespace", "name": "namespace"}, None)
+    importance = (
+        "namespace rank pods qos oom_score kind memory namespace worst at_risk node worst request limit"
+        " restarts victims"
+    )
 
-    def work_out(self, facts: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Worked out anew."""
+    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         del before
-        rows = grouped(view.pod_rows(facts), lambda row: row.pod.metadata.namespace)
-        return _worked_out([group_row(key, found, (key,)) for key, found in rows.items()], facts)
+        rows = grouped(view.pod_rows(view_model), lambda row: row.pod.metadata.namespace)
+        return _in_rank_order([group_row(key, pods, (key,)) for key, pods in rows.items()], view_model)
 
     def title(self, row: GroupRow[str]) -> str:
-        """Its name."""
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
-        """Its pods."""
         return replace(view.whole, kind=ListKind.PODS, namespace=row.key)
 
 
@@ -189,6 +151,161 @@ def _words_of(workload: Workload) -> tuple[str, ...]:
     return f"{namespace}/{name}", name, f"{kind}/{name}"
 
 
-def _worked_out(rows: list[GroupRow[Any]], facts: ViewModel) -> ListRows:
+def _in_rank_order(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
     rows.sort(key=lambda row: rank_order(row.worst))
-    return ListRows(rows, facts.rows.notes)
+    return ListRows(rows, view_model.rows.notes)
+
+
+_LEFT_OUT: Final = frozenset(
+    {"victim_qos", "victim_others", "eviction_configured", "soft_eviction", "to_soft_eviction"}
+)
+"""Columns of files, which only repeat or explain others here."""
+_BAR_TOKENS: Final[dict[QosClass | None, str]] = {
+    None: "muted",
+    **{qos: CLASSES[qos].token for qos in FILLS},
+}
+_BAR: Final = 20
+_MAX_BAR: Final = 60
+_VICTIMS: Final = 4
+
+
+def _bar_column(cells: int) -> NodeColumn:
+    return Column(
+        "memory",
+        "MEMORY",
+        Align.LEFT,
+        cells,
+        lambda row, _: "".join(part.text for part in memory_bar(row, cells)) or "?",
+        lambda row: None if row.used_percent is None else round(row.used_percent, 1),
+        trouble_first,
+        "the node's memory: "
+        + ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
+        + f", {RESERVED} reserved for the system",
+    )
+
+
+def _node_columns() -> dict[str, NodeColumn]:
+    columns = {key: column for key, column in NODE_COLUMNS.items() if key not in _LEFT_OUT}
+    return {"node": columns.pop("node"), "memory": _bar_column(_BAR), **columns}
+
+
+class NodeList(ListDefinition[NodeRow]):
+    """Nodes in trouble first, then the fullest."""
+
+    kind = ListKind.NODES
+    name = "node"
+    natural = "memory"
+    columns = _node_columns()
+    fields = Fields(NODE_COLUMNS, OTHER_NAMES, None)
+    importance = (
+        "node memory used_percent pressure next_victim node next_victim pods worst_percent requests_percent"
+        " limits_percent guaranteed burstable best_effort capacity used to_eviction"
+    )
+    squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_victim": 20})
+
+    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
+        """Every node; the rows of unchanged nodes are reused."""
+        del view
+        cache = cast("NodeRows", before.cache) if before is not None else None
+        nodes = build_node_rows(view_model.snapshot, lambda *_: True, cache)
+        return ListRows(nodes.rows, nodes.notes, nodes)
+
+    def fit(
+        self, columns: Sequence[NodeColumn], rows: Sequence[NodeRow], now: datetime, available: int
+    ) -> Layout[NodeRow]:
+        """The bar takes the remaining width."""
+        layout = super().fit(columns, rows, now, available)
+        if not any(row.memory.used is not None and row.capacity for row in rows):
+            return layout
+        room = max(available - layout.line_width - GAP, 0)
+        shown, widths = list(layout.columns), list(layout.widths)
+        for index, column in enumerate(shown):
+            if column.key == "memory":
+                widths[index] = max(widths[index], min(widths[index] + room, _MAX_BAR))
+                shown[index] = _bar_column(widths[index])
+        return Layout(shown, widths)
+
+    def key(self, row: NodeRow) -> Hashable:
+        return row.name
+
+    def token(self, row: NodeRow, key: str, width: int) -> Token:
+        if key == "memory":
+            return tuple((len(part.text), _BAR_TOKENS[part.qos]) for part in memory_bar(row, width))
+        if key in {"node", "pressure", "used_percent"} and row.troubles:
+            return "error"
+        if key == "next_victim":
+            return "victim" if row.troubles else ""
+        if key == "used_percent" and (row.used_percent or 0) >= 90:
+            return "warning"
+        return "muted" if key in {"capacity", "requests", "limits", "allocatable"} else ""
+
+    def is_at_risk(self, row: NodeRow) -> bool:
+        """Whether the node reports trouble, or more memory than it has may be used."""
+        return bool(row.troubles) or (row.worst_percent or 0) > 100
+
+    def panel(self, row: NodeRow, view_model: ViewModel) -> TextLayout:
+        first, *others = _sentences(row, view_model)
+        token = "wrong" if row.victim is not None else "answer"
+        return paragraphs((first, token), *((sentence, "") for sentence in others))
+
+    def opened(self, view: View, row: NodeRow) -> View | None:
+        return replace(view.whole, kind=ListKind.PODS, node=row.name)
+
+    def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
+        """Its next victim; None where that is not in scope."""
+        return next((pod for pod in _victims(row, view_model) if pod.rank == 1), None)
+
+    def node_of(self, row: NodeRow) -> str:
+        return row.name
+
+
+def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:
+    """The first pods in its kill order."""
+    ranked = view_model.rows.nodes.get(row.name)
+    pods = [pod for pod in ranked.rows if pod.rank is not None] if ranked is not None else []
+    return sorted(pods, key=lambda pod: (pod.rank, pod.key))[:_VICTIMS]
+
+
+def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
+    name = escape(row.name)
+    if row.victim is None:
+        sentences = [f"{name}: {_why_no_victim(row)}"]
+    else:
+        victims = _victims(row, view_model)
+        first = _named(row.victim.key, row.victim.oom_score, row.victim.qos)
+        if victims and victims[0].rank == 1:
+            first = _named_row(victims.pop(0))
+        sentences = [f"{name}: if memory runs out now, first to die: {first}"]
+        if victims and _all_are_shown(row, view_model):
+            sentences.append(f"then {', '.join(map(_named_row, victims))}")
+    if row.to_eviction is not None:
+        if row.to_eviction < 0:
+            sentences.append("the kubelet evicts pods already: its threshold is crossed")
+        else:
+            sentences.append(
+                f"the kubelet evicts pods once they use {binary(row.to_eviction)} more, at the latest"
+            )
+    return sentences
+
+
+def _why_no_victim(row: NodeRow) -> str:
+    if not row.memory.pods:
+        return "it has no pods, nothing would be killed"
+    if row.capacity is None:
+        return "the kill order is unknown: the node's memory capacity is unknown"
+    return "none of its pods can be killed, or their order is unknown"
+
+
+def _all_are_shown(row: NodeRow, view_model: ViewModel) -> bool:
+    """Whether the pods in scope are all that have a rank on the node."""
+    ranked = view_model.rows.nodes.get(row.name)
+    return ranked is not None and ranked.ranked == sum(pod.rank is not None for pod in ranked.rows)
+
+
+def _named_row(row: PodRow) -> str:
+    return _named((row.pod.namespace, row.name), row.score, row.qos)
+
+
+def _named(key: PodKey, oom_score: int | None, qos: QosClass) -> str:
+    score = "" if oom_score is None else f"{oom_score}, "
+    return f"{escape('/'.join(key))} ({score}{CLASSES[qos].letter})"

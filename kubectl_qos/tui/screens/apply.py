@@ -22,18 +22,15 @@ from kubectl_qos.present.apply import confirm_lines, dry_run_lines, request_line
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.footer import KeyFooter
-from kubectl_qos.tui.widgets.sections import effects_layout
 from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView
-from kubectl_qos.tui.widgets.title_line import TitleLine
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout
 from kubectl_qos.tui.write_service import Change, ChangeUpdated
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
-_CONFLICT: Final = frozenset({"look", "ours"})
+_CONFLICT: Final = frozenset({"reload", "keep_mine"})
 _TICK_SECONDS: Final = 1.0
 
 
@@ -53,10 +50,10 @@ class ApplyScreen(QosScreen):
         saved: called when the patch was copied or saved.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.LANDING)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APPLY)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.LANDING,)
+    binding_groups = (BindingGroup.APPLY,)
 
     def __init__(self, change: Change, saved: Callable[[], None] = lambda: None) -> None:
         super().__init__()
@@ -64,9 +61,8 @@ class ApplyScreen(QosScreen):
         self._on_saved = saved
         self.outcome = ApplyOutcome.BACK
 
-    def compose(self) -> ComposeResult:
+    def compose_content(self) -> ComposeResult:
         """The change, its strategies, the server's answer, the request."""
-        yield TitleLine()
         yield Static(id="subject", markup=False)
         with TextScroll():
             yield TextView(layout_lines([]), id="changes")
@@ -74,12 +70,9 @@ class ApplyScreen(QosScreen):
             yield TextView(layout_lines([]), id="answer")
             yield TextView(layout_lines([]), id="verdicts")
             yield TextView(layout_lines([]), id="request")
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     def on_mount(self) -> None:
         """Show the state."""
-        self.qos.show_title()
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
@@ -121,7 +114,7 @@ class ApplyScreen(QosScreen):
         state = self.change.state
         hidden = set(_WRITES) if state.has_conflict or state.read_only is not None else set()
         if len(state.strategies) < 2 or not state.is_loaded:
-            hidden.add("other")
+            hidden.add("next_strategy")
         return {
             key: active._replace(binding=replace(active.binding, show=False))
             if active.binding.action in hidden
@@ -133,7 +126,7 @@ class ApplyScreen(QosScreen):
     def _choose(self, event: StrategyLine.Clicked) -> None:
         self.change.take(self.change.state.choose(event.index))
 
-    def action_other(self) -> None:
+    def action_next_strategy(self) -> None:
         """Choose the next strategy."""
         self.change.take(self.change.state.choose(self.change.state.chosen + 1))
 
@@ -154,7 +147,7 @@ class ApplyScreen(QosScreen):
     def _may_send(self) -> bool:
         why = apply_lines.blocked_sentence(self.change.state, self.qos.keys)
         if why:
-            self.qos.tell(why, wrong=True)
+            self.qos.notify(why, severity="warning")
         return not why
 
     def _confirm(self) -> None:
@@ -182,11 +175,11 @@ class ApplyScreen(QosScreen):
         self.change.take(self.change.state.leave())
         self.dismiss()
 
-    def action_look(self) -> None:
+    def action_reload(self) -> None:
         """Discard this change, and edit the object as it is now."""
         self._leave(ApplyOutcome.RELOAD)
 
-    def action_ours(self) -> None:
+    def action_keep_mine(self) -> None:
         """Make the same change of the object as it is now."""
         self.change.take(self.change.state.keep_mine())
 
@@ -201,7 +194,7 @@ class ApplyScreen(QosScreen):
         if request is not None:
             self.qos.copy("\n".join(request_lines(request)) + "\n", "the request")
         else:
-            self.qos.tell("there is no request to copy", wrong=True)
+            self.qos.notify("there is no request to copy", severity="warning")
 
     def action_back(self) -> None:
         """Go back; nothing is sent."""
@@ -214,7 +207,7 @@ class ProgressScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROGRESS)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.PROGRESS,)
+    binding_groups = (BindingGroup.PROGRESS,)
 
     def __init__(self, change: Change) -> None:
         super().__init__()
@@ -222,18 +215,14 @@ class ProgressScreen(QosScreen):
         self._request = change.state.accepted.request
         self.change = change
 
-    def compose(self) -> ComposeResult:
+    def compose_content(self) -> ComposeResult:
         """The change, then a line for each stage."""
-        yield TitleLine()
         yield Static(id="subject", markup=False)
         with TextScroll():
             yield TextView(layout_lines([]), id="seen")
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     def on_mount(self) -> None:
         """Show the state, and the seconds as they pass."""
-        self.qos.show_title()
         self.set_interval(_TICK_SECONDS, self._show)
         self._show()
 
@@ -259,11 +248,12 @@ class ProgressScreen(QosScreen):
         """Stop watching."""
         state, undo = self.change.state, self.qos.keys.first("app.undo")
         if state.phase is Phase.SENDING:
-            self.qos.tell(
-                f"{self.change.name} is under way: its answer will be shown, and {undo} lists it", wrong=True
+            self.qos.notify(
+                f"{self.change.name} is under way: its answer will be shown, and {undo} lists it",
+                severity="warning",
             )
         elif state.phase is Phase.FOLLOWING:
-            self.qos.tell(f"stopped watching {self.change.name}; the change goes on, {undo} lists it")
+            self.qos.notify(f"stopped watching {self.change.name}; the change goes on, {undo} lists it")
         if state.phase in {Phase.SENDING, Phase.FOLLOWING}:
             self.change.take(state.leave())
         self.dismiss()

@@ -1,21 +1,113 @@
-"""Leaving a screen once, however many keys or clicks say so before it is gone."""
+"""What all screens have in common: title line, footer, least size, and leaving once."""
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
+from rich.cells import cell_len, set_cell_size
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
+from textual.content import Content
+from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
+from textual.widget import Widget
+from textual.widgets import Footer, Static
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.app_protocol import Host, host
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.view_model import ViewModel
+
+if TYPE_CHECKING:
+    from kubectl_qos.tui.app import QosApp
 
 ResultT = TypeVar("ResultT")
+BuiltT = TypeVar("BuiltT")
+
+MIN_WIDTH: Final = 60
+MIN_HEIGHT: Final = 15
+_SEPARATOR: Final = "  "
+
+
+def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
+    """End what was begun with `watch`, of all watchers unless one is given: Textual would keep them."""
+    watchers: dict[str, list[tuple[Any, Any]]] = getattr(watched, "__watchers", {})
+    for entries in watchers.values():
+        entries[:] = [entry for entry in entries if watcher is not None and entry[0] is not watcher]
+
+
+class KeyFooter(Footer):
+    """The footer. Its keys watch it, and Textual's own would keep all that it ever showed."""
+
+    _shown: list[tuple[Binding, bool, str]] | None = None
+
+    async def recompose(self) -> None:
+        """Show other keys; most signals that bindings changed come with the same ones."""
+        if not self.is_attached:
+            return
+        shown = [
+            (binding, enabled, tooltip)
+            for _, binding, enabled, tooltip in self.screen.active_bindings.values()
+            if binding.show
+        ]
+        if shown == self._shown:
+            return
+        self._shown = shown
+        unwatch(self)
+        await super().recompose()
+
+
+class TitleLine(Widget):
+    """The first line: words to the left, the state to the right, which is never cut off."""
+
+    DEFAULT_CSS = "TitleLine { height: 1; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: tuple[str, ...] = ("kubectl qos",)
+        self._state = ""
+
+    def show(self, words: Sequence[str], state: str) -> None:
+        """Show other words."""
+        if (tuple(words), state) != (self._words, self._state):
+            self._words, self._state = tuple(words), state
+            self.refresh()
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        rest = _SEPARATOR + _SEPARATOR.join(self._words[1:])
+        room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
+        if cell_len(rest) > room:
+            rest = set_cell_size(rest, max(room - 1, 0)) + "…"
+        style = "bold $error" if self._state.startswith("!") else "bold $accent"
+        return Content.assemble(
+            Content.styled(self._words[0], "bold"),
+            Content(set_cell_size(rest, room + 1)),
+            Content.styled(self._state, style),
+        )
+
+
+class TooSmall(Static):
+    """Shown instead of everything else below the least size."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"This terminal is a little small for kubectl qos: {MIN_WIDTH} columns and "
+            f"{MIN_HEIGHT} lines are needed. Please enlarge it; q quits.",
+            markup=False,
+        )
 
 
 class SingleDismissScreen(Screen[ResultT]):
-    """A screen that is left only while it is the uppermost one: Textual would take the next one away."""
+    """A screen that can only be left while it is the uppermost one: Textual would remove the next one."""
+
+    @property
+    def qos(self) -> QosApp:
+        """The app."""
+        return cast("QosApp", self.app)
 
     @property
     def is_uppermost(self) -> bool:
@@ -28,55 +120,92 @@ class SingleDismissScreen(Screen[ResultT]):
 
 
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
-    """A dialog over a screen, left once. Textual takes styles from the first base."""
-
-
-LEAST_WIDTH = 60
-LEAST_HEIGHT = 15
-
-
-class TooSmall(Static):
-    """Shown instead of everything else below the least size."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"This terminal is a little small for kubectl qos: {LEAST_WIDTH} columns and "
-            f"{LEAST_HEIGHT} lines are needed. Please enlarge it; q quits.",
-            markup=False,
-        )
+    """A dialog over a screen. Textual takes styles from the first base."""
 
 
 class QosScreen(SingleDismissScreen[None]):
-    """A screen of this UI; `rooms` are those whose actions it has, for the palette."""
+    """A screen of this UI; the palette lists the actions of its `binding_groups`."""
 
-    rooms: ClassVar[tuple[BindingGroup, ...]] = ()
+    binding_groups: ClassVar[tuple[BindingGroup, ...]] = ()
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
         (0, "-tiny"),
-        (LEAST_WIDTH, "-narrow"),
+        (MIN_WIDTH, "-narrow"),
         (100, "-wide"),
     ]
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - likewise
         (0, "-short"),
-        (LEAST_HEIGHT, "-tall"),
+        (MIN_HEIGHT, "-tall"),
         (30, "-roomy"),
     ]
 
-    @property
-    def qos(self) -> Host:
-        """The app."""
-        return host(self.app)
+    def compose(self) -> ComposeResult:
+        yield TitleLine()
+        yield from self.compose_content()
+        yield KeyFooter(show_command_palette=False, compact=True)
+        yield TooSmall()
+
+    def compose_content(self) -> ComposeResult:
+        yield from ()
+
+    def on_mount(self) -> None:
+        self.qos.show_title()
+
+    def on_unmount(self) -> None:
+        unwatch(self.app, self)
 
     @property
     def unsaved(self) -> bool:
-        """Whether leaving would lose something that a person typed."""
+        """Whether leaving would lose what a person typed."""
         return False
 
     @property
-    def last_question(self) -> str:
-        """What is asked before the UI is left from here; nothing where it is empty."""
+    def leave_question(self) -> str:
+        """What is asked before the UI is left from here; empty for nothing."""
         return "The changes are not saved. Leave all the same?" if self.unsaved else ""
 
+    def show_notes(self, notes: Sequence[str], otherwise: str) -> None:
+        """Show notes over the screen; without any, a notification."""
+        if notes:
+            self.qos.show_text("Notes", notes)
+        else:
+            self.qos.notify(otherwise)
+
     def action_back(self) -> None:
-        """Where escape leads."""
         self.dismiss()
+
+
+class BuiltScreen(QosScreen, Generic[BuiltT]):
+    """A screen whose content is built from each view model in a thread, one at a time."""
+
+    def __init__(self, view_model: ViewModel) -> None:
+        super().__init__()
+        self._view_model = self._newest = view_model
+        self._is_building = False
+
+    def build(self, view_model: ViewModel) -> BuiltT:
+        """The content; runs in a thread."""
+        raise NotImplementedError
+
+    def show_built(self, built: BuiltT | QosError) -> None:
+        """Show the content of `_view_model`, or why it could not be built."""
+        raise NotImplementedError
+
+    def start_building(self) -> None:
+        """Build the content of the newest view model."""
+        self._is_building = True
+        view_model = self._newest
+        run_in_background(self, partial(self.build, view_model), partial(self._take, view_model))
+
+    def _take(self, view_model: ViewModel, built: BuiltT | QosError) -> None:
+        self._is_building, self._view_model = False, view_model
+        self.show_built(built)
+        if self._newest is not view_model:
+            self.start_building()
+
+    def follow(self, view_model: ViewModel | None) -> None:
+        """Watch the app's view model with this: of those that come while one is built, the newest is next."""
+        if view_model is not None and view_model is not self._newest:
+            self._newest = view_model
+            if not self._is_building:
+                self.start_building()

@@ -1,8 +1,8 @@
-"""What the first screen shows: a list, what to choose among beside it, why below it, and where that is."""
+"""What the main screen shows: a list, the panes around it, and the way from one view to another."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,30 +13,41 @@ from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
 from kubectl_qos.config.state import UiState
+from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui.filters import filter_completions
-from kubectl_qos.tui.follower import unexpected_error
-from kubectl_qos.tui.go_to import Location, completions
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, RowSelection
-from kubectl_qos.tui.lists.registry import listings
-from kubectl_qos.tui.lists.sidebar import Sidebar
-from kubectl_qos.tui.lists.table import ListBuilt, ListTable, ListWorker
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.view import ListKind, View, crumbs, empty_sentence
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.lists.base import (
+    BuiltList,
+    ListDefinition,
+    ListQuery,
+    ListRows,
+    ListTable,
+    RowSelection,
+)
+from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
+from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
+from kubectl_qos.tui.lists.pods import ContainerList, PodList
+from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.view import ListKind, Location, View, empty_sentence, go_to_completions, list_title
 from kubectl_qos.tui.view_model import Trends, ViewModel
-from kubectl_qos.tui.widgets.explanation_panel import ExplanationPanel
-from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.text_view import escape_lines
-from kubectl_qos.tui.widgets.title_line import MemoryLine, TitleLine
+from kubectl_qos.tui.widgets.text_view import TextLayout, escape_lines, no_text
 
-BESIDE_SIDE: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS})
+WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS})
 """The lists of what is on the nodes and in the namespaces beside them."""
 
 
+def list_definitions(trends: Trends) -> Mapping[ListKind, ListDefinition[Any]]:
+    """Each list by its kind, in the order of their keys."""
+    pods = PodList(trends)
+    definitions = (NodeList(), NamespaceList(pods), WorkloadList(pods), pods, ContainerList(pods))
+    return {definition.kind: definition for definition in definitions}
+
+
 class BrowseScreen(QosScreen):
-    """One view at a time of the app's facts, and the way through the views; keys are its heirs'."""
+    """One view at a time of the app's view model; bindings live in the subclass."""
 
     AUTO_FOCUS = "#pods"
 
@@ -45,33 +56,28 @@ class BrowseScreen(QosScreen):
     def __init__(self, trends: Trends, view: View) -> None:
         super().__init__()
         self.set_reactive(BrowseScreen.view, view)
-        self._listings = listings(trends)
-        self._lister = ListWorker(self)
-        self._worked_out: ListRows | None = None
-        self._awaited: Hashable = None
-        self._chooses = False
-        """Whether somebody moves through a pane: all of it is one step of the history."""
+        self._definitions = list_definitions(trends)
+        self._rows: ListRows | None = None
+        self._awaited_row: Hashable = None
+        self._moves_in_sidebar = False
+        """All moves through a pane of the sidebar are one step of the navigation."""
 
-    def compose(self) -> ComposeResult:
-        """Title, panes, list, why, prompt, keys."""
-        yield TitleLine()
+    def compose_content(self) -> ComposeResult:
         yield Static(id="problem", markup=False)
         with Horizontal(id="body"):
             yield Sidebar(id="side")
             with Vertical(id="list"):
                 yield MemoryLine()
                 with ContentSwitcher(initial=self.view.kind.value):
-                    for listing in self._listings.values():
-                        yield ListTable(listing)
+                    for definition in self._definitions.values():
+                        yield ListTable(definition)
         yield ExplanationPanel()
         yield Static(id="notes", markup=False)
-        kept = self.qos.state
+        state = self.qos.state
         yield Prompt(
-            {"/": self._filter_completions, ":": self._place_completions},
-            {"/": kept.filters, ":": kept.places},
+            {"/": self._filter_completions, ":": self._go_to_completions},
+            {"/": state.filters, ":": state.places},
         )
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     @property
     def side(self) -> Sidebar:
@@ -79,14 +85,14 @@ class BrowseScreen(QosScreen):
         return self.query_one(Sidebar)
 
     @property
-    def is_working_out(self) -> bool:
-        """Whether the list's rows are still to come."""
-        return self._worked_out is None
+    def is_building(self) -> bool:
+        """Whether rows of the list are missing, or are being built."""
+        return self._rows is None or self.qos.lists.is_building
 
     @property
-    def listing(self) -> ListDefinition[Any]:
+    def definition(self) -> ListDefinition[Any]:
         """What is listed."""
-        return self._listings[self.view.kind]
+        return self._definitions[self.view.kind]
 
     @property
     def table(self) -> ListTable:
@@ -94,24 +100,21 @@ class BrowseScreen(QosScreen):
         return self.query_one(f"#{self.view.kind.value}", ListTable)
 
     def on_mount(self) -> None:
-        """Follow the app's facts and its state of asking."""
         for table in self.query(ListTable):
             table.restore(self.qos.state)
         columns = self.qos.settings.columns
         if columns is not None:
             self.query_one(f"#{ListKind.PODS.value}", ListTable).chosen = columns
         self._switch(self.view.kind)
-        self.watch(self.app, "facts", self._show_facts)
+        self.watch(self.app, "view_model", self._show_view_model)
         self.watch(self.app, "status", self._show_status)
-        self.qos.show_title()
 
     def on_resize(self) -> None:
-        """In a narrow terminal the side takes all of it."""
         self.call_after_refresh(self._fit_side)
 
     def _fit_side(self) -> None:
         narrow = self.has_class("-narrow")
-        self.side.fit(None if narrow else self.qos.facts, self.qos.source.now())
+        self.side.fit(None if narrow else self.qos.view_model, self.qos.source.now())
 
     def _show_status(self) -> None:
         error = self.qos.status.health.error
@@ -119,104 +122,114 @@ class BrowseScreen(QosScreen):
         problem.display = error is not None
         if error is not None:
             hint = f"\n{error.hint}" if error.hint else ""
-            again = self.qos.keys.first("app.refresh")
-            problem.update(escape_lines(f"! {error}{hint}\n{again} asks again"))
-        if self.qos.facts is None:
+            retry = self.qos.keys.first("app.refresh")
+            problem.update(escape_lines(f"! {error}{hint}\n{retry} retries"))
+        if self.qos.view_model is None:
             self._show_list()
 
-    def _show_facts(self, facts: ViewModel | None) -> None:
-        if facts is None:
-            self._lister.forget()
+    def _show_view_model(self, view_model: ViewModel | None) -> None:
+        if view_model is None:
+            self.qos.lists.clear()
         else:
-            self._leave_a_gone_node(facts)
+            self._leave_removed_node(view_model)
             self._fit_side()
-            self.side.show(facts, self.view, self.qos.source.now())
+            self.side.show(view_model, self.view, self.qos.source.now())
         self._show_list()
 
-    def _leave_a_gone_node(self, facts: ViewModel) -> None:
-        """All nodes instead, and not in silence: other pods are under the keys now."""
+    def _leave_removed_node(self, view_model: ViewModel) -> None:
+        """Show all nodes instead, and say so: the keys now act on other pods."""
         node = self.view.node
-        if node is None or node in facts.by_node:
+        if node is None or node in view_model.by_node:
             return
-        what = f"{node} is gone" if node else "every pod has a node by now"
-        self.qos.tell(f"{what}: all nodes are shown", wrong=True)
-        self.see(replace(self.view, node=None))
+        reason = f"{node} is gone" if node else "every pod has a node now"
+        self.qos.notify(f"{reason}: all nodes are shown", severity="warning")
+        self.change_view(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
-        """Another selection shows other rows, from the first; the same rows keep their cursor."""
+        """Another view begins at its first row; rows that stay keep the cursor."""
         if not self.is_mounted:
             return
-        facts = self.qos.facts
+        view_model = self.qos.view_model
         if old.kind != new.kind:
             self._switch(new.kind)
-        if facts is not None and (old.node, old.namespace) != (new.node, new.namespace):
-            self.side.show(facts, new, self.qos.source.now())
+        if view_model is not None and (old.node, old.namespace) != (new.node, new.namespace):
+            self.side.show(view_model, new, self.qos.source.now())
         was = self.table.row
         self._show_list()
-        row, key = self.table.row, self.listing.key
+        row, key = self.table.row, self.definition.key
         if row is not None and (was is None or key(was) != key(row)):
             self.table.action_first()
 
     def _switch(self, kind: ListKind) -> None:
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
         self.query_one(ContentSwitcher).current = kind.value
-        self.set_class(kind not in BESIDE_SIDE, "-alone")
+        self.set_class(kind not in WITH_SIDEBAR, "-alone")
         self.refresh_bindings()
-        if had_focus or kind not in BESIDE_SIDE:
+        if had_focus or kind not in WITH_SIDEBAR:
             self._focus_pane("list")
 
-    @on(ListBuilt)
-    def _list_worked_out(self, message: ListBuilt) -> None:
-        try:
-            self._lister.take(message)
-        except Exception as error:  # noqa: BLE001 - whatever it was, the other lists go on
-            self.qos.tell(str(unexpected_error(error)), wrong=True)
-            if message.question.view == self.view.whole:
-                return
+    def _take_list(self, built: BuiltList | QosError) -> None:
+        """Show a list that was built after another one was chosen."""
+        error = built if isinstance(built, QosError) else self.qos.lists.take(built)
+        if error is not None:
+            self.qos.notify(str(error), severity="warning")
         self._show_list()
-        self._go_to_awaited()
+        self._go_to_awaited_row()
+
+    def _find_rows(self) -> ListRows | None:
+        """The rows of the view; what is missing of them is built in a thread."""
+        view_model, lists = self.qos.view_model, self.qos.lists
+        if view_model is None:
+            return None
+        query = ListQuery.of_view(self.definition, self.view)
+        rows = lists.rows(query, view_model)
+        missing = lists.missing(query, view_model)
+        if missing is not None:
+            run_in_background(self, missing, self._take_list)
+        return rows
 
     def _show_list(self) -> None:
-        facts, table, view = self.qos.facts, self.table, self.view
+        view_model, table, view = self.qos.view_model, self.table, self.view
         now = self.qos.source.now()
-        found = self._lister.of(self.listing, facts, view) if facts is not None else None
-        self._worked_out = found
-        if facts is None or found is None:
-            waits = facts is not None or self.qos.status.health.error is None
-            asked = f"Asking {escape(self.qos.source.title)} for its pods …"
-            empty = (asked if facts is None else "Working out the list …") if waits else ""
+        rows = self._rows = self._find_rows()
+        if view_model is None or rows is None:
+            empty = "Building the list …"
+            if view_model is None:
+                has_failed = self.qos.status.health.error is not None
+                empty = "" if has_failed else f"Loading pods from {escape(self.qos.source.title)} …"
             table.show(view, [], now, empty)
         else:
-            narrowed = RowSelection(self.listing, view.filter, view.at_risk, facts.taken)
-            empty = empty_sentence(view, facts, self.qos.source.title, len(found.rows), self.qos.keys)
-            table.show(view, found.rows, now, empty, narrowed)
-        self._show_crumbs()
-        self._show_why()
+            selection = RowSelection(self.definition, view.filter, view.at_risk, view_model.taken)
+            empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
+            table.show(view, rows.rows, now, empty, selection)
+        self._show_title()
+        self._show_explanation()
         self._show_notes()
 
-    def _show_crumbs(self) -> None:
-        table, found = self.table, self._worked_out
-        if found is None:
-            table.entitle(self.view.kind.capitalize())
+    def _show_title(self) -> None:
+        table, rows = self.table, self._rows
+        if rows is None:
+            table.set_title(self.view.kind.capitalize())
             return
-        key, turned = table.sorted_by
-        order = self.listing.columns[key].header + (" turned" if turned else "")
-        marked = len(table.marked)
-        table.entitle(crumbs(self.view, len(table.rows), len(found.rows), order, marked))
+        key, is_reversed = table.sorted_by
+        order = self.definition.columns[key].header + (" reversed" if is_reversed else "")
+        table.set_title(list_title(self.view, len(table.rows), len(rows.rows), order, len(table.marked)))
 
-    def _show_why(self) -> None:
-        facts, row = self.qos.facts, self.table.row
-        layout = self.listing.panel(row, facts) if facts is not None and row is not None else None
-        self.query_one(ExplanationPanel).say(layout)
-        node = self.view.node or (self.listing.node_of(row) if row is not None else "")
-        self.query_one(MemoryLine).show(facts, node)
+    def _show_explanation(self) -> None:
+        view_model, row = self.qos.view_model, self.table.row
+        layout: TextLayout = no_text
+        if view_model is not None and row is not None:
+            layout = self.definition.panel(row, view_model)
+        self.query_one(ExplanationPanel).show(layout)
+        node = self.view.node or (self.definition.node_of(row) if row is not None else "")
+        self.query_one(MemoryLine).show(view_model, node)
 
     def notes_now(self) -> list[str]:
-        """What is missing, assumed, or other than asked for."""
-        facts, found = self.qos.facts, self._worked_out
-        if facts is None or found is None:
+        """What is missing or assumed, and where less is shown than was requested."""
+        view_model, rows = self.qos.view_model, self._rows
+        if view_model is None or rows is None:
             return []
-        notes = [*self.qos.notes, *([facts.notice] if facts.notice else []), *found.notes]
+        notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *rows.notes]
         return [escape_lines(note) for note in notes]
 
     def _show_notes(self) -> None:
@@ -228,85 +241,83 @@ class BrowseScreen(QosScreen):
             more = f"  ({key}: {len(notes) - 1} more)" if len(notes) > 1 else f"  ({key}: all of it)"
             line.update(f"note: {notes[0]}{more}")
 
-    def kept(self, state: UiState) -> UiState:
-        """The state with what of this screen the next run begins with."""
+    def saved(self, state: UiState) -> UiState:
+        """The state with what the next run takes from this screen."""
         prompt = self.query_one(Prompt)
         state = replace(state, filters=prompt.entered("/"), places=prompt.entered(":"))
         for table in self.query(ListTable):
-            state = table.kept(state)
+            state = table.saved(state)
         return state
 
     def go(self, view: View) -> None:
-        """Another place: back leads to the one that was shown."""
+        """Go to another view: back leads to the one that was shown."""
         if self.is_current:
-            self.remember()
+            self.remember_row()
             self.qos.navigation.go(Location(view))
         self.view = view
 
-    def remember(self) -> None:
-        """Where the cursor is: coming back, it will be there again."""
+    def remember_row(self) -> None:
+        """Keep where the cursor is for coming back."""
         row = self.table.row
         if self.is_current and row is not None:
             navigation = self.qos.navigation
-            navigation.replace(replace(navigation.place, row=self.listing.key(row)))
+            navigation.replace(replace(navigation.location, row=self.definition.key(row)))
 
-    def return_to(self, place: Location) -> None:
-        """A place where we have been, with the cursor on the row where it was."""
-        self.view = place.view
-        if self.qos.facts is not None:
-            self._leave_a_gone_node(self.qos.facts)
-        self._awaited = place.row
-        self._go_to_awaited()
+    def return_to(self, location: Location) -> None:
+        """Go to a location of the past, with the cursor on the row where it was."""
+        self.view = location.view
+        if self.qos.view_model is not None:
+            self._leave_removed_node(self.qos.view_model)
+        self._awaited_row = location.row
+        self._go_to_awaited_row()
 
-    def _go_to_awaited(self) -> None:
-        """Lists that are worked out in a thread have their rows a moment later."""
-        if self._awaited is not None and self._worked_out is not None:
-            self.table.move_to(self._awaited)
-            self._awaited = None
+    def _go_to_awaited_row(self) -> None:
+        """Put the cursor on the row as soon as there are rows."""
+        if self._awaited_row is not None and self._rows is not None:
+            self.table.move_to(self._awaited_row)
+            self._awaited_row = None
 
-    def see(self, view: View) -> None:
-        """The same place, seen otherwise."""
+    def change_view(self, view: View) -> None:
+        """Show the same location in another way."""
         if self.is_current:
             self.qos.navigation.replace(Location(view))
         self.view = view
 
     @on(LineTable.Highlighted, "#side-nodes")
     @on(LineTable.Highlighted, "#side-namespaces")
-    def _beside_chosen(self) -> None:
-        """By where the cursors are now: a message may come when they have moved on."""
+    def _list_selected_group(self) -> None:
+        """By where the cursors are now: they may have moved on since the message."""
         node, namespace = self.side.nodes.row, self.side.namespaces.row
         if node is None or namespace is None:
             return
         if (node.key, namespace.key) == (self.view.node, self.view.namespace):
             return
         view = replace(self.view, node=node.key, namespace=namespace.key, workload=None, pod=None)
-        (self.see if self._chooses else self.go)(view)
-        self._chooses = True
+        (self.change_view if self._moves_in_sidebar else self.go)(view)
+        self._moves_in_sidebar = True
 
     @on(LineTable.Highlighted, "ListTable")
-    def _row_chosen(self) -> None:
-        self._show_why()
+    def _explain_highlighted_row(self) -> None:
+        self._show_explanation()
 
     @on(LineTable.Sorted, "ListTable")
-    def _rows_sorted(self) -> None:
-        self._show_crumbs()
+    def _show_order(self) -> None:
+        self._show_title()
 
     @on(LineTable.Selected, "#side-nodes")
     @on(LineTable.Selected, "#side-namespaces")
-    def _group_opened(self) -> None:
+    def _focus_list(self) -> None:
         self._focus_pane("list")
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """In a narrow terminal the panes take turns: the focused one is shown."""
         if isinstance(event.widget, LineTable):
             in_list = isinstance(event.widget, ListTable)
-            self._chooses &= not in_list
+            self._moves_in_sidebar &= not in_list
             self.set_class(not in_list, "-side")
 
     @property
     def _panes(self) -> tuple[LineTable[Any], ...]:
-        """What tab goes through."""
-        beside = (self.side.nodes, self.side.namespaces) if self.view.kind in BESIDE_SIDE else ()
+        beside = (self.side.nodes, self.side.namespaces) if self.view.kind in WITH_SIDEBAR else ()
         return (self.table, *beside)
 
     def _focus_pane(self, name: str) -> None:
@@ -315,10 +326,10 @@ class BrowseScreen(QosScreen):
         panes.get(name, self.table).focus()
 
     def _focused_pane(self) -> int:
-        return next((place for place, pane in enumerate(self._panes) if pane is self.focused), 0)
+        return next((index for index, pane in enumerate(self._panes) if pane is self.focused), 0)
 
     def _filter_completions(self, text: str) -> Iterable[str]:
-        return filter_completions(text, self.qos.facts, self.listing.fields)
+        return filter_completions(text, self.qos.view_model, self.definition.fields)
 
-    def _place_completions(self, text: str) -> Iterable[str]:
-        return completions(text, self.qos.facts)
+    def _go_to_completions(self, text: str) -> Iterable[str]:
+        return go_to_completions(text, self.qos.view_model)

@@ -1,13 +1,11 @@
-"""One of several names to choose."""
+"""Dialogs: a question, a file name, a number, and a text such as the help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,61 +13,17 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Align, Column
-from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.export import parse_path, save
+from kubectl_qos.present.pod_columns import ALL_COLUMNS
+from kubectl_qos.present.reasons import CLASS_MEANINGS, CLASSES, FLAG_MEANINGS
+from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group, bindings
 from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import GUTTER, Layout
-from kubectl_qos.tui.widgets.text_view import TextView, plain
-
-
-class SelectDialog(Dialog[str | None]):
-    """Names below each other; enter chooses one, escape none. `present` is the one that holds now."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CHOOSE)
-    CSS_PATH = "dialog_table.tcss"
-
-    def __init__(self, title: str, names: Sequence[str], present: str) -> None:
-        super().__init__()
-        self._title = title
-        self._names = tuple(names)
-        self._present = present
-
-    def compose(self) -> ComposeResult:
-        """The names."""
-        with Vertical(id="choose", classes="dialog-table"):
-            yield LineTable[str](natural="", key=str, token=lambda *_: "")
-
-    def on_mount(self) -> None:
-        """The present one is under the cursor."""
-        self.query_one("#choose").border_title = self._title
-        table = self.query_one(LineTable)
-        table.load(self._names, partial(_layout, self._title.upper()), datetime.now(UTC))
-        table.move_to(self._present)
-
-    @on(LineTable.Selected)
-    def _chosen(self, event: LineTable.Selected) -> None:
-        self.dismiss(event.row)
-
-    def action_leave(self) -> None:
-        """As it was."""
-        self.dismiss(None)
-
-
-def _name(name: str, _: datetime) -> str:
-    return escape(name)
-
-
-def _layout(header: str, available: int) -> Layout[str]:
-    column = Column("name", header, Align.LEFT, 8, _name, str, str, "its name")
-    return Layout((column,), (max(available - GUTTER, 1),))
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, plain, wrapped
 
 
 class Confirm(Dialog[bool]):
-    """Yes or no; escape, n and the first button are no."""
+    """A question; escape, n and the first button mean no."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
@@ -81,7 +35,6 @@ class Confirm(Dialog[bool]):
         self._no = no
 
     def compose(self) -> ComposeResult:
-        """The question and two buttons."""
         with Vertical(classes="dialog"):
             yield Label(self._question, markup=False)
             with Horizontal():
@@ -93,18 +46,16 @@ class Confirm(Dialog[bool]):
         self.dismiss(event.button.id == "yes")
 
     def action_yes(self) -> None:
-        """Do it."""
         self.dismiss(True)
 
     def action_no(self) -> None:
-        """Do nothing."""
         self.dismiss(False)
 
 
 class SaveAs(Dialog[Path | None]):
-    """Asks for a file name and writes the file; one that exists only when enter is pressed again.
+    """Asks for a file name and writes the file; an existing one only when enter is pressed again.
 
-    A browser gets it as a download: whoever looks at a page writes nothing on the machine that serves it.
+    A browser gets it as a download: a visitor writes nothing on the machine that serves the page.
 
     Args:
         what: what is saved, in a few words.
@@ -123,7 +74,6 @@ class SaveAs(Dialog[Path | None]):
         self._confirmed: Path | None = None
 
     def compose(self) -> ComposeResult:
-        """The input, and a line for what is wrong with it."""
         with Vertical(classes="dialog"):
             yield Label(f"Save {self._what} as", markup=False)
             yield Input(self._name, compact=True, id="name", select_on_focus=False)
@@ -132,7 +82,7 @@ class SaveAs(Dialog[Path | None]):
     @on(Input.Changed)
     def _edited(self) -> None:
         self._confirmed = None
-        self._say("enter saves, esc leaves")
+        self._show_status("enter saves, esc leaves")
 
     @on(Input.Submitted)
     def _named(self, event: Input.Submitted) -> None:
@@ -145,19 +95,18 @@ class SaveAs(Dialog[Path | None]):
                 save(path, text, overwrite=path == self._confirmed)
         except FileExistsError:
             self._confirmed = path
-            self._say(f"! {path} exists: enter again overwrites it, esc leaves", wrong=True)
+            self._show_status(f"! {path} exists: enter again overwrites it, esc leaves", is_wrong=True)
         except QosError as error:
-            self._say(f"! {error}{': ' + error.hint if error.hint else ''}", wrong=True)
+            self._show_status(f"! {error}{': ' + error.hint if error.hint else ''}", is_wrong=True)
         else:
             self.dismiss(path)
 
-    def _say(self, text: str, *, wrong: bool = False) -> None:
+    def _show_status(self, text: str, *, is_wrong: bool = False) -> None:
         label = self.query_one("#verdict", Label)
         label.update(text)
-        label.set_class(wrong, "-wrong")
+        label.set_class(is_wrong, "-wrong")
 
     def action_leave(self) -> None:
-        """Nothing is written."""
         self.dismiss(None)
 
 
@@ -190,7 +139,6 @@ class ConfirmWrite(Dialog[bool]):
                 yield Button("apply" if self._expected else "apply (y)", id="yes", compact=True)
 
     def on_mount(self) -> None:
-        """Without the name, nothing says yes."""
         self.query_one("#yes", Button).disabled = not self._is_named
 
     @property
@@ -203,7 +151,6 @@ class ConfirmWrite(Dialog[bool]):
 
     @on(Input.Submitted)
     def action_yes(self) -> None:
-        """Write it, if that may be said."""
         if self._is_named:
             self.dismiss(True)
         else:
@@ -219,14 +166,13 @@ class ConfirmWrite(Dialog[bool]):
             self.dismiss(False)
 
     def action_no(self) -> None:
-        """Write nothing."""
         self.dismiss(False)
 
 
 class AskNumber(Dialog[int | None]):
-    """A whole number from 1 on."""
+    """Asks for a whole number from 1 on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.ASK)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.NUMBER)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "Input"
 
@@ -236,7 +182,6 @@ class AskNumber(Dialog[int | None]):
         self._most = most
 
     def compose(self) -> ComposeResult:
-        """The question and a field for the answer."""
         with Vertical(classes="dialog"):
             yield Label(self._question, markup=False)
             yield Input(compact=True, restrict="[0-9]{0,6}", id="name")
@@ -253,5 +198,111 @@ class AskNumber(Dialog[int | None]):
             verdict.set_class(True, "-wrong")
 
     def action_leave(self) -> None:
-        """No number."""
         self.dismiss(None)
+
+
+def parse_path(name: str) -> Path:
+    """The absolute path of a name as typed, `~` included. Raises InputError for an invalid name."""
+    name = name.strip()
+    if not name:
+        raise InputError("a file name is needed")
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_absolute() else Path.cwd() / path
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def save(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write the text.
+
+    Raises:
+        FileExistsError: the file exists, and `overwrite` is not set.
+        InputError: it cannot be written; the message names it and says why.
+    """
+    try:
+        with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{path}: {reason}") from None
+
+
+class TextScreen(Dialog[None]):
+    """A text with a title."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.HELP)
+    CSS_PATH = "help.tcss"
+    AUTO_FOCUS = "TextScroll"
+
+    def __init__(self, title: str, lines: Iterable[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._lines = tuple(lines)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="sheet"):
+            closes = self.qos.keys.first("help.close")
+            yield Label(f"{self._title}   ({closes} closes)", id="heading", markup=False)
+            with TextScroll():
+                yield TextView(self._layout)
+
+    def _layout(self, width: int) -> list[TextLine]:
+        lines = []
+        for line in self._lines:
+            key, tab, words = line.partition("\t")
+            if not tab:
+                title = "title" if line and not line.startswith(" ") and self._title == "Help" else ""
+                lines += [TextLine(text, title) for text in wrapped(line, width)]
+                continue
+            left = f"  {key:<16}"
+            first, *more = wrapped(words, width - len(left), hanging="")
+            lines.append(TextLine(left + first))
+            lines += [TextLine(" " * len(left) + text) for text in more]
+        return lines
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+
+_FILTERS: Final = (
+    ("cart", "cart is in the name, namespace/name, node, class or flags, whatever the case"),
+    ("^cart-.*-9", "every text is a regular expression; ^ and $ are the ends of each of those words"),
+    ("!cart", "those that do not match; also before the forms below"),
+    ("node:worker-2", "a column, by key, header or short form, holds it; node:=worker-2 is all of it"),
+    ("memory:>1Gi", "compares: > >= < <= and =, which looks at what is shown; limit:none has none"),
+    ("%limit:>=80", "likewise restarts:>0, oom_adj:<0, rank:1, risk:>=high, age:<2h"),
+    ("-l app=web", "a label selector, to the end of the line"),
+    ("qos:Burst !web", "terms with spaces between all have to hold"),
+)
+
+
+def help_lines(keys: Keys) -> Iterator[str]:
+    """Every action with its keys, filters, columns, classes and flags; a tab separates key and meaning."""
+    for group in BindingGroup:
+        yield group.value
+        for action in actions_in_group(group):
+            yield f"{keys.shown(action)}\t{action.help}"
+        yield ""
+    yield "Filters"
+    for form, meaning in _FILTERS:
+        yield f"{form}\t{meaning}"
+    yield ""
+    yield "With the mouse"
+    yield "click\tselect a row, a pane, a field; on a column's header: sort; in the footer: press that key"
+    yield "double click\topen a row"
+    yield "wheel\tscroll"
+    yield ""
+    yield "Columns"
+    for column in ALL_COLUMNS:
+        yield f"{column.header}\t{column.help}"
+    yield ""
+    yield "Classes"
+    for qos, mark in CLASSES.items():
+        yield f"{mark.letter} {mark.glyph} {qos.value}\t{CLASS_MEANINGS[qos]}"
+    yield ""
+    yield "Flags"
+    for flag, meaning in FLAG_MEANINGS.items():
+        yield f"{flag}\t{meaning}"

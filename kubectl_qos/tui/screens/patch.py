@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
-from kubectl_qos.tui.widgets.footer import KeyFooter
+from kubectl_qos.tui.follower import run_in_background
+from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
-from kubectl_qos.tui.widgets.title_line import TitleLine
 
 
 class PatchScreen(QosScreen):
@@ -36,15 +35,7 @@ class PatchScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PATCH)
     CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
-    rooms = (BindingGroup.PATCH,)
-
-    class ManifestMade(Message):
-        """The whole object was read; `text` is empty where `error` says why not."""
-
-        def __init__(self, text: str, error: str = "") -> None:
-            super().__init__()
-            self.text = text
-            self.error = error
+    binding_groups = (BindingGroup.PATCH,)
 
     def __init__(self, pod: Pod, preview: Preview, saved: Callable[[], None]) -> None:
         super().__init__()
@@ -55,36 +46,23 @@ class PatchScreen(QosScreen):
         self._manifest: str | None = None
         self._shows_manifest = False
 
-    def compose(self) -> ComposeResult:
-        """What it is and how it lands, then the text."""
-        yield TitleLine()
+    def compose_content(self) -> ComposeResult:
         yield Static(id="what", markup=False)
         with TextScroll():
             yield TextView(verbatim(""), id="text")
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     def on_mount(self) -> None:
-        """The patch; the manifest is fetched meanwhile, a server may take its time."""
-        self.qos.show_title()
-        source, pod, edits = self.qos.source, self._pod, self._preview.edits
-
-        def make() -> Message:
-            try:
-                return self.ManifestMade(to_yaml(build_manifest(source.raw(pod), pod, edits)))
-            except (QosError, KeyError) as error:
-                return self.ManifestMade("", str(error))
-
-        in_background(self, make)
+        """Show the patch; the manifest is read meanwhile, a server may take its time."""
+        work = partial(_read_manifest, self.qos.source, self._pod, self._preview)
+        run_in_background(self, work, self._take_manifest)
         self._show()
 
-    def on_patch_screen_manifest_made(self, message: ManifestMade) -> None:
-        """Show it if it is waited for."""
-        self._manifest = message.text
-        if message.error:
-            self._manifest = None
+    def _take_manifest(self, manifest: str | QosError) -> None:
+        if isinstance(manifest, QosError):
             self._shows_manifest = False
-            self.qos.tell(f"there is no manifest: {message.error}", wrong=True)
+            self.qos.notify(f"there is no manifest: {manifest}", severity="warning")
+        else:
+            self._manifest = manifest
         self._show()
 
     def _show(self) -> None:
@@ -128,8 +106,12 @@ class PatchScreen(QosScreen):
             return
         kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.name or 'pod'}-{kind}.yaml"
-        self.qos.ask_and_save(f"the {kind}", name, lambda _: text, self._on_saved)
+        self.qos.save_as(f"the {kind}", name, lambda _: text, self._on_saved)
 
-    def action_back(self) -> None:
-        """Back to the ways of landing it."""
-        self.dismiss()
+
+def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:
+    """The whole object with the change. Raises QosError."""
+    try:
+        return to_yaml(build_manifest(source.raw(pod), pod, preview.edits))
+    except KeyError as error:
+        raise QosError(str(error)) from None

@@ -1,31 +1,31 @@
-"""A line to type in, and below it what that may mean: the form of the pod switcher and of the palette."""
+"""Dialogs around a table: the pod switcher, the palette, the choice of columns and of a context."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
-from textual.widgets import Input
+from textual.widgets import Input, Label
 
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.fuzzy import LONGEST_QUERY, fuzzy_matches
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.lists.pods import pod_token
+from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table_cells import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 
 RowT = TypeVar("RowT")
 
@@ -35,43 +35,41 @@ class SearchSpec(Generic[RowT]):
     """What is searched.
 
     Attributes:
-        title: what the dialog is called.
-        placeholder: what an empty line says.
-        found: what typed letters may mean, the likeliest first.
-        fitting: the columns for rows and so many cells.
-        nothing: why there is no row for what was typed.
+        title: of the dialog.
+        placeholder: the text of an empty input.
+        find: the rows for a query, the likeliest first.
+        fitting: the columns for rows and a width in cells.
+        empty: why there is no row for a query.
     """
 
     title: str
     placeholder: str
-    found: Callable[[str], Sequence[RowT]]
+    find: Callable[[str], Sequence[RowT]]
     fitting: Callable[[Sequence[RowT], int], Layout[RowT]]
-    nothing: Callable[[str], str]
+    empty: Callable[[str], str]
 
 
 class SearchDialog(Dialog[RowT | None]):
     """Type, choose with the arrows, take it with enter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FINDER)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SEARCH)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
-    def __init__(self, searched: SearchSpec[RowT], table: LineTable[RowT], now: datetime) -> None:
+    def __init__(self, spec: SearchSpec[RowT], table: LineTable[RowT], now: datetime) -> None:
         super().__init__()
-        self._searched = searched
+        self._spec = spec
         self._table = table
         self._now = now
 
     def compose(self) -> ComposeResult:
-        """What is typed, above what it may mean."""
         with Vertical(classes="dialog-table") as dialog:
-            dialog.border_title = self._searched.title
-            yield Input(placeholder=self._searched.placeholder, compact=True, max_length=LONGEST_QUERY)
+            dialog.border_title = self._spec.title
+            yield Input(placeholder=self._spec.placeholder, compact=True, max_length=LONGEST_QUERY)
             self._table.can_focus = False
             yield self._table
 
     def on_mount(self) -> None:
-        """Everything there is."""
         self._show("")
 
     @on(Input.Changed)
@@ -80,26 +78,22 @@ class SearchDialog(Dialog[RowT | None]):
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        searched = self._searched
-        rows = searched.found(query)
-        self._table.load(rows, partial(searched.fitting, rows), self._now, empty=searched.nothing(query))
+        rows = self._spec.find(query)
+        self._table.load(rows, partial(self._spec.fitting, rows), self._now, empty=self._spec.empty(query))
         self._table.action_first()
 
     @on(Input.Submitted)
     @on(LineTable.Selected)
-    def _chosen(self) -> None:
+    def _selected(self) -> None:
         self.dismiss(self._table.row)
 
     def action_above(self) -> None:
-        """The one above."""
         self._table.action_up()
 
     def action_below(self) -> None:
-        """The one below."""
         self._table.action_down()
 
     def action_leave(self) -> None:
-        """Take nothing."""
         self.dismiss(None)
 
 
@@ -110,34 +104,28 @@ _SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
 
 
 class Finder(SearchDialog[PodRow]):
-    """Pods by some letters of their names, in kill order at first."""
+    """Pods by some letters of their names, at first in kill order."""
 
     def __init__(self, rows: Sequence[PodRow], now: datetime, *, title: str = "Find a pod") -> None:
         table = LineTable[PodRow](natural="", key=lambda row: row.key, token=pod_token)
-        super().__init__(
-            SearchSpec(title, "some letters of a pod's name", self._found, self._fitting, self._nothing),
-            table,
-            now,
-        )
+        spec = SearchSpec(title, "some letters of a pod's name", self._find, self._fitting, self._empty)
+        super().__init__(spec, table, now)
         self._rows = rows
 
-    def _found(self, query: str) -> Sequence[PodRow]:
-        """Those whose namespace/name has the letters in their order."""
+    def _find(self, query: str) -> Sequence[PodRow]:
         return fuzzy_matches(query, self._rows, MOST)
 
     def _fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
-        """What tells pods of similar names apart."""
         columns = [BY_KEY[key] for key in _KEYS]
         return fitting_columns(columns, _IMPORTANCE, rows, self._now, available, _SQUEEZED)
 
-    def _nothing(self, query: str) -> str:
-        """Why there is none."""
+    def _empty(self, query: str) -> str:
         return f"No pod has the letters of {escape(query)}." if query else "There are no pods."
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something that can be done; `key` is as people write it, empty where there is none."""
+    """An entry of the palette; `key` is as people write it, empty where there is none."""
 
     name: str
     key: str
@@ -145,47 +133,174 @@ class Command:
     run: Callable[[], object]
 
 
-_COLUMNS: Final[tuple[Column[Command], ...]] = (
-    column("name", lambda command: command.name, empty="", header="COMMAND"),
+_COMMAND_COLUMNS: Final[tuple[Column[Command], ...]] = (
+    column("name", lambda command: command.name, header="COMMAND"),
     column("key", lambda command: command.key, empty=""),
     column("help", lambda command: command.help, empty="", header="WHAT IT DOES"),
 )
 
 
 class Palette(SearchDialog[Command]):
-    """Commands by some letters of what they are called, or of what they do."""
+    """Commands by some letters of their names, or by words of their help."""
 
     def __init__(self, commands: Sequence[Command], now: datetime) -> None:
-        table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_token)
+        table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_command_token)
         super().__init__(
-            SearchSpec("Commands", "what to do", self._found, self._fitting, self._nothing), table, now
+            SearchSpec("Commands", "what to do", self._find, self._fitting, self._empty), table, now
         )
         self._commands = tuple(commands)
 
-    def _found(self, query: str) -> Sequence[Command]:
+    def _find(self, query: str) -> Sequence[Command]:
         """Those whose name fits best, then those whose help has the words."""
         if not query.strip():
             return self._commands
         search = FuzzySearch()
-        scores = {one: search.match(query, one.name)[0] for one in self._commands}
-        named = sorted((one for one in self._commands if scores[one] > 0), key=lambda one: -scores[one])
+        scores = {command: search.match(query, command.name)[0] for command in self._commands}
         words = query.casefold().split()
-        return named + [
-            one
-            for one in self._commands
-            if not scores[one] and all(word in one.help.casefold() for word in words)
+        return [
+            *sorted((command for command in scores if scores[command] > 0), key=lambda one: -scores[one]),
+            *(
+                command
+                for command in scores
+                if not scores[command] and all(word in command.help.casefold() for word in words)
+            ),
         ]
 
     def _fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
-        """What it does takes what the others leave; nothing moves while it is typed."""
+        """The same columns for all rows: nothing moves while a query is typed."""
         del rows
-        name, key, _ = measured(_COLUMNS, self._commands, self._now)
-        return Layout(_COLUMNS, (name, key, max(available - GUTTER - name - key - 2 * GAP, GAP)))
+        return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
 
-    def _nothing(self, query: str) -> str:
-        """Why there is none."""
+    def _empty(self, query: str) -> str:
         return f"No command has the letters of {escape(query)}."
 
 
-def _token(_: Command, key: str) -> str:
+def _command_token(_: Command, key: str) -> str:
     return {"key": "accent", "help": "muted"}.get(key, "")
+
+
+def _last_takes_rest(columns: Sequence[Column[RowT]], rows: Sequence[RowT], available: int) -> Layout[RowT]:
+    *widths, _ = measured(columns, rows, datetime.now(UTC))
+    rest = available - GUTTER - sum(widths) - GAP * len(widths)
+    return Layout(columns, (*widths, max(rest, GAP)))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """A column, and whether it is shown."""
+
+    column: Column[Any]
+    shown: bool
+
+
+def _unsorted(_: ColumnChoice) -> int:
+    """The order is the choice itself: a click on the header changes nothing."""
+    return 0
+
+
+_CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
+    column("shown", lambda choice: "yes" if choice.shown else "", empty="", sort_key=_unsorted),
+    column("column", lambda choice: choice.column.header, sort_key=_unsorted),
+    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS", sort_key=_unsorted),
+)
+
+
+class ColumnsScreen(Dialog[tuple[str, ...] | None]):
+    """The columns of a list; the result is keys in order, none of them for the default.
+
+    Args:
+        columns: every column of the list by its key.
+        shown: the keys of those that are shown now, in their order.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COLUMNS)
+    CSS_PATH = "dialog_table.tcss"
+
+    def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
+        super().__init__()
+        hidden = (key for key in columns if key not in shown)
+        self._choices = [ColumnChoice(columns[key], shown=True) for key in shown]
+        self._choices += [ColumnChoice(columns[key], shown=False) for key in hidden]
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="columns", classes="dialog-table"):
+            yield LineTable[ColumnChoice](
+                natural="",
+                key=lambda choice: choice.column.key,
+                token=lambda choice, _: "" if choice.shown else "muted",
+            )
+            keys = self.qos.keys
+            actions = actions_in_group(BindingGroup.COLUMNS)
+            yield Label(", ".join(f"{keys.shown(action)} {action.label}" for action in actions), markup=False)
+
+    @property
+    def _table(self) -> LineTable[ColumnChoice]:
+        return self.query_one(LineTable)
+
+    def on_mount(self) -> None:
+        self.query_one("#columns").border_title = "Columns"
+        self._show()
+
+    def _show(self) -> None:
+        choices = tuple(self._choices)
+        self._table.load(choices, partial(_last_takes_rest, _CHOICE_COLUMNS, choices), datetime.now(UTC))
+
+    def action_show(self) -> None:
+        index = self._table.cursor
+        self._choices[index] = replace(self._choices[index], shown=not self._choices[index].shown)
+        self._show()
+        self._table.action_down()
+
+    def action_lower(self) -> None:
+        self._swap(1)
+
+    def action_raise(self) -> None:
+        self._swap(-1)
+
+    def _swap(self, by: int) -> None:
+        index = self._table.cursor
+        other = index + by
+        if 0 <= other < len(self._choices):
+            self._choices[index], self._choices[other] = self._choices[other], self._choices[index]
+            self._show()
+
+    def action_fitting(self) -> None:
+        self.dismiss(())
+
+    @on(LineTable.Selected)
+    def action_take(self) -> None:
+        self.dismiss(tuple(choice.column.key for choice in self._choices if choice.shown))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class SelectDialog(Dialog[str | None]):
+    """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SELECT)
+    CSS_PATH = "dialog_table.tcss"
+
+    def __init__(self, title: str, names: Sequence[str], current: str) -> None:
+        super().__init__()
+        self._title = title
+        self._names = tuple(names)
+        self._current = current
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="choose", classes="dialog-table"):
+            yield LineTable[str](natural="", key=str, token=lambda *_: "")
+
+    def on_mount(self) -> None:
+        self.query_one("#choose").border_title = self._title
+        columns = (column("name", str, header=self._title.upper(), cell=escape),)
+        table = self.query_one(LineTable)
+        table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
+        table.move_to(self._current)
+
+    @on(LineTable.Selected)
+    def _selected(self, event: LineTable.Selected) -> None:
+        self.dismiss(event.row)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

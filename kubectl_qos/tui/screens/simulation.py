@@ -1,15 +1,15 @@
-"""Who dies on a node as its memory fills, with a slider for how much: the screen of `kubectl qos simulate`.
+"""What is killed on a node as its memory fills, with a slider for how much: `kubectl qos simulate`.
 
-What the node is like is worked out in a thread, once for each facts; what happens on it is worked out here,
-at each move of the slider, which takes a few milliseconds.
+The state of the node is built in a thread, once for each view model; the simulation runs here, at each move
+of the slider, which takes a few milliseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from typing import ClassVar, Final
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
@@ -33,60 +34,149 @@ from kubectl_qos.present.simulation import (
     simulation_summary,
 )
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, build_node_state
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.follower import in_background
-from kubectl_qos.tui.go_to import Detail
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.base import BuiltScreen
 from kubectl_qos.tui.screens.search import Finder
-from kubectl_qos.tui.simulation_options import (
-    FAR,
-    MODES,
-    Mode,
-    SimulationOptions,
-    find_growing,
-    first_options,
-    step_bytes,
-)
+from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
-from kubectl_qos.tui.widgets.choices import Option, OptionBar
-from kubectl_qos.tui.widgets.footer import KeyFooter, unwatch
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.slider import Slider
+from kubectl_qos.tui.widgets.simulation import Option, OptionBar, Slider, VictimTable
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines, note_lines
-from kubectl_qos.tui.widgets.title_line import TitleLine
-from kubectl_qos.tui.widgets.victim_table import VictimTable
-from kubectl_qos.tui.workers import NodeStateBuilt, load_node_state
+
+_POSITIONS: Final = 128
+"""About how many positions the slider has over all memory of the machine."""
+_MEBIBYTE: Final = 1 << 20
+FAR: Final = 8
+"""The small steps in a large one, and in the first amount."""
+
+
+class Mode(StrEnum):
+    """What happens; the value is its name."""
+
+    FREE = "free memory"
+    GROW = "pod grows"
+    ALL_AT_LIMIT = "at limits"
+    UNTIL_OOM = "until OOM"
+
+
+MODES: Final = tuple(Mode)
+_WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
+
+
+class GrowingContainer(NamedTuple):
+    """A container by its names: another node state may have another index for it."""
+
+    key: PodKey
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What is simulated. `free_bytes` and `more_bytes` are the amounts of the first two modes."""
+
+    growing: GrowingContainer
+    free_bytes: int
+    more_bytes: int
+    mode: Mode = Mode.FREE
+    eviction: bool = False
+    restarts: bool = False
+
+    @property
+    def has_slider(self) -> bool:
+        """Whether there is an amount to choose."""
+        return self.mode in _WITH_SLIDER
+
+    @property
+    def amount(self) -> int:
+        """The amount of this mode."""
+        return self.more_bytes if self.mode is Mode.GROW else self.free_bytes
+
+    def with_amount(self, amount: int) -> SimulationOptions:
+        """Another amount of this mode."""
+        if self.mode is Mode.GROW:
+            return replace(self, more_bytes=max(amount, 0))
+        return replace(self, free_bytes=max(amount, 0)) if self.mode is Mode.FREE else self
+
+    def with_next_mode(self, by: int) -> SimulationOptions:
+        """The mode that comes `by` later."""
+        return replace(self, mode=MODES[(MODES.index(self.mode) + by) % len(MODES)])
+
+    def top(self, node_state: NodeState) -> int:
+        """The end of the slider: all that can be freed, or that the machine has, and at least the amount."""
+        most = node_state.total_bytes if self.mode is Mode.GROW else node_state.used_bytes
+        return max(most, self.amount, 1)
+
+    def with_steps(self, steps: int, node_state: NodeState) -> SimulationOptions:
+        """An amount some steps further on, between the ends."""
+        step = step_bytes(node_state)
+        position = self.amount // step if steps > 0 else -(-self.amount // step)
+        return self.with_amount(min((position + steps) * step, self.top(node_state)))
+
+    def scenario(self, node_state: NodeState) -> Scenario:
+        """The scenario for a node state. Raises InputError where the growing container is gone."""
+        growth: tuple[ContainerGrowth, ...] = ()
+        if self.mode is Mode.GROW:
+            (namespace, name), container = self.growing
+            index = node_state.find_container(name, container, namespace)
+            growth = (ContainerGrowth(index, node_state.containers[index].used_bytes + self.more_bytes),)
+        return Scenario(
+            free_bytes=self.free_bytes if self.mode is Mode.FREE else None,
+            growth=growth,
+            until_oom=self.mode is Mode.UNTIL_OOM,
+            all_at_limit=self.mode is Mode.ALL_AT_LIMIT,
+            eviction=self.eviction,
+            restarts=self.restarts,
+        )
+
+
+def step_bytes(node_state: NodeState) -> int:
+    """A small step of the slider: a power of two, by the memory of the machine, which never changes."""
+    part: int = node_state.total_bytes // _POSITIONS // _MEBIBYTE
+    return _MEBIBYTE << max(part.bit_length() - 1, 0)
+
+
+def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOptions:
+    """The first options: free some memory. `key` is the pod that grows in that mode."""
+    amount = FAR * step_bytes(node_state)
+    return SimulationOptions(find_growing(node_state, key), amount, amount)
+
+
+def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
+    """The container of a pod that uses most; without a pod, the next victim."""
+    if key is None and node_state.containers:
+        container = node_state.containers[0]
+        return GrowingContainer(node_state.pod_for(container).key, container.name)
+    own = [container for container in node_state.containers if node_state.pod_for(container).key == key]
+    most = max(own, key=lambda container: container.used_bytes, default=None)
+    return GrowingContainer(key or ("", ""), most.name if most is not None else "")
+
 
 _ROOMY: Final = 30
-"""So many lines have room for all notes."""
+"""The lines that a screen needs for all notes."""
 _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(QosScreen):
-    """The victims in order, the next one first. `key` is the pod that grows where one does."""
+class SimulationScreen(BuiltScreen[NodeState | None]):
+    """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SIMULATION)
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
-    rooms = (BindingGroup.SIMULATION,)
+    binding_groups = (BindingGroup.SIMULATION,)
 
-    def __init__(self, node: str, facts: ViewModel, key: PodKey | None = None) -> None:
-        super().__init__()
+    def __init__(self, node: str, view_model: ViewModel, key: PodKey | None = None) -> None:
+        super().__init__(view_model)
         self._node = node
         self._key = key
-        self._facts = self._wanted = facts
-        self._is_working = False
         self._node_state: NodeState | None = None
-        self._wish: SimulationOptions | None = None
+        self._options: SimulationOptions | None = None
         self._shown: tuple[Scenario, Simulation] | None = None
-        self._problem: QosError | None = None
-        self._loss = ""
+        self._error: QosError | None = None
+        self._gone = ""
 
-    def compose(self) -> ComposeResult:
-        """The node, what is asked of it, what comes of it."""
-        yield TitleLine()
+    def compose_content(self) -> ComposeResult:
         yield Static(id="subject", markup=False)
         yield OptionBar()
         yield Static(id="question", markup=False)
@@ -94,157 +184,134 @@ class SimulationScreen(QosScreen):
         yield Static(id="outcome", markup=False)
         yield VictimTable()
         yield TextView(self._notes_layout, id="simulation-notes")
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     def on_mount(self) -> None:
-        """Work out what the node is like, now and whenever that may have changed."""
-        self.qos.show_title()
-        self._work_out()
+        self.start_building()
         self._show()
-        self.watch(self.app, "facts", self._follow)
+        self.watch(self.app, "view_model", self.follow)
 
     def on_resize(self) -> None:
-        """More notes, or fewer."""
         self.query_one(TextView).show(self._notes_layout)
-
-    def on_unmount(self) -> None:
-        """Follow nothing any more."""
-        unwatch(self.app, self)
 
     @property
     def table(self) -> VictimTable:
         """The victims."""
         return self.query_one(VictimTable)
 
-    def _follow(self, facts: ViewModel | None) -> None:
-        """One situation at a time: of facts that come meanwhile, the newest are next."""
-        if facts is not None and facts is not self._wanted:
-            self._wanted = facts
-            if not self._is_working:
-                self._work_out()
+    def build(self, view_model: ViewModel) -> NodeState | None:
+        """The state of the node; a node of 500 pods takes 50 ms. None where it is gone. Raises QosError."""
+        snapshot = view_model.snapshot
+        pods = snapshot.by_node().get(self._node, ())
+        if self._node not in snapshot.nodes and not pods:
+            return None
+        setup = snapshot.setup(self._node)
+        return build_node_state([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
 
-    def _work_out(self) -> None:
-        self._is_working = True
-        in_background(self, partial(load_node_state, self._node, self._wanted))
-
-    def on_node_state_built(self, message: NodeStateBuilt) -> None:
-        """The same question, of the node as it is now; as it was last where it is gone."""
-        self._is_working = False
-        found, since = message.found, f"{message.facts.taken:%H:%M:%S %Z}"
-        self._facts = message.facts
-        if found is None:
-            self._loss = self._loss or f", gone since {since}; as it was last"
-        elif isinstance(found, QosError):
-            self._problem, self._node_state, self._shown = found, None, None
+    def show_built(self, built: NodeState | QosError | None) -> None:
+        """Simulate the same on the node as it is now, or as it was last where it is gone."""
+        if built is None:
+            since = f"{self._view_model.taken:%H:%M:%S %Z}"
+            self._gone = self._gone or f", gone since {since}; as it was last"
+        elif isinstance(built, QosError):
+            self._error, self._node_state, self._shown = built, None, None
         else:
-            self._loss, self._node_state = "", found
-            self._wish = self._wish or first_options(found, self._key)
+            self._gone, self._node_state = "", built
+            self._options = self._options or first_options(built, self._key)
         self._show()
-        if self._wanted is not message.facts:
-            self._work_out()
 
     def _show(self) -> None:
-        node_state, wish = self._node_state, self._wish
-        if node_state is not None and wish is not None:
-            self._simulate(node_state, wish)
+        node_state, options = self._node_state, self._options
+        if node_state is not None and options is not None:
+            self._simulate(node_state, options)
         text = simulation_subject(node_state) if node_state is not None else f"node {escape(self._node)}"
-        self.query_one("#subject", Static).update(Content(text + self._loss))
-        on = wish.mode if wish is not None else Mode.FREE
+        self.query_one("#subject", Static).update(Content(text + self._gone))
+        on = options.mode if options is not None else Mode.FREE
         self.query_one(OptionBar).show(
             [
                 *(Option(mode.value, mode is on) for mode in MODES),
-                Option(_EVICTION, wish is not None and wish.eviction, is_switch=True),
-                Option(_RESTARTS, wish is not None and wish.restarts, is_switch=True),
+                Option(_EVICTION, options is not None and options.eviction, is_switch=True),
+                Option(_RESTARTS, options is not None and options.restarts, is_switch=True),
             ]
         )
         slider = self.query_one(Slider)
-        slider.display = self._shown is not None and wish is not None and wish.has_slider
-        if node_state is not None and wish is not None:
-            slider.show(wish.amount, wish.top(node_state), step_bytes(node_state))
+        slider.display = self._shown is not None and options is not None and options.has_slider
+        if node_state is not None and options is not None:
+            slider.show(options.amount, options.top(node_state), step_bytes(node_state))
         self._show_words()
         self.table.show(self._shown[1] if self._shown is not None else None, self.qos.source.now())
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
-    def _simulate(self, node_state: NodeState, wish: SimulationOptions) -> None:
-        """What happens, or why that cannot be said."""
-        self._shown = self._problem = None
+    def _simulate(self, node_state: NodeState, options: SimulationOptions) -> None:
+        self._shown = self._error = None
         try:
-            if not node_state.used_bytes and wish.mode in {Mode.FREE, Mode.UNTIL_OOM}:
+            if not node_state.used_bytes and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
                 raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
-            scenario = wish.scenario(node_state)
+            scenario = options.scenario(node_state)
             self._shown = scenario, simulate(node_state, scenario)
         except QosError as error:
-            self._problem = error
+            self._error = error
 
     def _show_words(self) -> None:
         shown, node_state = self._shown, self._node_state
-        asked = (
-            scenario_sentence(node_state, shown[0]) if shown is not None and node_state is not None else ""
-        )
+        words = ""
+        if shown is not None and node_state is not None:
+            words = scenario_sentence(node_state, shown[0])
         line = self.query_one("#question", Static)
-        line.update(Content(asked))
-        line.display = bool(asked)
+        line.update(Content(words))
+        line.display = bool(words)
         outcome = self.query_one("#outcome", Static)
-        outcome.set_class(self._problem is not None, "wrong")
-        if self._problem is not None:
-            hint = f"\n{self._problem.hint}" if self._problem.hint else ""
-            outcome.update(Content(escape_lines(f"! {self._problem}{hint}")))
+        outcome.set_class(self._error is not None, "wrong")
+        if self._error is not None:
+            hint = f"\n{self._error.hint}" if self._error.hint else ""
+            outcome.update(Content(escape_lines(f"! {self._error}{hint}")))
         else:
-            outcome.update(Content(simulation_summary(shown[1]) if shown is not None else "Working it out …"))
+            outcome.update(Content(simulation_summary(shown[1]) if shown is not None else "Simulating …"))
 
     def notes_now(self) -> list[str]:
-        """What is estimated, assumed, missing or not asked for."""
-        found = [missing_sentence(missing) for missing in self._facts.snapshot.missing]
+        """What is estimated, assumed, missing or not read."""
+        notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
-            found += simulation_notes(self._node_state, self._shown[1])
-            found += [BUDGETS_NOT_READ] if self.qos.source.is_live else []
-        return [escape_lines(note) for note in found]
+            notes += simulation_notes(self._node_state, self._shown[1])
+            notes += [BUDGETS_NOT_READ] if self.qos.source.is_live else []
+        return [escape_lines(note) for note in notes]
 
     def _notes_layout(self, width: int) -> list[TextLine]:
         key, is_roomy = self.qos.keys.first("simulation.notes"), self.app.size.height >= _ROOMY
         return list(note_lines(self.notes_now(), key, width, is_roomy=is_roomy))
 
-    def _ask(self, other: Callable[[SimulationOptions], SimulationOptions]) -> None:
-        """Another question, made of the present one."""
-        if self._wish is not None and (wish := other(self._wish)) != self._wish:
-            self._wish = wish
+    def _change(self, change: Callable[[SimulationOptions], SimulationOptions]) -> None:
+        if self._options is not None and (options := change(self._options)) != self._options:
+            self._options = options
             self._show()
 
     def _slide(self, steps: int) -> None:
         if self._node_state is not None:
             node_state = self._node_state
-            self._ask(lambda wish: wish.slid(steps, node_state))
+            self._change(lambda options: options.with_steps(steps, node_state))
 
     def action_less(self) -> None:
-        """A step to the left."""
         self._slide(-1)
 
     def action_more(self) -> None:
-        """A step to the right."""
         self._slide(1)
 
     def action_far_less(self) -> None:
-        """A larger step to the left."""
         self._slide(-FAR)
 
     def action_far_more(self) -> None:
-        """A larger step to the right."""
         self._slide(FAR)
 
     def action_least(self) -> None:
-        """Nothing."""
-        self._ask(lambda wish: wish.moved(0))
+        self._change(lambda options: options.with_amount(0))
 
     def action_most(self) -> None:
-        """All of it."""
         node_state = self._node_state
         if node_state is not None:
-            self._ask(lambda wish: wish.moved(wish.top(node_state)))
+            self._change(lambda options: options.with_amount(options.top(node_state)))
 
     @on(Slider.Moved)
     def _slid(self, event: Slider.Moved) -> None:
-        self._ask(lambda wish: wish.moved(event.amount))
+        self._change(lambda options: options.with_amount(event.amount))
 
     @on(OptionBar.Clicked)
     def _clicked(self, event: OptionBar.Clicked) -> None:
@@ -253,62 +320,46 @@ class SimulationScreen(QosScreen):
         elif event.name == _RESTARTS:
             self.action_restarts()
         else:
-            self._ask(lambda wish: replace(wish, mode=Mode(event.name)))
+            self._change(lambda options: replace(options, mode=Mode(event.name)))
 
     def action_mode(self) -> None:
-        """The next one."""
-        self._ask(lambda wish: wish.turned(1))
+        self._change(lambda options: options.with_next_mode(1))
 
-    def action_mode_before(self) -> None:
-        """The one before."""
-        self._ask(lambda wish: wish.turned(-1))
+    def action_previous_mode(self) -> None:
+        self._change(lambda options: options.with_next_mode(-1))
 
     def action_eviction(self) -> None:
-        """The kubelet evicts before the kernel kills, or does not."""
-        self._ask(lambda wish: replace(wish, eviction=not wish.eviction))
+        self._change(lambda options: replace(options, eviction=not options.eviction))
 
     def action_restarts(self) -> None:
-        """Killed containers come back, or do not."""
-        self._ask(lambda wish: replace(wish, restarts=not wish.restarts))
+        self._change(lambda options: replace(options, restarts=not options.restarts))
 
-    def action_who(self) -> None:
-        """Choose the pod that grows."""
-        ranked = self._facts.rows.nodes.get(self._node)
+    def action_growing_pod(self) -> None:
+        ranked = self._view_model.rows.nodes.get(self._node)
         if self._node_state is not None:
             rows = ranked.rows if ranked is not None else ()
             self.qos.push_screen(Finder(rows, self.qos.source.now(), title="Which pod grows?"), self._grows)
 
     def _grows(self, row: PodRow | None) -> None:
         if row is not None and self._node_state is not None:
-            grower = find_growing(self._node_state, (row.pod.metadata.namespace, row.pod.metadata.name))
-            self._ask(lambda wish: replace(wish, mode=Mode.GROW, grower=grower))
+            growing = find_growing(self._node_state, (row.pod.metadata.namespace, row.pod.metadata.name))
+            self._change(lambda options: replace(options, mode=Mode.GROW, growing=growing))
 
     @on(LineTable.Selected)
     def action_explain(self) -> None:
-        """Why the victim stands where it stands."""
         row = self.table.row
-        pod = pod_named(self._facts, row.key, self._node) if row is not None else None
+        pod = pod_named(self._view_model, row.key, self._node) if row is not None else None
         if pod is None:
-            self.qos.tell("there is no pod to open", wrong=True)
+            self.qos.notify("there is no pod to open", severity="warning")
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
 
     def action_notes(self) -> None:
-        """Whole."""
-        notes = self.notes_now()
-        if notes:
-            self.qos.read("Notes", notes)
-        else:
-            self.qos.tell("there are no notes")
+        self.show_notes(self.notes_now(), "there are no notes")
 
     def action_copy(self) -> None:
-        """The same as text, as the command prints it."""
         if self._shown is None or self._node_state is None:
-            self.qos.tell("there is no simulation to copy", wrong=True)
+            self.qos.notify("there is no simulation to copy", severity="warning")
             return
         lines = simulation_lines(self._node_state, self._shown[1])
         self.qos.copy("\n".join([*lines, *self.notes_now()]) + "\n", "the simulation")
-
-    def action_back(self) -> None:
-        """Back to the list."""
-        self.dismiss()

@@ -26,14 +26,12 @@ from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
-from kubectl_qos.tui.screens.base import QosScreen, TooSmall
+from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.footer import KeyFooter
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.strategies import layout_lines
-from kubectl_qos.tui.widgets.table_cells import Layout
+from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
-from kubectl_qos.tui.widgets.title_line import TitleLine
 from kubectl_qos.tui.write_service import Change
 
 _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
@@ -46,28 +44,24 @@ class UndoScreen(QosScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
-    rooms = (BindingGroup.UNDO,)
+    binding_groups = (BindingGroup.UNDO,)
 
-    def __init__(self, facts: ViewModel, source: Source) -> None:
+    def __init__(self, view_model: ViewModel, source: Source) -> None:
         super().__init__()
-        self._facts = facts
+        self._view_model = view_model
         self._source = source
         self._undone: frozenset[str] = frozenset()
         self._loading: Entry | None = None
         self._error: tuple[Entry, QosError] | None = None
 
-    def compose(self) -> ComposeResult:
+    def compose_content(self) -> ComposeResult:
         """The table and the entry."""
-        yield TitleLine()
         yield Static(Content("change history"), id="subject")
         yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
         yield TextView(layout_lines([]), id="entry")
-        yield KeyFooter(show_command_palette=False, compact=True)
-        yield TooSmall()
 
     def on_mount(self) -> None:
         """Read the history."""
-        self.qos.show_title()
         self._read()
 
     @property
@@ -162,7 +156,7 @@ class UndoScreen(QosScreen):
         pod = pod_from_raw(entry.kind, related.raw)
         uid = str((related.raw.get("metadata") or {}).get("uid", ""))
         return self.qos.writing.begin(
-            EditTarget(pod, self._facts, self._source),
+            EditTarget(pod, self._view_model, self._source),
             undo_edits(entry, pod, uid=uid),
             related,
             undoes=entry.id,

@@ -1,8 +1,7 @@
 """A table on the line API: any number of rows load at once, and only the lines in sight are ever made.
 
 Here: painting, cursor, scrolling, mouse. Not here: what the rows are, which columns they have and what their
-cells mean; the owner says so with columns, a key and a style for each cell. Beside this: their order
-(table_order.py), their widths (table_widths.py), the pieces of a cell (table_cells.py).
+cells mean, which the owner gives as columns, a key and a token for each cell; widths and order (table.py).
 """
 
 from __future__ import annotations
@@ -24,22 +23,25 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.widgets.table_cells import (
+from kubectl_qos.tui.widgets.table import (
     GAP,
-    NARROWEST,
+    MIN_WIDTH,
     TOKENS,
     Fitting,
     Flash,
     Layout,
     Look,
+    RowOrder,
+    RowSelector,
     Token,
     Widths,
     cell_segments,
     cropped,
     edge_at,
     header_segments,
+    key_index,
+    row_index,
 )
-from kubectl_qos.tui.widgets.table_order import RowOrder, RowSelector, key_index, row_index
 
 RowT = TypeVar("RowT")
 
@@ -47,11 +49,11 @@ HEADER: Final = 1
 KEPT_LINES: Final = 96
 """More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
 FLASH_SECONDS: Final = 0.8
-"""So long a cell whose text changed stands out."""
+"""How long a cell whose text has changed stands out."""
 
 
 class _Drag(NamedTuple):
-    """The edge of a column on its way with the mouse: which one, how wide it was, and where that began."""
+    """A column whose edge is dragged with the mouse, its width before, and where the drag began."""
 
     key: str
     width: int
@@ -59,7 +61,7 @@ class _Drag(NamedTuple):
 
 
 class _PaintedRow(NamedTuple):
-    """What a row's line shows: while that is the same there is nothing to paint."""
+    """What a row's line shows: an equal one need not be painted again."""
 
     at_cursor: bool
     marked: bool
@@ -69,14 +71,14 @@ class _PaintedRow(NamedTuple):
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
-    """Rows in columns with a cursor that follows its row, wherever a refresh or another order puts it.
+    """Rows in columns with a cursor that stays on its row through refreshes and other orders.
 
     Args:
-        natural: the key of the column by whose order rows are loaded.
+        natural: the key of the column in whose order rows are loaded.
         key: what stays the same of a row when its values change.
-        token: what a cell, or each part of it, is styled by.
-        pinned: so many rows stay on top in every order.
-        unflashed: keys of columns whose texts change all the time: nobody needs to be told.
+        token: the style of a cell, or of each part of it.
+        pinned: the number of rows that stay on top in every order.
+        unflashed: keys of columns whose texts change all the time, and do not flash.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
@@ -110,7 +112,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The rows are in another order."""
 
     class Widened(Message):
-        """A person gave a column another width; `width` is None where it was given back."""
+        """A person changed the width of a column; `width` is None where it was reset."""
 
         def __init__(self, table: LineTable[Any], key: str, width: int | None) -> None:
             super().__init__()
@@ -139,7 +141,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._token = token
         self._order: RowOrder[RowT] = RowOrder(natural, pinned)
         self._fitting: Fitting[RowT] = lambda _: Layout()
-        self._layout_of: Layout[RowT] = Layout()
+        self._table_layout: Layout[RowT] = Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
         self._cursor = 0
@@ -147,7 +149,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
-        """What each line in sight showed when it was painted."""
+        """What each line in sight shows."""
         self._flash: Flash[RowT] = Flash(unflashed)
         self._flash_end: Timer | None = None
         self._widths = Widths()
@@ -162,11 +164,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     @property
     def columns(self) -> Layout[RowT]:
         """The columns that are shown."""
-        return self._layout_of
+        return self._table_layout
 
     @property
     def cursor(self) -> int:
-        """The place of the cursor's row."""
+        """The index of the cursor's row."""
         return self._cursor
 
     @property
@@ -176,12 +178,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def sorted_by(self) -> tuple[str, bool]:
-        """The key of the column that is sorted by, and whether the other way round."""
+        """The key of the column that is sorted by, and whether it is reversed."""
         return self._order.by
 
     @property
     def widths(self) -> dict[str, int]:
-        """How wide a person made columns, in cells, by key; what is kept from an earlier run can be set."""
+        """The widths that a person chose, in cells by key."""
         return self._widths.chosen
 
     @widths.setter
@@ -190,7 +192,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._refit()
 
     def reset_widths(self) -> None:
-        """Measure the columns anew: those that became wider may become narrower again."""
+        """Measure the columns again: those that became wider may become narrower."""
         self._widths.forget()
         self._refit()
 
@@ -207,10 +209,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
         Args:
             rows: in their natural order; never changed.
-            fitting: the columns for a width; their cells are made when they come in sight.
+            fitting: the columns for a width; cells are made when they come in sight.
             now: for ages.
             empty: the sentence for no rows.
-            narrowed: which of the rows are shown, if not all of them.
+            narrowed: which of the rows are shown, if not all.
         """
         self._begin_flash()
         was = self.row
@@ -220,13 +222,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._arrange(was, others=others)
 
     def _fit(self) -> None:
-        """Choose the columns for the width; a table that is not displayed has none yet."""
+        """Choose the columns for the width; a table that is not displayed has no width yet."""
         width = self.scrollable_content_region.width
         if not width:
             return
         layout = self._widths.of(self._fitting(width), width)
-        if layout != self._layout_of:
-            self._layout_of = layout
+        if layout != self._table_layout:
+            self._table_layout = layout
             self._strips.clear()
             self._painted.clear()
             self.refresh()
@@ -235,14 +237,14 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._fit()
         self._show()
 
-    def sort_by(self, key: str, *, turned: bool = False) -> None:
+    def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
         """Order the rows by a column that is shown; the cursor stays on its row."""
-        column = self._layout_of.column(key)
+        column = self._table_layout.column(key)
         if column is None:
             return
         self._stop_flash()
         was = self.row
-        self._order.sort_by(column, turned=turned)
+        self._order.sort_by(column, is_reversed=is_reversed)
         self._arrange(was, others=False)
         self.post_message(self.Sorted(self, self.row))
 
@@ -259,33 +261,33 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
-        """Find the cursor's row again, or among other rows the one with its key, and show them."""
-        place = row_index(was, self.rows, self._cursor) if was is not None else None
-        if place is None and was is not None and others:
-            place = key_index(self._key(was), self.rows, self._key, self._cursor)
-        self._cursor = place if place is not None else max(min(self._cursor, len(self.rows) - 1), 0)
+        """Put the cursor on its row, or among other rows on the one with its key, and show them."""
+        index = row_index(was, self.rows, self._cursor) if was is not None else None
+        if index is None and was is not None and others:
+            index = key_index(self._key(was), self.rows, self._key, self._cursor)
+        self._cursor = index if index is not None else max(min(self._cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        self.virtual_size = Size(self._layout_of.line_width, len(self.rows) + HEADER)
+        self.virtual_size = Size(self._table_layout.line_width, len(self.rows) + HEADER)
         self._repaint()
         self._scroll_to_cursor()
 
     def _begin_flash(self) -> None:
-        """What is in sight now is what the next rows are compared with."""
+        """Compare the next rows with those in sight now."""
         self._stop_flash()
         if not self.flashes or self.app.animation_level == "none":
             return
         top = self.scroll_offset.y
         in_sight = {self._key(row): row for row in self.rows[top : top + self._page]}
         if in_sight:
-            self._flash.begin(in_sight, self._layout_of.columns, self._now)
+            self._flash.begin(in_sight, self._table_layout.columns, self._now)
             self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
-        """Only the lines that stand out are painted anew."""
+        """Only the lines that stand out are painted again."""
         self._stop_flash()
         self._repaint()
 
@@ -296,26 +298,23 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._flash.end()
 
     def on_hide(self) -> None:
-        """Lines that nobody sees are not kept."""
         self._strips.clear()
 
     def on_unmount(self) -> None:
-        """Nothing is painted any more."""
         self._stop_flash()
 
     @property
     def _page(self) -> int:
-        """So many rows are in sight."""
         return max(self.scrollable_content_region.height - HEADER, 1)
 
     def _repaint(self) -> None:
-        """Paint what is to be seen otherwise: most of what a refresh brings is out of sight."""
+        """Paint the lines that have changed: most of what a refresh brings is out of sight."""
         for y, shown in self._painted.items():
             if self._shown(y) != shown:
                 self.refresh_line(self.scroll_offset.y + y)
 
     def _move(self, index: int) -> None:
-        """The cursor to another row: two lines are painted anew, or all if it leaves the sight."""
+        """Move the cursor: two lines are painted again, or all if it scrolls."""
         index = max(min(index, len(self.rows) - 1), 0)
         if index == self._cursor or not self.rows:
             return
@@ -332,38 +331,35 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.scroll_to(y=wanted, animate=False)
 
     def on_resize(self) -> None:
-        """Other columns fit; the cursor stays in sight."""
         self._refit()
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """The scrollbar takes a cell of the columns, or gives it back."""
         self.call_after_refresh(self._fit_beside_scrollbar)
 
     def _fit_beside_scrollbar(self) -> None:
-        before = self._layout_of
+        before = self._table_layout
         self._fit()
-        if before is not self._layout_of:
+        if before is not self._table_layout:
             self._show()
 
     def notify_style_update(self) -> None:
-        """Lines are made with the styles of the theme: with another one they are made anew."""
+        """Lines have the styles of the theme: with another one they are made again."""
         super().notify_style_update()
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines of what is in sight; their common style is worked out once."""
         self._base = self.rich_style
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is in sight: the header, a row, or the sentence for none."""
+        """One line in sight: the header, a row, or the sentence for none."""
         width = self.size.width
         shown = self._painted[y] = self._shown(y)
         if isinstance(shown, _PaintedRow):
             strip, base = self._line(shown)
         elif y == 0:
             base, lit = self._style("line-table--header"), self._style("line-table--sorted")
-            strip = Strip(header_segments(self._layout_of, self.sorted_by, base, lit))
+            strip = Strip(header_segments(self._table_layout, self.sorted_by, base, lit))
         else:
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
@@ -371,13 +367,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip.join([strip.crop(0, fixed), cropped(strip, fixed + left, left + width)])
 
     def _shown(self, y: int) -> Hashable:
-        """What one line of what is in sight shows in the columns that there are."""
         index = self.scroll_offset.y + y - HEADER
         if y == 0:
             return self.sorted_by
         if index >= len(self.rows):
             return self._empty if not self.rows else ""
-        row, columns = self.rows[index], self._layout_of.columns
+        row, columns = self.rows[index], self._table_layout.columns
         key = self._key(row)
         return _PaintedRow(
             index == self._cursor,
@@ -389,16 +384,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def _fixed_width(self) -> int:
-        """The cells that stay when the others scroll; none where there would be no room for others."""
-        fixed = self._layout_of.fixed_width
+        """The cells that stay when the others scroll; none where nothing else would fit."""
+        fixed = self._table_layout.fixed_width
         return fixed if fixed + GAP < self.size.width else 0
 
     def _line_x(self, x: int) -> int:
-        """The cell of the whole line that is shown at a cell of the widget."""
+        """The cell of the whole line at a cell of the widget."""
         return x if x < self._fixed_width else x + self.scroll_offset.x
 
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
-        """A row's whole line, however much of it is in sight."""
         base = self._base
         if line.at_cursor:
             base = self._style("line-table--cursor" if line.focused else "line-table--cursor-blurred")
@@ -407,12 +401,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             look = Look(
                 base, self._token_style, self._style("line-table--changed", partial=True), line.at_cursor
             )
-            strip = self._strips[line] = self._made(line, look)
+            strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
-    def _made(self, line: _PaintedRow, look: Look) -> Strip:
+    def _make_strip(self, line: _PaintedRow, look: Look) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
-        layout = self._layout_of
+        layout = self._table_layout
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
             segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
         return Strip(segments)
@@ -421,7 +415,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self._style(f"line-table--{token}", partial=True)
 
     def _below(self, y: int, width: int) -> Strip:
-        """The lines below the last row; of an empty table the second one says why."""
+        """The lines below the last row; in an empty table the second one says why."""
         if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
@@ -431,24 +425,24 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self.get_component_rich_style(name, partial=partial)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """The right edge of a header cell can be drawn from here."""
-        place = event.get_content_offset(self)
-        key = edge_at(self._layout_of, self._line_x(place.x)) if place is not None and place.y == 0 else None
+        offset = event.get_content_offset(self)
+        key = None
+        if offset is not None and offset.y == 0:
+            key = edge_at(self._table_layout, self._line_x(offset.x))
         self._pressed_edge = key is not None
         if key is not None:
-            layout = self._layout_of
-            width = next(w for one, w in zip(layout.columns, layout.widths, strict=True) if one.key == key)
+            layout = self._table_layout
+            columns = zip(layout.columns, layout.widths, strict=True)
+            width = next(width for column, width in columns if column.key == key)
             self._drag = _Drag(key, width, event.screen_x)
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """The edge goes with the mouse."""
         if self._drag is not None:
             key, width, begin = self._drag
-            self.widths = {**self.widths, key: max(width + event.screen_x - begin, NARROWEST)}
+            self.widths = {**self.widths, key: max(width + event.screen_x - begin, MIN_WIDTH)}
 
     def on_mouse_up(self) -> None:
-        """The edge stays."""
         drag, self._drag = self._drag, None
         if drag is not None:
             self.release_mouse()
@@ -459,62 +453,53 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """The header sorts, a row takes the cursor, a second click on it opens it.
 
-        A press on an edge of a column never sorts; a second one gives the column its own width back.
+        A press on an edge of a column never sorts; a second one resets the column's width.
         """
-        place = event.get_content_offset(self)
-        if place is None:
+        offset = event.get_content_offset(self)
+        if offset is None:
             return
         if self._pressed_edge:
-            key = edge_at(self._layout_of, self._line_x(place.x))
+            key = edge_at(self._table_layout, self._line_x(offset.x))
             if event.chain == 2 and key in self.widths:
-                self._forget_width(key)
-        elif place.y == 0:
-            column = self._layout_of.column_at(self._line_x(place.x))
+                self._reset_width(key)
+        elif offset.y == 0:
+            column = self._table_layout.column_at(self._line_x(offset.x))
             if column is not None:
-                key, turned = self.sorted_by
-                self.sort_by(column.key, turned=column.key == key and not turned)
-        elif (index := self.scroll_offset.y + place.y - HEADER) < len(self.rows):
+                key, is_reversed = self.sorted_by
+                self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
+        elif (index := self.scroll_offset.y + offset.y - HEADER) < len(self.rows):
             self._move(index)
             if event.chain == 2:
                 self.action_select()
 
-    def _forget_width(self, key: str) -> None:
-        self.widths = {one: width for one, width in self.widths.items() if one != key}
+    def _reset_width(self, key: str) -> None:
+        self.widths = {other: width for other, width in self.widths.items() if other != key}
         self.post_message(self.Widened(self, key, None))
 
     def action_up(self) -> None:
-        """The row above."""
         self._move(self._cursor - 1)
 
     def action_down(self) -> None:
-        """The row below."""
         self._move(self._cursor + 1)
 
     def action_first(self) -> None:
-        """The first row."""
         self._move(0)
 
     def action_last(self) -> None:
-        """The last row."""
         self._move(len(self.rows) - 1)
 
     def action_page_up(self) -> None:
-        """As many rows up as are in sight."""
         self._move(self._cursor - self._page)
 
     def action_page_down(self) -> None:
-        """As many rows down as are in sight."""
         self._move(self._cursor + self._page)
 
     def action_left(self) -> None:
-        """Columns further to the left."""
         self.scroll_to(x=max(self.scroll_offset.x - 8, 0), animate=False)
 
     def action_right(self) -> None:
-        """Columns further to the right."""
         self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
 
     def action_select(self) -> None:
-        """Open the row."""
         if self.row is not None:
             self.post_message(self.Selected(self, self.row))

@@ -28,7 +28,7 @@ RESOURCES: Final = (CPU, MEMORY)
 
 
 class _QuantityValidator(Validator):
-    """What the API server would parse, and not negative; nothing at all removes the value."""
+    """What the API server would parse, and not negative; an empty text removes the value."""
 
     def validate(self, value: str) -> ValidationResult:
         try:
@@ -62,12 +62,12 @@ class QuantityField(Input):
 
     @property
     def touched(self) -> bool:
-        """Whether something else stands in it than is stored."""
+        """Whether the text differs from the stored value."""
         return self.value.strip() != self.stored_text
 
     @property
     def problem(self) -> str:
-        """Why it is wrong, empty if it is not."""
+        """Why the text is wrong, else empty."""
         try:
             parse_quantity(self.value)
         except QuantityError as error:
@@ -76,14 +76,14 @@ class QuantityField(Input):
 
     @property
     def edit(self) -> Edit | None:
-        """The edit that it stands for, None where it is wrong or as stored."""
+        """The edit of this field; None where its text is wrong or unchanged."""
         if not self.touched or self.problem:
             return None
         return Edit(self.owner, self.side, self.resource, parse_quantity(self.value))
 
 
 class OwnerFields(Vertical):
-    """The four fields of a container or of the pod, and what there is to say about them."""
+    """The four fields of a container or of the pod, with remarks."""
 
     def __init__(self, title: str, pod: Pod, owner: str) -> None:
         super().__init__()
@@ -106,12 +106,11 @@ class OwnerFields(Vertical):
         yield Static(markup=False, classes="remarks")
 
     def on_mount(self) -> None:
-        """Nothing is changed yet."""
         self.show_remarks()
 
     @on(Input.Changed)
     def show_remarks(self) -> None:
-        """What is wrong, and what was there before."""
+        """Show what is wrong, and the stored values of changed fields."""
         remarks = []
         for field in self.fields.values():
             problem = field.problem
@@ -130,14 +129,13 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
     """All fields of a pod, two in a line."""
 
     class Changed(Message):
-        """Some field has another value."""
+        """A field has another value."""
 
     def __init__(self, pod: Pod, release: Release) -> None:
         super().__init__()
         self._owners = [OwnerFields(title, pod, owner) for title, owner in _owners(pod, release)]
 
     def compose(self) -> ComposeResult:
-        """The head of the columns, then every owner."""
         with Horizontal(classes="head"):
             yield Label("")
             for resource in RESOURCES:
@@ -151,23 +149,23 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     @property
     def wrong(self) -> list[QuantityField]:
-        """The fields that nothing can be made of."""
+        """The fields with a wrong text."""
         return [field for field in self.fields if field.problem]
 
     @property
     def touched(self) -> list[tuple[str, str]]:
-        """The texts of the fields that are not as stored, to compare with later ones."""
+        """The texts of the changed fields, to compare with later ones."""
         return [
             (f"{field.owner} {field.name_in_spec}", field.value) for field in self.fields if field.touched
         ]
 
     @property
     def edits(self) -> list[Edit]:
-        """What the fields that are right stand for."""
+        """The edits of the valid fields."""
         return [edit for field in self.fields if (edit := field.edit) is not None]
 
     def move(self, lines: int) -> None:
-        """The focus so many lines up or down, in the same column."""
+        """Move the focus some lines up or down, in the same column."""
         fields = self.fields
         focused = next((index for index, field in enumerate(fields) if field.has_focus), None)
         if focused is None:
@@ -179,11 +177,11 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     def put(self, edits: Iterable[Edit]) -> None:
         """Fill fields in."""
-        wanted = {edit.target: edit.quantity for edit in edits}
+        quantities = {edit.target: edit.quantity for edit in edits}
         for field in self.fields:
             target = field.owner, field.side, field.resource
-            if target in wanted:
-                quantity = wanted[target]
+            if target in quantities:
+                quantity = quantities[target]
                 field.value = "" if quantity is None else str(quantity)
 
     def reset(self) -> None:
@@ -198,7 +196,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
 
 def _owners(pod: Pod, release: Release) -> Iterator[tuple[str, str]]:
-    """A title and the name of everything that can hold requests and limits, in the order of the spec."""
+    """The title and name of the pod, if it has resources, and of each container, in the order of the spec."""
     if pod.spec.resources is not None:
         yield "pod  spec.resources", POD_LEVEL
     for container, kind in container_kinds(pod, release):

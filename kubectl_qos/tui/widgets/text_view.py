@@ -1,4 +1,4 @@
-"""Text that is laid out for the width it gets, and a container that scrolls it with the keys of tables."""
+"""Text that is laid out for its width, and a container that scrolls it with the keys of a pager."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.output import ARROW, Change, Line, Section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line as it is shown; `token` is one of STYLES."""
+    """One line; `token` is one of STYLES."""
 
     text: str
     token: str = ""
@@ -46,7 +47,7 @@ _COLOURLESS: Final = {
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Iterator[str]:
-    """Text in lines of at most this width; what follows the first line hangs deeper."""
+    """Text in lines of at most this width; the lines after the first hang deeper."""
     yield from textwrap.wrap(
         text,
         max(width, 16),
@@ -57,64 +58,78 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Ite
 
 
 def escape_lines(text: str) -> str:
-    """A text of several lines from a server or file, with its control characters spelled out."""
+    """A text of several lines from a server or file, with its control characters escaped."""
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
 def plain(lines: Iterable[str]) -> TextLayout:
-    """A layout of lines that only wrap, each keeping its own indentation."""
+    """Lines that only wrap, each keeping its own indentation."""
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
-        found = []
+        text_lines = []
         for line in kept:
             indent = line[: len(line) - len(line.lstrip(" "))]
-            found += [TextLine(part) for part in wrapped(line.strip(" "), width, indent)]
-        return found
+            text_lines += [TextLine(part) for part in wrapped(line.strip(" "), width, indent)]
+        return text_lines
 
     return layout
 
 
 def verbatim(text: str) -> TextLayout:
-    """A layout of lines that are never broken."""
+    """Lines that are never broken."""
     lines = [TextLine(line) for line in text.splitlines()]
     return lambda _: lines
 
 
+def paragraphs(*texts: tuple[str, str]) -> TextLayout:
+    """Texts with their tokens, each beginning on a new line."""
+    return lambda width: [
+        TextLine(line, token) for text, token in texts for line in wrapped(text, width, hanging="")
+    ]
+
+
+def stacked(*layouts: TextLayout) -> TextLayout:
+    """Layouts below each other."""
+    return lambda width: [line for layout in layouts for line in layout(width)]
+
+
+def no_text(_: int) -> list[TextLine]:
+    """The layout without lines."""
+    return []
+
+
 class TextView(Widget):
-    """Lines of text, as many as there are."""
+    """Lines of text, all of them."""
 
     DEFAULT_CSS = "TextView { height: auto; width: 1fr; }"
 
-    def __init__(self, layout: TextLayout, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, layout: TextLayout = no_text, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self._text_layout = layout
-        self._made: tuple[int, Sequence[TextLine]] = (-1, ())
+        self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
     def show(self, layout: TextLayout) -> None:
-        """Another text."""
+        """Show another text."""
         self._text_layout = layout
-        self._made = (-1, ())
+        self._laid_out = (-1, ())
         self.refresh(layout=True)
 
     def text_lines(self, width: int) -> Sequence[TextLine]:
         """The lines for a width."""
-        if self._made[0] != width:
-            self._made = (width, self._text_layout(width))
-        return self._made[1]
+        if self._laid_out[0] != width:
+            self._laid_out = (width, self._text_layout(width))
+        return self._laid_out[1]
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """All the width there is."""
         del viewport
         return container.width
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """One line each."""
         del container, viewport
         return len(self.text_lines(width))
 
     def render(self) -> Content:
-        """The lines with the theme's styles."""
         lines = self.text_lines(self.content_size.width)
         styles = _COLOURLESS if self.app.no_color else STYLES
         return Content("\n").join(Content.styled(line.text, styles[line.token]) for line in lines)
@@ -126,34 +141,28 @@ class TextScroll(VerticalScroll, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TEXT)
 
     def action_up(self) -> None:
-        """A line up."""
         self.scroll_relative(y=-1, animate=False)
 
     def action_down(self) -> None:
-        """A line down."""
         self.scroll_relative(y=1, animate=False)
 
     def action_first(self) -> None:
-        """The beginning."""
         self.scroll_home(animate=False)
 
     def action_last(self) -> None:
-        """The end."""
         self.scroll_end(animate=False)
 
     def action_page_up(self) -> None:
-        """A page up."""
         self.scroll_page_up(animate=False)
 
     def action_page_down(self) -> None:
-        """A page down."""
         self.scroll_page_down(animate=False)
 
 
 def note_lines(
     notes: Sequence[str], key: str, width: int, *, is_roomy: bool, style: str = "muted"
 ) -> Iterator[TextLine]:
-    """The lines of notes that have no control characters; `key` shows all of them."""
+    """The lines of notes without control characters; without room, the first and the key for all."""
     if is_roomy or not notes:
         for note in notes:
             yield from (TextLine(text, style) for text in wrapped(note, width))
@@ -162,3 +171,88 @@ def note_lines(
     room = max(width - len(more), 1)
     first = notes[0] if len(notes[0]) <= room else f"{set_cell_size(notes[0], room - 1)}…"
     yield TextLine(first + more, style)
+
+
+NOTE_AT_MOST: Final = 46
+"""Notes begin no further to the right than this."""
+NOTE_AT_LEAST: Final = 26
+"""A note with less room than this goes below its line."""
+_TOKENS: Final = {"!": "wrong", "*": "changed", " ": "answer"}
+
+
+def section_layout(section: Section) -> TextLayout:
+    """What is below the title of a section."""
+    return lambda width: list(_body(section, width, "  "))
+
+
+def effects_layout(
+    sections: Sequence[Section], wrong_fields: int = 0, missing: Sequence[str] = ()
+) -> TextLayout:
+    """The sections of a preview: `*` marks what changes, `!` what stands in the way.
+
+    Args:
+        sections: of the preview.
+        wrong_fields: how many fields have an invalid text.
+        missing: notes on what the effects need and nobody knows.
+    """
+
+    def layout(width: int) -> list[TextLine]:
+        lines = []
+        if wrong_fields:
+            fields = "a field is" if wrong_fields == 1 else f"{wrong_fields} fields are"
+            lines += [
+                TextLine(text, "wrong") for text in wrapped(f"! {fields} wrong and counted as it was", width)
+            ]
+        for section in sections:
+            heading = wrapped(f"{section.mark} {section.heading}", width)
+            lines += [TextLine(text, _TOKENS[section.mark]) for text in heading]
+            lines += _body(section, width, "    ")
+        for sentence in missing:
+            lines += [
+                TextLine(text, "muted") for text in wrapped(f"note: {escape_lines(sentence)}", width, "  ")
+            ]
+        return lines
+
+    return layout
+
+
+def _body(section: Section, width: int, margin: str) -> Iterator[TextLine]:
+    label_width = max((len(change.label) for change in section.changes), default=0)
+    before_width = max((len(change.before) for change in section.changes), default=0)
+    for change in section.changes:
+        yield from _change(change, label_width, before_width, width)
+    lengths = (2 * line.depth + len(line.text) for line in section.lines if line.note)
+    column = max((length for length in lengths if length <= NOTE_AT_MOST), default=0)
+    for line in section.lines:
+        yield from _line(line, column, width, margin)
+
+
+def _change(change: Change, label_width: int, before_width: int, width: int) -> list[TextLine]:
+    label = change.label.ljust(label_width)
+    if not change.changed:
+        return [TextLine(f"    {label}  {change.before}")]
+    text = f"  * {label}  {change.before.rjust(before_width)} {ARROW} {change.after}"
+    if change.delta:
+        text += f"  ({change.delta})"
+    if len(text) <= width:
+        return [TextLine(text, "changed")]
+    return [
+        TextLine(f"  * {change.label}", "changed"),
+        TextLine(f"      {change.before}", "changed"),
+        TextLine(f"    {ARROW} {change.after}", "changed"),
+    ]
+
+
+def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
+    """A line with its note behind it or, without room, below it."""
+    indent = margin + "  " * line.depth
+    if not line.note:
+        return [TextLine(text) for text in wrapped(line.text, width, indent)]
+    left = indent + line.text
+    begin = max(len(margin) + column, len(left)) + 3
+    if width - begin < min(NOTE_AT_LEAST, len(line.note)):
+        notes = wrapped(line.note, width, f"{indent}    ")
+        texts = wrapped(line.text, width, indent)
+        return [*map(TextLine, texts), *(TextLine(note, "muted") for note in notes)]
+    first, *more = wrapped(line.note, width - begin, hanging="")
+    return [TextLine(left.ljust(begin) + first), *(TextLine(" " * begin + text) for text in more)]

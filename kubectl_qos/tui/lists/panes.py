@@ -1,0 +1,263 @@
+"""The panes around a list: nodes and namespaces beside it, a node's memory above it, why below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from rich.cells import set_cell_size
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widget import Widget
+
+from kubectl_qos.present.format import binary, escape
+from kubectl_qos.present.node_columns import memory_bar
+from kubectl_qos.present.node_rows import NodeRow, build_node_row
+from kubectl_qos.present.output import Align, Column
+from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.tui.view import View
+from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
+from kubectl_qos.tui.widgets.line_table import LineTable
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+
+PaneColumn = Column[PodGroup]
+
+_NEXT: Final = ("used", "pressure", "pods")
+"""Which columns follow the name, the most important first."""
+_CLASSES: Final = ("G", "B", "E")
+"""All of these or none, and only beside whole names."""
+_MIN_NAME: Final = 10
+_MIN_WIDTH: Final = 45
+SCROLLBAR: Final = 1
+_BAR: Final = 6
+
+
+def _bar(percent: int) -> str:
+    """A bar in halves of a cell."""
+    whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
+    return ("━" * whole + "╸" * half).ljust(_BAR)
+
+
+def _used_percent(group: PodGroup) -> str:
+    if group.percent is None:
+        return f"{'?':>4}"
+    return f"{group.percent:>3}% {_bar(group.percent)}"
+
+
+def _column(
+    key: str,
+    header: str,
+    align: Align,
+    width: int,
+    cell: Callable[[PodGroup], str],
+    size: Callable[[PodGroup], int],
+) -> PaneColumn:
+    """A column that sorts the largest first."""
+    return Column(
+        key, header, align, width, lambda group, _: cell(group), size, lambda group: -size(group), ""
+    )
+
+
+def _class_column(header: str, size: Callable[[PodGroup], int]) -> PaneColumn:
+    return _column(header, header, Align.RIGHT, 2, lambda group: str(size(group)), size)
+
+
+_CLASS_COLUMNS: Final = (
+    _class_column("G", lambda group: group.guaranteed),
+    _class_column("B", lambda group: group.burstable),
+    _class_column("E", lambda group: group.best_effort),
+)
+
+
+def _name_column(header: str, all_names: str, no_name: str) -> PaneColumn:
+    def cell(group: PodGroup, _: datetime) -> str:
+        return all_names if group.key is None else escape(group.key) or no_name
+
+    return Column(
+        "name", header, Align.LEFT, 11, cell, lambda group: group.key, lambda group: group.key or "", ""
+    )
+
+
+NODE_COLUMNS: Final = (
+    _name_column("NODE", "all nodes", "no node"),
+    _column("used", "USED", Align.LEFT, 11, _used_percent, lambda group: group.percent or -1),
+    *_CLASS_COLUMNS,
+    _column(
+        "pressure",
+        "!",
+        Align.LEFT,
+        3,
+        lambda group: " ".join(f"!{trouble[:3]}" for trouble in group.troubles),
+        lambda group: len(group.troubles),
+    ),
+)
+
+NAMESPACE_COLUMNS: Final = (
+    _name_column("NAMESPACE", "all namespaces", "no namespace"),
+    _column("pods", "PODS", Align.RIGHT, 4, lambda group: str(group.pods), lambda group: group.pods),
+    *_CLASS_COLUMNS,
+    _column(
+        "used",
+        "USED",
+        Align.RIGHT,
+        6,
+        lambda group: "?" if group.used is None else binary(group.used),
+        lambda group: group.used or -1,
+    ),
+)
+
+
+def side_width(groups: Sequence[PodGroup], now: datetime) -> int:
+    """The width of the panes at most: what the nodes need with their whole names."""
+    needed = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, groups, now)).line_width + SCROLLBAR
+    return max(needed, _MIN_WIDTH)
+
+
+def group_layout(
+    columns: Sequence[PaneColumn], groups: Sequence[PodGroup], now: datetime, available: int
+) -> Layout[PodGroup]:
+    """The columns of a pane that fit: the classes are left out first, then names are cut."""
+    widths = dict(zip([column.key for column in columns], measured(columns, groups, now), strict=True))
+    room = available - GUTTER - min(widths["name"], _MIN_NAME)
+    kept = {"name"}
+    for key in _NEXT:
+        if key in widths and widths[key] + GAP <= room:
+            kept.add(key)
+            room -= widths[key] + GAP
+    rest_of_names = max(widths["name"] - _MIN_NAME, 0)
+    of_classes = sum(widths[key] + GAP for key in _CLASSES)
+    if rest_of_names + of_classes <= room:
+        kept.update(_CLASSES)
+        room -= of_classes
+    widths["name"] = min(widths["name"], _MIN_NAME + max(room, 0))
+    chosen = [column for column in columns if column.key in kept]
+    return Layout(chosen, [widths[column.key] for column in chosen])
+
+
+def group_token(group: PodGroup, key: str) -> str:
+    """The theme's token of a cell: a node under pressure stands out, a group without pods is muted."""
+    if group.troubles and key in {"name", "used", "pressure"}:
+        return "error"
+    if not group.pods:
+        return "muted"
+    if key == "used" and group.percent is not None and group.percent >= 90:
+        return "warning"
+    return ""
+
+
+class Sidebar(Vertical):
+    """Two tables whose cursors select the node and the namespace that are listed."""
+
+    def compose(self) -> ComposeResult:
+        yield self._table("side-nodes", "used")
+        yield self._table("side-namespaces", "name")
+
+    @staticmethod
+    def _table(name: str, natural: str) -> LineTable[PodGroup]:
+        return LineTable[PodGroup](
+            natural=natural, key=lambda group: group.key, token=group_token, pinned=1, id=name
+        )
+
+    @property
+    def nodes(self) -> LineTable[PodGroup]:
+        """The pane of nodes."""
+        return self.query_one("#side-nodes", LineTable)
+
+    @property
+    def namespaces(self) -> LineTable[PodGroup]:
+        """The pane of namespaces."""
+        return self.query_one("#side-namespaces", LineTable)
+
+    def on_mount(self) -> None:
+        self.nodes.border_title = "Nodes"
+        self.namespaces.border_title = "Namespaces"
+
+    def show(self, view_model: ViewModel, view: View, now: datetime) -> None:
+        """Load both panes and put their cursors where the view is; the first row is all of them."""
+        namespaces = namespaces_on(view_model, view.node, view.namespace)
+        _load(self.nodes, NODE_COLUMNS, view_model.nodes, view.node, now)
+        _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
+
+    def fit(self, view_model: ViewModel | None, now: datetime) -> None:
+        """As wide as the panes need; without a view model, the whole width."""
+        self.styles.max_width = None if view_model is None else side_width(view_model.nodes, now)
+
+
+def _load(
+    table: LineTable[PodGroup],
+    columns: Sequence[PaneColumn],
+    groups: Sequence[PodGroup],
+    selected: str | None,
+    now: datetime,
+) -> None:
+    table.load(groups, partial(group_layout, columns, groups, now), now)
+    if not table.move_to(selected):
+        table.action_first()
+
+
+class ExplanationPanel(TextView):
+    """The explanation of the row under the cursor; its last line in sight says where there is more."""
+
+    def text_lines(self, width: int) -> Sequence[TextLine]:
+        lines, room = super().text_lines(width), self.content_size.height
+        if not 0 < room < len(lines):
+            return lines
+        last = lines[room - 1]
+        return [*lines[: room - 1], replace(last, text=f"{set_cell_size(last.text, width - 2).rstrip()} …")]
+
+
+_STYLES: Final = {"success": "$success", "warning": "$warning", "": "$foreground"}
+_MIN_BAR: Final = 12
+
+
+class MemoryLine(Widget):
+    """The memory of the node of the row under the cursor."""
+
+    DEFAULT_CSS = "MemoryLine { height: 1; width: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[ViewModel, str] | None = None
+        self._row: NodeRow | None = None
+
+    def show(self, view_model: ViewModel | None, node: str) -> None:
+        """Show another node, or the same one as it is now."""
+        if view_model is None or not node:
+            self._shown, self._row = None, None
+        elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
+            self._shown, self._row = (view_model, node), build_node_row(view_model.snapshot, node)
+        self.refresh()
+
+    def render(self) -> Content:
+        row = self._row
+        if row is None:
+            return Content("")
+        before = Content.styled(escape(row.name), "bold")
+        troubles = [Content.styled(f"  !{trouble}", "bold $error") for trouble in row.troubles or ()]
+        if row.capacity is None:
+            unknown = Content.styled("  memory capacity unknown", "$secondary")
+            return Content.assemble(before, unknown, *troubles)
+        after = [Content(f"  {binary(row.capacity)}  ")]
+        percent = row.used_percent
+        if percent is None:
+            after.append(Content.styled("usage unknown", "$secondary"))
+        else:
+            after.append(Content(f"pods use {percent:.0f}%"))
+        after += troubles
+        room = self.content_size.width - before.cell_length - sum(part.cell_length for part in after) - 2
+        bar = memory_bar(row, room) if room >= _MIN_BAR else ()
+        return Content.assemble(
+            before,
+            "  ",
+            *(Content.styled(part.text, _style(part.qos and CLASSES[part.qos].token)) for part in bar),
+            *after,
+        )
+
+
+def _style(token: str | None) -> str:
+    return "$secondary" if token is None else _STYLES[token]

@@ -1,0 +1,372 @@
+"""A table without its widget: column widths, cells, the order of rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import accumulate, compress, count, dropwhile, repeat
+from operator import eq, is_
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from kubectl_qos.present.output import Align, Column
+
+RowT = TypeVar("RowT")
+
+GAP: Final = 2
+"""Empty cells after each column; the sign of the sorted column is in the first of them."""
+GUTTER: Final = 2
+"""Cells before the first column, for the signs of the cursor and of marked rows."""
+SAMPLE: Final = 250
+"""The rows, spread over all, that column widths are measured by."""
+MAX_WIDTH: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[RowT]):
+    """Columns with their widths; the first `fixed` ones stay when the others scroll sideways."""
+
+    columns: Sequence[Column[RowT]] = ()
+    widths: Sequence[int] = ()
+    fixed: int = 0
+
+    @property
+    def line_width(self) -> int:
+        """The cells of a whole line."""
+        return GUTTER + sum(self.widths) + GAP * max(len(self.widths) - 1, 0)
+
+    @property
+    def fixed_width(self) -> int:
+        """The cells of the gutter and the columns that stay."""
+        return GUTTER + sum(self.widths[: self.fixed]) + GAP * self.fixed
+
+    def column(self, key: str) -> Column[RowT] | None:
+        """The column of that key, None without one."""
+        return next((column for column in self.columns if column.key == key), None)
+
+    def column_at(self, x: int) -> Column[RowT] | None:
+        """The column at a cell of the whole line, None beside them."""
+        ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
+        begins = list(ends)
+        for column, begin, end in zip(self.columns, begins, begins[1:], strict=False):
+            if begin <= x < end:
+                return column
+        return None
+
+
+Fitting = Callable[[int], Layout[RowT]]
+"""The columns and widths for a width in cells."""
+
+
+def measured(columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime) -> list[int]:
+    """The width that each column needs for its header and a sample of the rows.
+
+    Columns of numbers reserve their `width`, because numbers change with every refresh.
+    """
+    sample = rows[:: max(1, len(rows) // SAMPLE)]
+    widths = []
+    for column in columns:
+        texts = {column.cell(row, now) for row in sample}
+        longest = max(map(cell_len, texts), default=0)
+        reserved = column.width if column.align is Align.RIGHT else 0
+        widths.append(min(max(reserved, cell_len(column.header), longest), MAX_WIDTH))
+    return widths
+
+
+def shortened(text: str, width: int) -> str:
+    """A name of at most this width, cut in its middle: names of a cluster begin alike or end alike."""
+    if len(text) <= width or width < 1 or " " in text or not text.isascii():
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def fitted(text: str, width: int, align: Align) -> str:
+    """Text in a cell of this width, cut with a sign where it is longer."""
+    length = len(text) if text.isascii() else cell_len(text)
+    if length > width:
+        return set_cell_size(text, max(width - 1, 0)) + "…"
+    space = " " * (width - length)
+    return space + text if align is Align.RIGHT else text + space
+
+
+MIN_WIDTH: Final = 3
+"""The least width of a column."""
+
+
+class Widths:
+    """The widths that columns needed, and those that a person chose instead, in cells by key.
+
+    A column keeps its width when its texts become shorter, so that columns do not jump with every refresh.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, int] = {}
+        self._needed: dict[str, int] = {}
+        self._available = 0
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """The widths that a person chose."""
+        return dict(self._chosen)
+
+    @chosen.setter
+    def chosen(self, widths: Mapping[str, int]) -> None:
+        self._chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
+
+    def forget(self) -> None:
+        """Measure again, but keep what was chosen."""
+        self._needed = {}
+
+    def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
+        """The layout with these widths; other columns, or another width of the table, are measured again."""
+        measured = {column.key: width for column, width in zip(layout.columns, layout.widths, strict=True)}
+        if measured.keys() != self._needed.keys() or available != self._available:
+            self._needed, self._available = {}, available
+        kept = {key: max(width, self._needed.get(key, 0)) for key, width in measured.items()}
+        _give_back(kept, measured, available)
+        self._needed = kept
+        return replace(layout, widths=[self._chosen.get(key, width) for key, width in kept.items()])
+
+
+def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
+    """Let the last columns give back what they do not need, so that all fit where the measured ones do."""
+    gaps = GUTTER + GAP * max(len(kept) - 1, 0)
+    too_wide = sum(kept.values()) - max(available - gaps, sum(measured.values()))
+    for key in reversed(kept):
+        returned = min(kept[key] - measured[key], max(too_wide, 0))
+        kept[key] -= returned
+        too_wide -= returned
+
+
+def edge_at(layout: Layout[Any], x: int) -> str | None:
+    """The key of the column whose right edge a cell of the whole line is."""
+    end = GUTTER
+    for column, width in zip(layout.columns, layout.widths, strict=True):
+        end += width + GAP
+        if x == end - 1:
+            return column.key
+    return None
+
+
+TOKENS: Final = ("victim", "success", "warning", "error", "accent", "muted")
+"""The tokens of cells."""
+VIVID: Final = frozenset({"victim"})
+"""Tokens that show under the cursor too."""
+
+Token = str | tuple[tuple[int, str], ...]
+"""One of TOKENS or "" for a whole cell, or pairs of a length and a token for its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The styles of one line."""
+
+    base: Style
+    of_token: Callable[[str], Style]
+    changed: Style
+    at_cursor: bool
+
+    def style(self, token: str) -> Style:
+        """The style of a whole cell: under the cursor only a vivid token has its colour."""
+        if not token:
+            return self.base
+        own = self.of_token(token)
+        return self.base + (Style(bold=own.bold) if self.at_cursor and token not in VIVID else own)
+
+    def part(self, token: str) -> Style:
+        """The style of a part of a cell: its colour stays under the cursor."""
+        return self.base + self.of_token(token) if token else self.base
+
+
+def cell_segments(
+    text: str, column: Column[RowT], width: int, token: Token, look: Look, *, changed: bool
+) -> Iterator[Segment]:
+    """A cell with the gap behind it."""
+    shown, gap = fitted(shortened(text, width), width, column.align), " " * GAP
+    flash = look.changed if changed else Style.null()
+    if isinstance(token, str):
+        style = look.style(token)
+        yield Segment(shown, style + flash)
+        yield Segment(gap, style)
+        return
+    begin = max(width - cell_len(text), 0) if column.align is Align.RIGHT else 0
+    yield Segment(shown[:begin], look.base + flash)
+    for length, one in token:
+        yield Segment(shown[begin : begin + length], look.part(one) + flash)
+        begin += length
+    yield Segment(shown[begin:], look.base + flash)
+    yield Segment(gap, look.base)
+
+
+def header_segments(layout: Layout[RowT], by: tuple[str, bool], base: Style, lit: Style) -> Iterator[Segment]:
+    """The header; the sorted column has a sign in the gap behind it."""
+    key, is_reversed = by
+    yield Segment(" " * GUTTER, base)
+    for column, width in zip(layout.columns, layout.widths, strict=True):
+        sign = ("▲" if is_reversed else "▼") if column.key == key else ""
+        text = fitted(column.header, width, column.align)
+        if column.align is Align.LEFT:
+            text = text.rstrip()
+        yield Segment(f"{text}{sign}".ljust(width + GAP), lit if sign else base)
+
+
+def cropped(strip: Strip, begin: int, end: int) -> Strip:
+    """Some cells of a line, without a leading combining mark."""
+    first, *others = strip.crop(begin, end) or [Segment("")]
+    text = "".join(dropwhile(lambda char: not cell_len(char), first.text))
+    return Strip([Segment(text, first.style), *others])
+
+
+class Flash(Generic[RowT]):
+    """The cells whose text has just changed.
+
+    Args:
+        unflashed: keys of columns that are ignored.
+    """
+
+    def __init__(self, unflashed: frozenset[str]) -> None:
+        self._unflashed = unflashed
+        self._before: Mapping[Hashable, RowT] = {}
+        self._columns: Sequence[Column[RowT]] = ()
+        self._now = datetime.now(UTC)
+
+    def begin(self, before: Mapping[Hashable, RowT], columns: Sequence[Column[RowT]], now: datetime) -> None:
+        """Compare with these rows as their columns were at that time."""
+        self._before, self._columns, self._now = before, columns, now
+
+    def end(self) -> None:
+        """Compare with nothing."""
+        self._before = {}
+
+    def cells(
+        self, key: Hashable, row: RowT, columns: Sequence[Column[RowT]], now: datetime
+    ) -> frozenset[str]:
+        """The keys of the columns in which the text of a row has changed."""
+        old = self._before.get(key)
+        if (
+            old is None
+            or old is row
+            or [column.key for column in columns] != [column.key for column in self._columns]
+        ):
+            return frozenset()
+        return frozenset(
+            column.key
+            for was, column in zip(self._columns, columns, strict=True)
+            if column.key not in self._unflashed and was.cell(old, self._now) != column.cell(row, now)
+        )
+
+
+NEARBY: Final = 500
+"""The rows on either side that are searched before all of them: most rows hardly move."""
+
+
+class RowSelector(Protocol):
+    """Selects rows, each by itself."""
+
+    def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """The selected rows, in their order."""
+
+    def implies(self, other: Self) -> bool:
+        """Whether the other one surely selects every row that this one does."""
+
+
+class RowOrder(Generic[RowT]):
+    """Rows in their natural order, or stably sorted by a column.
+
+    Another selection of rows does not sort again: sorting 150,000 rows takes longer than a key may. Rows are
+    in tuples, because garbage collection visits a long list again and again, but a tuple only once.
+
+    Args:
+        natural: the key of the column in whose order rows are loaded.
+        pinned: the number of rows that stay on top in every order.
+    """
+
+    def __init__(self, natural: str, pinned: int) -> None:
+        self._natural = natural
+        self._pinned = pinned
+        self._loaded: Sequence[RowT] = ()
+        self._narrowing: RowSelector | None = None
+        self._column: Column[RowT] | None = None
+        self._is_reversed = False
+        self._whole: Sequence[RowT] | None = ()
+        """All rows in order, where they have been sorted."""
+        self._rows: Sequence[RowT] = ()
+
+    @property
+    def rows(self) -> Sequence[RowT]:
+        """The rows in order."""
+        return self._rows
+
+    @property
+    def by(self) -> tuple[str, bool]:
+        """The key of the column that is sorted by, and whether reversed."""
+        return self._column.key if self._column is not None else self._natural, self._is_reversed
+
+    def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
+        """Take other rows, or another selection of the same ones; whether any row is new."""
+        old, before = self._loaded, self._narrowing
+        same = loaded is old or (len(loaded) == len(old) and all(map(is_, loaded, old)))
+        self._loaded, self._narrowing = loaded, narrowing
+        if not same:
+            self._whole = None
+        if same and narrowing == before:
+            pass
+        elif same and narrowing is not None and (before is None or narrowing.implies(before)):
+            self._rows = tuple(narrowing.selected(self._rows))
+        elif self._whole is not None:
+            self._rows = self._narrowed(self._whole)
+        else:
+            self._rows = self._ordered(self._narrowed(loaded))
+        self._keep_whole()
+        return not same
+
+    def sort_by(self, column: Column[RowT], *, is_reversed: bool) -> None:
+        """Sort the same rows by a column."""
+        self._column, self._is_reversed = column, is_reversed
+        shown = set(map(id, self._rows)) if len(self._rows) < len(self._loaded) else None
+        rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
+        self._whole, self._rows = None, self._ordered(rows)
+        self._keep_whole()
+
+    def _keep_whole(self) -> None:
+        if len(self._rows) == len(self._loaded):
+            self._whole = self._rows
+
+    def _narrowed(self, rows: Sequence[RowT]) -> Sequence[RowT]:
+        return rows if self._narrowing is None else tuple(self._narrowing.selected(rows))
+
+    def _ordered(self, rows: Sequence[RowT]) -> Sequence[RowT]:
+        column, is_reversed = self._column, self._is_reversed
+        is_natural = column is None or column.key == self._natural
+        if is_natural and not is_reversed:
+            return rows
+        top = len(self._narrowed(self._loaded[: self._pinned]))
+        pinned, free = rows[:top], rows[top:]
+        if column is None or is_natural:
+            return (*pinned, *free[::-1])
+        return (*pinned, *sorted(free, key=column.sort_key, reverse=is_reversed))
+
+
+def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
+    """The index of this very row; None without it."""
+    if near < len(rows) and rows[near] is row:
+        return near
+    return next(compress(count(), map(is_, rows, repeat(row))), None)
+
+
+def key_index(
+    wanted: Hashable, rows: Sequence[RowT], key: Callable[[RowT], Hashable], near: int
+) -> int | None:
+    """The index of the row of a key, searched near an index first; None without one."""
+    for begin, end in ((max(near - NEARBY, 0), near + NEARBY), (0, len(rows))):
+        same = map(eq, map(key, rows[begin:end]), repeat(wanted))
+        place = next(compress(count(begin), same), None)
+        if place is not None:
+            return place
+    return None
