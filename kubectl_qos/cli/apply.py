@@ -1,7 +1,7 @@
 """Applying a change from the command line: carries out the commands of the state machine, prints its states.
 
 Shared by `set` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr. Not
-here: the steps of a change (edit/apply.py), and the flags (apply_flags.py).
+here: the steps of a change (edit/apply.py), and the flags (flags.py).
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.apply_flags import ApplyOptions
-    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -214,7 +213,7 @@ class ApplyShell:
         self._print([_done_words(result.request)])
         if not undoes:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
-        return step if self._options.wait else step[0].leave()
+        return step[0].leave() if self._options.wait is False else step
 
     def _check(self, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
         """Look at the object once, and print the progress where it is another one."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output, given_shared_flags
+from kubectl_qos.cli.flags import add_output
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.present.format import escape
 
@@ -65,16 +65,12 @@ class BugReportOptions:
     output: str | None
 
 
+OPTIONS: Final = BugReportOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bug-report`."""
     add_output(parser, "json")
-
-
-def parse(namespace: argparse.Namespace) -> BugReportOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return BugReportOptions(parse_source(namespace), given_shared_flags(namespace), namespace.output)
 
 
 def run(options: BugReportOptions) -> int:

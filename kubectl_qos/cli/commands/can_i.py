@@ -28,16 +28,12 @@ class CanIOptions:
     output: str | None
 
 
+OPTIONS: Final = CanIOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `can-i`."""
     add_output(parser, "wide", "json", "yaml", help_="output format; wide has a row for each permission")
-
-
-def parse(namespace: argparse.Namespace) -> CanIOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return CanIOptions(parse_source(namespace), namespace.output)
 
 
 def run(options: CanIOptions) -> int:

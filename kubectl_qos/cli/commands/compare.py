@@ -33,6 +33,9 @@ class CompareOptions:
     output: str | None
 
 
+OPTIONS: Final = CompareOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
     parser.add_argument(
@@ -41,28 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE/NAME",
         help="pod/web-0 in full, node/worker-1 or nothing as a table",
     )
-    parser.add_argument("--to", metavar="RELEASE", help="the kubelet's release after it, such as 1.37")
+    parser.add_argument(
+        "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
+    )
     parser.add_argument(
         "--set",
         dest="settings",
         action="append",
+        default=[],
         metavar="KEY=VALUE",
         help="a setting after it: cgroupDriver=cgroupfs, cgroupVersion=1, featureGates.MemoryQoS=true, …",
     )
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> CompareOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return CompareOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        namespace.to,
-        tuple(namespace.settings or ()),
-        namespace.output,
-    )
 
 
 def run(options: CompareOptions) -> int:

@@ -27,17 +27,13 @@ class ExplainOptions:
     output: str | None
 
 
+OPTIONS: Final = ExplainOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
     parser.add_argument("target", nargs="*", metavar="TYPE/NAME", help="pod/web-0")
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> ExplainOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return ExplainOptions(parse_source(namespace), tuple(namespace.target), namespace.output)
 
 
 def run(options: ExplainOptions) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class KillsOptions:
     format: TableFormat
 
 
+OPTIONS: Final = KillsOptions
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """What deaths are judged by, and the time that `--since` counts from."""
@@ -81,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel-log",
         dest="kernel_logs",
         action="append",
+        default=[],
         metavar="[NODE=]FILE|-",
         help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
         " repeat. NODE is needed where the log's lines do not name the node",
@@ -88,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--local", action="store_true", help="on a node: read its /dev/kmsg")
     parser.add_argument(
         "--since",
+        dest="since_seconds",
         type=_parse_seconds,
         metavar="DURATION",
         help="only deaths of the last 30m, 2h, 1d12h, and those of unknown time",
@@ -100,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "yaml",
         help_="output format; wide has more columns, and the evidence of each death below",
     )
-    parser.add_argument("--no-headers", action="store_true", help="no header line")
+    add_no_headers(parser)
 
 
 def _parse_seconds(text: str) -> int:
@@ -113,20 +118,6 @@ def _parse_seconds(text: str) -> int:
     if seconds < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
     return seconds
-
-
-def parse(namespace: argparse.Namespace) -> KillsOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import TableFormat, parse_source
-
-    return KillsOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        tuple(namespace.kernel_logs or ()),
-        namespace.local,
-        namespace.since,
-        TableFormat(namespace.output, headers=not namespace.no_headers),
-    )
 
 
 def run(options: KillsOptions) -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.options import ApplyOptions, SourceOptions
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ class SetOptions:
         return self.output is None or self.apply.yes or self.apply.dry_run == "server"
 
 
+OPTIONS: Final = SetOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `set`."""
     parser.add_argument(
@@ -103,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--container",
         dest="containers",
         action="append",
+        default=[],
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
@@ -163,26 +167,6 @@ def _parse_rank(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no rank: a number from 1 on, the next victim")
     return int(text)
-
-
-def parse(namespace: argparse.Namespace) -> SetOptions:
-    """The options of a parsed command line."""
-    return SetOptions(
-        source=parse_source(namespace),
-        apply=parse_apply(namespace),
-        target=tuple(namespace.target),
-        requests=None if namespace.requests is None else tuple(namespace.requests),
-        limits=None if namespace.limits is None else tuple(namespace.limits),
-        containers=tuple(namespace.containers or ()),
-        pod_level=namespace.pod_level,
-        to=namespace.to,
-        outlive=namespace.outlive,
-        rank_below=namespace.rank_below,
-        by=namespace.by,
-        output=namespace.output,
-        exit_code=namespace.exit_code,
-        write=namespace.write,
-    )
 
 
 def run(options: SetOptions) -> int:
@@ -265,7 +249,7 @@ def _check_flags(options: SetOptions) -> None:
             raise UsageError(
                 "--write and --dry-run exclude each other", hint="without --write nothing is written"
             )
-    given = (*options.apply.given, *(("--by",) if options.by is not None else ()))
+    given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
     if given and not options.source.is_cluster:
         where = "-f" if options.source.files else "--demo"
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")

@@ -56,6 +56,9 @@ class SimulateOptions:
     output: str | None
 
 
+OPTIONS: Final = SimulateOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `simulate`."""
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
@@ -64,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     modes.add_argument(
         "--grow",
         action="append",
+        default=[],
         metavar="pod/NAME[:CONTAINER]=SIZE",
         help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
         " once, and reach their size together",
@@ -88,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--important",
+        default="",
         metavar="LABELS",
         help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
         " and pods whose PodDisruptionBudget (in the files of -f) is violated",
@@ -101,25 +106,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " those of -f, and the node is that of the cluster or --demo",
     )
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> SimulateOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return SimulateOptions(
-        source=parse_source(namespace),
-        target=tuple(namespace.target),
-        free=namespace.free,
-        grow=tuple(namespace.grow or ()),
-        until_oom=namespace.until_oom,
-        all_at_limit=namespace.all_at_limit,
-        eviction=namespace.eviction,
-        restarts=namespace.restarts,
-        important=namespace.important or "",
-        what_if=namespace.what_if,
-        output=namespace.output,
-    )
 
 
 class _Growth(NamedTuple):

@@ -33,6 +33,9 @@ class TreeOptions:
     output: str | None
 
 
+OPTIONS: Final = TreeOptions
+
+
 @dataclass(frozen=True, slots=True)
 class _Trees:
     """The trees of a snapshot, and how many pods have no node."""
@@ -55,19 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--files", action="store_true", help="one line for each file, with its whole path")
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> TreeOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return TreeOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        namespace.cgroup_version,
-        namespace.files,
-        namespace.output,
-    )
 
 
 def run(options: TreeOptions) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.options import ApplyOptions, SourceOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class UndoOptions:
     output: str | None
 
 
+OPTIONS: Final = UndoOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undo`."""
     parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
@@ -52,12 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output_help = "output format of --list"
     parser.add_argument("-o", "--output", choices=("json",), metavar="json", help=output_help)
     add_apply_flags(parser)
-
-
-def parse(namespace: argparse.Namespace) -> UndoOptions:
-    """The options of a parsed command line."""
-    source, apply = parse_source(namespace), parse_apply(namespace)
-    return UndoOptions(source, apply, namespace.id, namespace.list, namespace.output)
 
 
 def run(options: UndoOptions) -> int:

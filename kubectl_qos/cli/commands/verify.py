@@ -59,6 +59,9 @@ class VerifyOptions:
     dump: str | None
 
 
+OPTIONS: Final = VerifyOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
     parser.add_argument(
@@ -83,22 +86,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --local: where its /sys/fs/cgroup is (default: /sys/fs/cgroup)",
     )
     where.add_argument("--dump", metavar="FILE", help="in what `kubectl qos host -o json` wrote on the node")
-
-
-def parse(namespace: argparse.Namespace) -> VerifyOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return VerifyOptions(
-        source=parse_source(namespace),
-        target=tuple(namespace.target),
-        dry_run=namespace.dry_run,
-        output=namespace.output,
-        local=namespace.local,
-        proc_root=namespace.proc_root,
-        cgroup_root=namespace.cgroup_root,
-        dump=namespace.dump,
-    )
 
 
 def run(options: VerifyOptions) -> int:

@@ -36,10 +36,14 @@ _MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class VersionOptions:
-    """Whose versions are printed; no source for --client."""
+    """Whose versions are printed: with `client` ours alone."""
 
-    source: SourceOptions | None
+    source: SourceOptions
+    client: bool
     output: str | None
+
+
+OPTIONS: Final = VersionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
 
 
-def parse(namespace: argparse.Namespace) -> VersionOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return VersionOptions(None if namespace.client else parse_source(namespace), namespace.output)
-
-
 def run(options: VersionOptions) -> int:
     """Print the versions. Raises QosError, after them, where the server's cannot be read."""
-    versions = _read(options.source)
+    versions = _Versions() if options.client else _read(options.source)
     git_version = str(versions.server.get("gitVersion") or "")
     notes = [*range_notes(git_version, versions.kubelets), *versions.problems]
     if options.output is None:
@@ -80,10 +77,8 @@ def run(options: VersionOptions) -> int:
     return EXIT_ERROR if versions.problems else 0
 
 
-def _read(source: SourceOptions | None) -> _Versions:
+def _read(source: SourceOptions) -> _Versions:
     """The versions that a server, files or the demo report. Raises UsageError."""
-    if source is None:
-        return _Versions()
     try:
         return _read_server(source) if source.is_cluster else _read_nodes(source)
     except UsageError:

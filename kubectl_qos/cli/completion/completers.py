@@ -374,7 +374,7 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "namespace": names_of_kind("Namespace"),
     "node": names_of_kind("Node"),
     "selector": labels,
-    "filename": files_ending_in("yaml", "yml", "json"),
+    "files": files_ending_in("yaml", "yml", "json"),
     "kubeconfig": only(FILES),
     "context": in_kubeconfig("contexts"),
     "cluster": in_kubeconfig("clusters"),
@@ -406,7 +406,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "tree": {"target": TargetCompleter(*KINDS)},
     "compare": {
         "target": TargetCompleter(*KINDS),
-        "to": releases,
+        "release": releases,
         "settings": settings,
     },
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
@@ -417,13 +417,13 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "containers": containers,
         "outlive": names_of_kind("Pod"),
         "rank_below": free,
-        "timeout": free,
+        "timeout_seconds": free,
     },
-    "undo": {"id": changes, "timeout": free},
+    "undo": {"id": changes, "timeout_seconds": free},
     "kills": {
         "target": TargetCompleter(*KINDS, bare=True, max_targets=None),
         "kernel_logs": only(FILES),
-        "since": free,
+        "since_seconds": free,
     },
     "simulate": {
         "target": TargetCompleter(NODE),
@@ -443,7 +443,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "cgroup_root": only(FOLDERS),
         "from_dump": files_ending_in("json"),
     },
-    "web": {"port": free, "address": free, "allow_hosts": free},
+    "web": {"port": free, "address": free, "allowed_hosts": free},
 }
 
 

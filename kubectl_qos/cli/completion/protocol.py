@@ -166,10 +166,12 @@ def _offer(at: Position, seconds: float) -> Completions:
     if action.nargs == 0:
         return Completions.of(_switch_values(at))
     from kubectl_qos.cli.completion.completers import Names, find_completer
-    from kubectl_qos.cli.options import parse_source
+    from kubectl_qos.cli.options import SourceOptions, parse_options
 
     fill_defaults(at.namespace)
-    return find_completer(at.command, action.dest)(at, Names(parse_source(at.namespace), seconds))
+    return find_completer(at.command, action.dest)(
+        at, Names(parse_options(SourceOptions, at.namespace), seconds)
+    )
 
 
 def _flag_names(at: Position) -> Iterator[Candidate]:
