@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
@@ -92,6 +91,8 @@ class ProgressLine:
     """How many pods have been loaded, on one line of a terminal that is cleared at the end."""
 
     def __init__(self) -> None:
+        import threading
+
         self._loaded = 0
         self._total: int | None = None
         self._ended = threading.Event()

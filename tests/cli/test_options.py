@@ -61,6 +61,17 @@ def test_each_shared_field_has_a_flag() -> None:
     assert "headers" in parse(["top"])
 
 
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_no_flag_of_a_command_takes_the_name_of_a_shared_one(name: str) -> None:
+    shared = {
+        field.name
+        for options in (ConnectionOptions, Selection, SourceOptions)
+        for field in dataclasses.fields(options)
+    }
+    own = {field.name for field in dataclasses.fields(import_module(module_name(name)).OPTIONS)}
+    assert own.isdisjoint(shared)
+
+
 def test_values_are_made_of_others_without_writing() -> None:
     options = SourceOptions(ConnectionOptions(context="a", namespace="b"))
     assert options.on_node("n").selection.node == "n"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import open_connection, resolve_source
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.present.format import escape
 
@@ -111,7 +112,6 @@ def _cluster(source: SourceOptions) -> Facts:
         facts: Facts = {"source": "the demo" if source.demo else "files"}
         _add(facts, "objects", lambda: _source_facts(source))
         return facts
-    from kubectl_qos.cli.resources import open_connection
 
     source = source.with_timeout(TIMEOUT)
     facts = {}
@@ -153,7 +153,6 @@ def _failure(error: BaseException) -> str:
 
 
 def _source_facts(source: SourceOptions) -> Facts:
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.k8s.snapshot import Scope
 

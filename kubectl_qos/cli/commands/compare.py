@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: CompareOptions) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.present.effects import comparison_values
     from kubectl_qos.present.reasons import missing_sentence

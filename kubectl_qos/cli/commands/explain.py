@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import Reference, ResolvedSource, find_pod, parse_references, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.present.explanation import Explanation
 
 DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction."
@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: ExplainOptions) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import parse_references, resolve_source
     from kubectl_qos.present.explanation import as_values, text_lines
 
     references = parse_references(options.target)
@@ -62,7 +61,6 @@ def run(options: ExplainOptions) -> int:
 
 def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:
     """Each pod, ranked among the pods of its node; without references, every pod. Raises InputError."""
-    from kubectl_qos.cli.resources import find_pod
     from kubectl_qos.present.explanation import explain_pod
 
     scope = resolved.named(references) if references else resolved.scope

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
     has_files = bool(options.source.files)
     if not has_files and not options.names:
         return {}, []
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope
 
     try:

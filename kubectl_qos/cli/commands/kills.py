@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.resources import (
+    Reference,
+    not_found,
+    parse_node,
+    parse_pods_or_nodes,
+    parse_references,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
-    from kubectl_qos.cli.resources import Reference
     from kubectl_qos.k8s.events import EventList
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -122,7 +129,6 @@ def _parse_seconds(text: str) -> int:
 
 def run(options: KillsOptions) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.cli.resources import parse_node
     from kubectl_qos.qos.kills.analyze import find_kills
 
     node = parse_node(options.target)
@@ -158,8 +164,6 @@ def run(options: KillsOptions) -> int:
 
 def _parse_references(words: Sequence[str]) -> list[Reference]:
     """Pods and workloads; a name alone is a pod's. Raises UsageError."""
-    from kubectl_qos.cli.resources import Reference, parse_pods_or_nodes, parse_references
-
     has_slash = any("/" in word for word in words)
     if has_slash or len(words) > 1:
         try:
@@ -199,7 +203,6 @@ def _split(text: str) -> tuple[str, str]:
 
 def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
     """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
     try:
@@ -237,8 +240,6 @@ def _is_referenced(pod: Pod, references: Sequence[Reference]) -> bool:
 
 def _find_missing(references: Sequence[Reference], facts: _Facts) -> list[ApiError]:
     """An error for each reference without pods."""
-    from kubectl_qos.cli.resources import not_found
-
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:

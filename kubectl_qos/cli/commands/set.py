@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_apply_flags
-from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_references,
+    reference,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.preview import Preview, StrategyKind
     from kubectl_qos.k8s.objects import Pod
@@ -185,7 +192,6 @@ def run(options: SetOptions) -> int:
 
 def _set(options: SetOptions) -> tuple[bool, bool]:
     """Whether something changes, and whether a document of the input could not be read."""
-    from kubectl_qos.cli.resources import reference, resolve_source
     from kubectl_qos.cli.set_edits import build_edits, parse_edit_request
     from kubectl_qos.edit.preview import preview
 
@@ -222,8 +228,6 @@ def _set(options: SetOptions) -> tuple[bool, bool]:
 
 def _parse_target(options: SetOptions) -> list[Reference]:
     """The object that is named; none where the files have only one. Raises UsageError."""
-    from kubectl_qos.cli.resources import parse_references
-
     references = parse_references(options.target)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
@@ -257,8 +261,6 @@ def _check_flags(options: SetOptions) -> None:
 
 def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
-    from kubectl_qos.cli.resources import find_pod, reference
-
     scope = resolved.scope
     for_names = replace(scope, namespace=None)
     matching = [
@@ -338,8 +340,6 @@ def _notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
 
 def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
     """Write the edits to the file that holds the object; returns a sentence about it."""
-    from kubectl_qos.cli.resources import reference
-
     if not effects.edits:
         return f"nothing is written: {reference(pod)} has these values already in {resolved.source.title}"
     return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"
@@ -350,7 +350,6 @@ def _check_possible(effects: Preview, *, writes: bool) -> None:
 
     A manifest may be written whose object cannot be changed: it can be recreated from it.
     """
-    from kubectl_qos.cli.resources import reference
     from kubectl_qos.edit.preview import StrategyKind
     from kubectl_qos.present.effects import never_sentence
 
@@ -384,7 +383,6 @@ def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, op
 
 def _check_strategy(state: Apply, kind: StrategyKind | None) -> None:
     """Raise InputError unless the chosen strategy is of that kind, if given, and has a request."""
-    from kubectl_qos.cli.resources import reference
     from kubectl_qos.edit.preview import StrategyKind
     from kubectl_qos.present.apply import strategy_title
 

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import (
+    ResolvedSource,
+    parse_node,
+    parse_references,
+    parse_size,
+    reference,
+    require_node,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.simulation.engine import Simulation
@@ -135,7 +143,6 @@ class _Outcome(NamedTuple):
 
 def run(options: SimulateOptions) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import reference, require_node, resolve_source
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -178,7 +185,6 @@ def run(options: SimulateOptions) -> int:
 
 
 def _parse_node(words: Sequence[str]) -> str:
-    from kubectl_qos.cli.resources import parse_node, parse_references
 
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
@@ -191,7 +197,6 @@ def _parse_node(words: Sequence[str]) -> str:
 
 def _parse_question(options: SimulateOptions) -> _Question:
     """The question of the flags. Raises UsageError."""
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {
@@ -220,7 +225,6 @@ def _parse_question(options: SimulateOptions) -> _Question:
 
 
 def _parse_growth(text: str) -> _Growth:
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.k8s.kinds import parse_kind
 
     what, equals, size = text.partition("=")

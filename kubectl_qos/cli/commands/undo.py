@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_apply_flags
-from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.present.format import age, escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.resources import ResolvedSource
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.edit.history import Entry, ValueConflict
 
 DESCRIPTION: Final = """\
@@ -85,7 +86,6 @@ def _list(entries: Sequence[Entry], options: UndoOptions) -> None:
     from datetime import UTC, datetime
 
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
-    from kubectl_qos.present.format import age, escape
     from kubectl_qos.present.output import cell_table
 
     context = options.source.connection.context

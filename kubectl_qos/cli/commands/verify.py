@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_node_or_reference,
+    require_cgroup,
+    require_node,
+    resolve_source,
+)
 from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
     from kubectl_qos.qos.verify.compare import Verified
     from kubectl_qos.qos.verify.observed import Files
@@ -98,7 +107,6 @@ def run(options: VerifyOptions) -> int:
 
 
 def _run(options: VerifyOptions) -> int:
-    from kubectl_qos.cli.resources import parse_node_or_reference, resolve_source
 
     node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
     if reference is not None and reference.kind != "Pod":
@@ -148,7 +156,6 @@ def _choose_reader(options: VerifyOptions) -> Reader:
 
 
 def _find_pod(reference: Reference, resolved: ResolvedSource) -> VerifiedPods:
-    from kubectl_qos.cli.resources import find_pod, require_cgroup
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))
@@ -160,7 +167,6 @@ def _find_pod(reference: Reference, resolved: ResolvedSource) -> VerifiedPods:
 
 
 def _find_pods(node: str, resolved: ResolvedSource) -> VerifiedPods:
-    from kubectl_qos.cli.resources import require_node
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
     scope = resolved.scope
@@ -226,7 +232,6 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
 def _print_commands(pods: VerifiedPods) -> None:
     """Print the command, as a shell takes it, and where it would be run."""
     from kubectl_qos.cluster.exec import CAT, SHELL
-    from kubectl_qos.present.format import escape
 
     places = [
         f"{escape(namespace)}/{escape(pod)} container {escape(container)}"

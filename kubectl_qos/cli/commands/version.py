@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
+from kubectl_qos.cli.resources import open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.format import count, escape
 
@@ -88,7 +89,6 @@ def _read(source: SourceOptions) -> _Versions:
 
 
 def _read_nodes(source: SourceOptions) -> _Versions:
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope
 
     resolved = resolve_source(source)
@@ -99,7 +99,6 @@ def _read_nodes(source: SourceOptions) -> _Versions:
 
 def _read_server(source: SourceOptions) -> _Versions:
     """The server's version and its nodes', which are left out without the permission to list them."""
-    from kubectl_qos.cli.resources import open_connection
     from kubectl_qos.cluster.kube_api import KubeApi
 
     api = KubeApi(open_connection(source.with_timeout(TIMEOUT)))

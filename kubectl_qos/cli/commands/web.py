@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
+from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ def _parse_port(text: str) -> int:
 def run(options: WebOptions) -> int:
     """Serve until ctrl-c; the URL goes to stdout. Raises QosError."""
     from importlib.util import find_spec
-
-    from kubectl_qos.cli.resources import resolve_source
 
     if options.allow_writes and options.readonly:
         raise UsageError("--readonly and --allow-writes cannot be used together")
