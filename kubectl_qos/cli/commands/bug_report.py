@@ -127,7 +127,6 @@ def _cluster(source: SourceOptions) -> Facts:
 
 
 def _add(facts: Facts, name: str, read: Callable[[], Facts | str]) -> None:
-    """Add one or several facts, or why they cannot be read."""
     try:
         value = read()
     except Exception as error:  # noqa: BLE001 - a report of what does not work has to come out
@@ -193,7 +192,6 @@ def _connection_facts(options: ConnectionOptions) -> Facts:
 
 
 def _address(server: str) -> str:
-    """The kind of a server's address."""
     from ipaddress import ip_address
     from urllib.parse import urlsplit
 
@@ -208,7 +206,6 @@ def _address(server: str) -> str:
 
 
 def _server_facts(connection: Connection, namespace: str | None) -> Facts:
-    """Its version, our permissions, and how much there is. Raises QosError where it does not answer."""
     from kubectl_qos.cluster.kube_api import KubeApi
 
     api = KubeApi(connection)
@@ -237,7 +234,6 @@ def _permissions(connection: Connection, namespace: str | None) -> str:
 
 
 def _node_facts(nodes: list[NodeSoftware]) -> Facts:
-    """How many there are of each version."""
     from kubectl_qos.cli.commands.version import count_versions, version_counts_text
 
     facts = {"nodes": f"{len(nodes):,}"}
@@ -343,5 +339,4 @@ def _settings() -> str:
 
 
 def _setting_name(setting: str) -> str:
-    """The name of a setting, unless it is none of ours."""
     return setting if setting in {"columns", "scope", "contexts", "keys"} else "an unknown one"

@@ -122,10 +122,9 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
 
 def _print_pod(comparison: Comparison, settings: Sequence[NodeOverride], pod: Pod) -> None:
     from kubectl_qos.present.effects import comparison_subject, kubelet_sections, pod_sections
-    from kubectl_qos.present.output import marked_lines
 
     sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
-    output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
+    output.print_sections(comparison_subject(comparison, settings), sections)
 
 
 def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
@@ -136,11 +135,10 @@ def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverr
         kubelet_sections,
         node_sections,
     )
-    from kubectl_qos.present.output import marked_lines
 
     for comparison in comparisons:
         sections = (*kubelet_sections(comparison), *node_sections(comparison))
-        output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
+        output.print_sections(comparison_subject(comparison, settings), sections)
     shown = {id(effects) for comparison in comparisons for effects in _in_scope(comparison, scope, None)}
     changed = [effects for effects in changed_pods(comparisons) if id(effects) in shown]
     if changed:

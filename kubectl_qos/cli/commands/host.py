@@ -105,7 +105,6 @@ def run(options: HostOptions) -> int:
 
 
 def _check(options: HostOptions) -> None:
-    """Raise UsageError for flags that contradict each other."""
     if options.source.demo:
         raise UsageError("host reads the node that it runs on, and --demo has none")
     if options.from_dump is None:

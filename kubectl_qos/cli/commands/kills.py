@@ -163,7 +163,6 @@ def run(options: KillsOptions) -> int:
 
 
 def _parse_references(words: Sequence[str]) -> list[Reference]:
-    """Pods and workloads; a name alone is a pod's. Raises UsageError."""
     has_slash = any("/" in word for word in words)
     if has_slash or len(words) > 1:
         try:
@@ -175,7 +174,6 @@ def _parse_references(words: Sequence[str]) -> list[Reference]:
 
 
 def _read_logs(options: KillsOptions, source: SourceOptions) -> list[KernelLog]:
-    """The kernel logs of the flags. Raises UsageError or InputError."""
     files = [_split(text) for text in options.kernel_logs]
     if [path for _, path in files].count("-") + source.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
@@ -239,7 +237,6 @@ def _is_referenced(pod: Pod, references: Sequence[Reference]) -> bool:
 
 
 def _find_missing(references: Sequence[Reference], facts: _Facts) -> list[ApiError]:
-    """An error for each reference without pods."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
@@ -263,7 +260,6 @@ def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
 
 
 def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
-    """What could not be read."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.reasons import missing_sentence
 

@@ -135,8 +135,6 @@ class _Question(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """A simulation and the state that it began with."""
-
     state: NodeState
     simulation: Simulation
 
@@ -196,7 +194,6 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_question(options: SimulateOptions) -> _Question:
-    """The question of the flags. Raises UsageError."""
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {

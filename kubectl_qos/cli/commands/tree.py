@@ -46,8 +46,6 @@ OPTIONS: Final = TreeOptions
 
 @dataclass(frozen=True, slots=True)
 class _Trees:
-    """The trees of a snapshot, and how many pods have no node."""
-
     trees: tuple[CgroupTree, ...]
     snapshot: Snapshot
     unbound: int = 0
@@ -118,7 +116,6 @@ def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
 
 
 def _pod_tree(reference: Reference, resolved: ResolvedSource, version: int | None) -> _Trees:
-    """The path to one pod, or to the pod that a workload's template would make."""
     from kubectl_qos.qos.cgroup.tree import path_to
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))

@@ -178,7 +178,6 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
 
 
 def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: ApplyShell) -> None:
-    """Revert it. Raises QosError where that is impossible."""
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.edits import as_flags
     from kubectl_qos.edit.history import find_conflicts, undo_edits
@@ -187,7 +186,6 @@ def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: A
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.effects import change_section, preview_sections
-    from kubectl_qos.present.output import marked_lines
     from kubectl_qos.present.reasons import missing_sentence, pod_subject
 
     if shell.writer is not None and entry.server and shell.writer.server != entry.server:
@@ -205,7 +203,7 @@ def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: A
     setup = snapshot.setup(pod.node_name)
     effects = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
     sections = [change_section(pod, effects.edits), *preview_sections(effects)]
-    output.print_lines([pod_subject(effects.before), *marked_lines(sections)])
+    output.print_sections(pod_subject(effects.before), sections)
     output.notes(map(missing_sentence, snapshot.missing))
     begun = Apply.begin(pod, effects.edits, effects, related, undoes=entry.id, conflicts=conflicts)
     kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE

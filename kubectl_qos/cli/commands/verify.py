@@ -131,7 +131,6 @@ def _run(options: VerifyOptions) -> int:
 
 
 def _choose_reader(options: VerifyOptions) -> Reader:
-    """How values are read. Raises UsageError before anything is run."""
     has_roots = bool(options.proc_root or options.cgroup_root)
     if options.local and options.dump is not None:
         raise UsageError("--local and --dump cannot be used together")
@@ -230,7 +229,6 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
 
 
 def _print_commands(pods: VerifiedPods) -> None:
-    """Print the command, as a shell takes it, and where it would be run."""
     from kubectl_qos.cluster.exec import CAT, SHELL
 
     places = [

@@ -79,7 +79,6 @@ def run(options: VersionOptions) -> int:
 
 
 def _read(source: SourceOptions) -> _Versions:
-    """The versions that a server, files or the demo report. Raises UsageError."""
     try:
         return _read_server(source) if source.is_cluster else _read_nodes(source)
     except UsageError:
@@ -128,7 +127,6 @@ def _lines(versions: _Versions) -> Iterator[str]:
 
 
 def _values(versions: _Versions, notes: list[str]) -> dict[str, Any]:
-    """As kubectl prints them, as far as it has them."""
     oldest, newest = _supported()
     values: dict[str, Any] = {
         "clientVersion": {"gitVersion": f"v{__version__}"},
@@ -144,7 +142,6 @@ def _values(versions: _Versions, notes: list[str]) -> dict[str, Any]:
 
 
 def _supported() -> tuple[str, str]:
-    """The oldest and the newest minor version."""
     from kubectl_qos.k8s.releases import SUPPORTED_MINORS
 
     return f"1.{SUPPORTED_MINORS[0]}", f"1.{SUPPORTED_MINORS[-1]}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kubectl_qos.cli.completion.protocol import (
+from kubectl_qos.cli.completion import (
     EXTENSIONS,
     FILES,
     FOLDERS,
@@ -302,7 +302,6 @@ def changes(at: Position, names: Names) -> Completions:
 
 
 def _is_of_nodes(at: Position) -> bool:
-    """Whether the first operand names nodes."""
     return bool(at.operands) and parse_kind(at.operands[0].partition("/")[0]) == NODE
 
 
