@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 NOT_YET: Final = frozenset(
     [
         "kubectl_qos/tui",
-        "tests/end_to_end",
         "tests/tui",
     ]
 )
