@@ -17,10 +17,9 @@ from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Json, Pod, convert
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 SECONDS: Final = 5.0

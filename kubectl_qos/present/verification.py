@@ -11,8 +11,7 @@ from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verify.compare import CheckedValue, Verified
-from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
+from kubectl_qos.qos.verification import CheckedValue, DriftCause, DriftReason, Verified
 
 
 def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:

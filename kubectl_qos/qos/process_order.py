@@ -7,6 +7,7 @@ container (ranking.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -122,22 +123,17 @@ def process_order(
 ) -> tuple[RankedProcess, ...]:
     """The processes that may be killed, the next victim first, then the others.
 
-    Args:
-        processes: those that have memory.
-        total_pages: RAM and swap.
-        page: bytes.
-        kernel: which formula.
-        is_whole: whether process 1 is the machine's init, and not that of a PID namespace.
+    `total_pages` are RAM and swap in pages of `page` bytes. `is_whole` is whether process 1 is the machine's
+    init, and not that of a PID namespace.
     """
     rows = [_row(process, total_pages, page, kernel, is_whole=is_whole) for process in processes]
     candidates = sorted(
         (row for row in rows if row.spared is None), key=lambda row: (-row.points, row.process.pid)
     )
+    counts = Counter(row.points for row in candidates)
     first: dict[int, int] = {}
-    counts: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):
         first.setdefault(row.points, place)
-        counts[row.points] = counts.get(row.points, 0) + 1
     ranked = [replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates]
     others = sorted((row for row in rows if row.spared is not None), key=lambda row: row.process.pid)
     return (*ranked, *others)
