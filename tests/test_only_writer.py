@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import kubectl_qos
-from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.options import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
