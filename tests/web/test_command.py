@@ -184,30 +184,3 @@ def test_without_the_extra_it_is_said_how_to_get_it(tmp_path: Path) -> None:
         done.stderr
         == "error: kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it\n"
     )
-
-
-LOADED = """
-import sys
-from kubectl_qos.__main__ import main
-try:
-    main(sys.argv[1:])
-except SystemExit:
-    pass
-print(*sys.modules, file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize(
-    "arguments", [["top", "--demo"], ["--help"], ["web", "--help"], ["web", "-f", "none"]]
-)
-def test_nothing_else_loads_the_server(tmp_path: Path, arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    )
-    assert not {"aiohttp", "textual_serve", "textual", "rich"} & set(done.stderr.split())
