@@ -46,12 +46,10 @@ WITHOUT_AN_UPSTREAM = {
     "qos/flags.py": "flags of our own",
     "qos/kills/__init__.py": "no code",
     "qos/kills/analyze.py": "puts the evidence together",
+    "qos/observed.py": "values that were read",
     "qos/prediction.py": "puts the rules together",
     "qos/reason.py": "the form of a reason",
     "qos/simulation/__init__.py": "no code",
-    "qos/verify/__init__.py": "no code",
-    "qos/verify/compare.py": "compares with what was read",
-    "qos/verify/observed.py": "values that were read",
 }
 """Modules of the rules that hold none of Kubernetes or the kernel themselves, and why."""
 
