@@ -14,6 +14,7 @@ from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
