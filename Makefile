@@ -6,7 +6,7 @@ LOCK = .ci/requirements.txt
 DEV_LOCK = .ci/dev-requirements.txt
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 
-.PHONY: demo test test-all check format lint types imports tests other-python monkey binary-tests binary-again programs \
+.PHONY: demo test test-all check format lint types imports tests laws other-python monkey binary-tests binary-again programs \
   golden bench binary wheel installed release-check site man reference pictures lock clean
 
 demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
@@ -14,7 +14,7 @@ demo: $(VENV)/.product  ## open the terminal UI on the embedded demo cluster
 
 test: check tests  ## every check, and every test on one Python: minutes
 
-test-all: test other-python monkey binary-tests binary-again  ## also what takes long: before a release, and each night
+test-all: test laws other-python monkey binary-tests binary-again  ## also what takes long: before a release, and each night
 
 check: format lint types imports
 
@@ -59,6 +59,9 @@ other-python: $(VENV)/.installed  ## every test on each other Python that is ins
 	  echo "tests on $$python"; \
 	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
 	done
+
+laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
+	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lr "^@given" tests --include='*.py')
 
 monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
 	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.server import KUBECONFIG_FILE
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 
 HERE = Path(__file__).parent
 RATE = 1_000
@@ -120,20 +120,20 @@ async def _keys(source: LiveSource, seconds: int) -> bool:
 
 
 def _flat(source: LiveSource, events: int) -> bool:
-    feed = source.follow(Scope())
+    stream = source.follow(Scope())
     sizes: dict[int, int] = {}
     began = time.monotonic()
     taken = 0
     while taken < events - 10:
-        moment = feed.next()
-        assert moment is not None
-        if moment.snapshot is None:
-            raise SystemExit(f"the watch failed: {moment.health.error}")
-        taken = max((_restarts(pod) for pod in moment.snapshot.pods), default=0)
+        update = stream.next()
+        assert update is not None
+        if update.snapshot is None:
+            raise SystemExit(f"the watch failed: {update.health.error}")
+        taken = max((_restarts(pod) for pod in update.snapshot.pods), default=0)
         sizes[taken] = _resident_bytes()
         time.sleep(0.5)
     seconds = time.monotonic() - began
-    feed.close()
+    stream.close()
     early = max(size for number, size in sizes.items() if number <= events / 10)
     late = max(size for number, size in sizes.items() if number > events / 2)
     print(

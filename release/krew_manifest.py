@@ -87,16 +87,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, nargs="?", default=Path("dist"))
     parser.add_argument("--only-present", action="store_true", help="leave out what has no archive")
     parser.add_argument("--unreleased", action="store_true", help="digests of zeros")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     template = TEMPLATE.read_text(encoding="utf-8")
     try:
-        if asked.unreleased:
+        if options.unreleased:
             digests = dict.fromkeys(archives_of(template), UNRELEASED)
-            sys.stdout.write(UNRELEASED_NOTE + render(template, asked.tag, digests))
+            sys.stdout.write(UNRELEASED_NOTE + render(template, options.tag, digests))
         else:
-            digests = read_digests(asked.folder)
-            wanted = without_missing(template, digests) if asked.only_present else template
-            sys.stdout.write(render(wanted, asked.tag, digests))
+            digests = read_digests(options.folder)
+            wanted = without_missing(template, digests) if options.only_present else template
+            sys.stdout.write(render(wanted, options.tag, digests))
     except Unrendered as unrendered:
         print(f"error: {unrendered}", file=sys.stderr)
         return 1

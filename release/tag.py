@@ -33,14 +33,14 @@ def is_prerelease(tag: str) -> bool:
     """
     found = TAG.fullmatch(tag)
     if found is None:
-        raise Refused(f"the tag {tag!r} is not of the form v1.2.3 or v1.2.3-rc.1: tag anew")
+        raise Refused(f"the tag {tag!r} is not of the form v1.2.3 or v1.2.3-rc.1: tag again")
     return found["pre"] is not None
 
 
 def check_branch(tag: str) -> None:
     """Raise Refused where the tagged commit is not on the main branch."""
-    asked = subprocess.run(["git", "merge-base", "--is-ancestor", tag, MAIN], check=False)
-    if asked.returncode:
+    checked = subprocess.run(["git", "merge-base", "--is-ancestor", tag, MAIN], check=False)
+    if checked.returncode:
         raise Refused(f"{tag} is not on {MAIN}: merge first, then tag what was merged")
 
 

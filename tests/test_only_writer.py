@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import kubectl_qos
-from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.options import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
@@ -147,7 +147,7 @@ def test_only_the_connection_has_a_pool() -> None:
     assert where_called("pool_manager") == {CONNECTION, OIDC}
 
 
-def test_only_one_module_asks_a_server_to_switch() -> None:
+def test_only_one_module_switches_protocols() -> None:
     """A websocket can run commands, so it is not asked for in passing."""
     assert where_called("switch_protocols") == {EXEC}
     assert where_called("BoundedWebSocket") == {EXEC}
@@ -204,6 +204,6 @@ def test_without_leave_nobody_gets_a_writer() -> None:
         DemoSource().writer()
 
 
-def test_writers_are_made_where_leave_is_asked_for_alone() -> None:
+def test_writers_are_made_only_where_leave_is_checked() -> None:
     assert where_called("Writer") == {"cluster/live.py"}
     assert where_called("Connection") == {CONNECTION}

@@ -61,7 +61,7 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
 
     Raises UsageError where a person would have to be asked without a terminal, and QosError.
     """
-    from kubectl_qos.config.paths import config_file
+    from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
 
     settings = read_settings(config_file())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from kubectl_qos.cli.flags import given_shared_flags
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

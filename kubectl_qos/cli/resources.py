@@ -74,7 +74,7 @@ def resolve_source(
     problems: tuple[str, ...] = ()
     source: Source
     if options.demo:
-        from kubectl_qos.cluster.demo import DemoSource
+        from kubectl_qos.cluster.files import DemoSource
 
         source = DemoSource(overrides)
     elif options.files:
@@ -123,7 +123,7 @@ def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> 
 
 def _is_writable(context: str, settings: Settings | None) -> bool:
     if settings is None:
-        from kubectl_qos.config.paths import config_file
+        from kubectl_qos.config import config_file
         from kubectl_qos.config.settings import read_settings
 
         settings = read_settings(config_file())

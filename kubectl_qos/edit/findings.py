@@ -24,10 +24,9 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.k8s.limit_range import with_limit_ranges
 from kubectl_qos.k8s.managers import ManagedValue, Manager, ManagerKind, find_managers, matching_autoscalers
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, quota_refusals
+from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, quota_refusals, with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.usage import PodUsage

@@ -14,7 +14,7 @@ from kubectl_qos.cli import commands
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.main import parse
 from kubectl_qos.cli.options import ApplyOptions, Selection, SourceOptions, parse_options
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 
 OPERANDS = {"edit": ["pod/a"], "verify": ["pod/a"], "set": ["pod/a", "--limits", "memory=1Gi"]}
 

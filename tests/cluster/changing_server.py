@@ -71,7 +71,6 @@ class ChangingServer(ObjectServer):
     # What others do to the objects meanwhile.
 
     def find(self, kind: str, name: str, namespace: str = "shop") -> dict[str, Any]:
-        """The object as it is stored."""
         with self._lock:
             found = self._at(api_path(kind, namespace, name))
             assert found is not None
@@ -94,7 +93,7 @@ class ChangingServer(ObjectServer):
             self._put(api_path(kind, "shop", name), None)
 
     def recreate(self, kind: str, name: str) -> None:
-        """Deleted and made anew: the same name, another uid."""
+        """Deleted and recreated: the same name, another uid."""
         with self._lock:
             found = self.find(kind, name)
             found["metadata"]["uid"] += "-again"

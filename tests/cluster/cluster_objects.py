@@ -88,7 +88,6 @@ def recorded_pods() -> tuple[dict[str, Any], ...]:
 
 @cache
 def recorded_node() -> dict[str, Any]:
-    """That node."""
     found: dict[str, Any] = json.loads((NODE_1 / "node-systemd.json").read_bytes())["node"]
     return found
 

@@ -40,12 +40,10 @@ def frame(payload: bytes, code: int = 2, *, last: bool = True, size: int | None 
 
 
 def said(channel: int, payload: bytes) -> bytes:
-    """A message on a channel."""
     return frame(bytes((channel,)) + payload)
 
 
 def close(code: int = 1000, why: bytes = b"") -> bytes:
-    """The frame that ends a websocket."""
     return frame(struct.pack(">H", code) + why, 8)
 
 

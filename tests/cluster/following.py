@@ -58,11 +58,11 @@ class Followed:
     ) -> Update:
         found: list[Update] = []
 
-        def is_met() -> bool:
+        def is_reached() -> bool:
             found.extend(update for update in candidates() if condition(update))
             return bool(found)
 
-        wait_for(is_met, seconds, lambda: str([_short(update) for update in self.updates[-3:]]))
+        wait_for(is_reached, seconds, lambda: str([_short(update) for update in self.updates[-3:]]))
         return found[0]
 
     def end(self) -> None:
@@ -106,7 +106,6 @@ Follow = Callable[..., tuple[Followed, HttpsServer]]
 
 
 def held(update: Update) -> Snapshot:
-    """An update's snapshot."""
     assert update.snapshot is not None
     return update.snapshot
 
@@ -117,13 +116,11 @@ def names(update: Update) -> list[str]:
 
 
 def requests(update: Update) -> dict[str, str]:
-    """How much memory each pod requests."""
     found = {pod.name: (pod.spec.containers or ())[0].resources.requests for pod in held(update).pods}
     return {name: str(memory["memory"]) if memory else "" for name, memory in found.items()}
 
 
 def missing(update: Update) -> list[str]:
-    """What an update reports as missing."""
     return [one.what for one in held(update).missing]
 
 

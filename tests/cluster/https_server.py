@@ -97,12 +97,10 @@ class HttpsServer:
 
     @property
     def url(self) -> str:
-        """The address for a kubeconfig."""
         return f"https://127.0.0.1:{self.port}"
 
     @property
     def connections(self) -> int:
-        """How many connections it has accepted."""
         return self._listener.accepted
 
     def paths(self) -> list[str]:
@@ -124,6 +122,7 @@ class HttpsServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        getattr(self._answer, "end_watches", lambda: None)()
 
     def _end(self) -> None:
         self._listener.ended.set()

@@ -39,7 +39,6 @@ def kubeconfig(
 
 
 def write(path: Path, config: dict[str, Any]) -> Path:
-    """The kubeconfig as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(config))
     return path

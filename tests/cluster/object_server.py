@@ -91,7 +91,6 @@ class ObjectServer:
         return None if kind is None else [found for found in self.limits if found["kind"] == kind]
 
     def list_revision(self) -> str:
-        """The revision that a list names."""
         return "7"
 
     def _list(

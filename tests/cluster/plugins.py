@@ -29,7 +29,6 @@ with open({str(folder / "calls")!r}, "a+") as calls:
 
 
 def calls(folder: Path) -> int:
-    """How often the plugin has run."""
     counted = folder / "calls"
     return len(counted.read_text()) if counted.exists() else 0
 

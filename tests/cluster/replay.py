@@ -47,7 +47,6 @@ def exchanges() -> tuple[dict[str, Any], ...]:
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """One recording by its name."""
     return next(exchange for exchange in exchanges() if exchange["name"] == name)
 
 

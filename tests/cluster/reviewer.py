@@ -26,23 +26,22 @@ class Reviewer:
     def __call__(self, request: Request) -> Answer:
         assert (request.method, request.path) == ("POST", REVIEWS)
         assert request.headers["content-type"] == "application/json"
-        right = asked_right(request)
+        right = reviewed_right(request)
         if right in self.faults:
             return self.faults[right]
         return review(allowed=right in self.allowed, **self.said)
 
 
-def asked_right(request: Request) -> str:
+def reviewed_right(request: Request) -> str:
     """The right that a review asks for."""
-    asked = json.loads(request.body)["spec"]["resourceAttributes"]
-    group = f".{asked['group']}" if asked.get("group") else ""
-    subresource = f"/{asked['subresource']}" if asked.get("subresource") else ""
-    namespace = f" in {asked['namespace']}" if asked.get("namespace") else ""
-    return f"{asked['verb']} {asked['resource']}{group}{subresource}{namespace}"
+    requested = json.loads(request.body)["spec"]["resourceAttributes"]
+    group = f".{requested['group']}" if requested.get("group") else ""
+    subresource = f"/{requested['subresource']}" if requested.get("subresource") else ""
+    namespace = f" in {requested['namespace']}" if requested.get("namespace") else ""
+    return f"{requested['verb']} {requested['resource']}{group}{subresource}{namespace}"
 
 
 def review(**status: Any) -> Answer:
-    """A review with this status."""
     body = {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",

@@ -25,7 +25,7 @@ from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.replay import Replay
-from tests.cluster.reviewer import READER, Reviewer, asked_right, review
+from tests.cluster.reviewer import READER, Reviewer, review, reviewed_right
 from tests.cluster.serving import Serve
 
 RIGHTS = [right for tier in TIERS for right in tier.permissions]
@@ -62,21 +62,21 @@ def test_only_what_is_allowed_is(serve: Serve, connect_to: ConnectTo) -> None:
     assert set(granted.values()) == {AccessLevel.NO}
 
 
-def test_each_right_is_asked_for_once(serve: Serve, connect_to: ConnectTo) -> None:
+def test_each_right_is_reviewed_once(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Reviewer())
     connection = connect_to(server)
     review_access(connection, RIGHTS, "shop")
-    counts = Counter(map(asked_right, server.requests))
+    counts = Counter(map(reviewed_right, server.requests))
     assert set(counts.values()) == {1}
     assert len(counts) == len(RIGHTS)
     server.requests.clear()
     review_access(connection, RIGHTS, None)
-    everywhere = list(map(asked_right, server.requests))
+    everywhere = list(map(reviewed_right, server.requests))
     assert not any(" in " in right for right in everywhere)
     assert sorted(everywhere) == sorted({right.removesuffix(" in shop") for right in counts})
 
 
-def test_a_few_are_asked_for_at_a_time(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> None:
     together = threading.Barrier(AT_ONCE)
     numbers = itertools.count()
 
@@ -118,7 +118,7 @@ def test_the_reasons_of_the_server_are_kept(serve: Serve, connect_to: ConnectTo)
         (review(), "the server's answer for the access review cannot be read"),
         (review(allowed="yes"), "the server's answer for the access review cannot be read"),
     ],
-    ids=["forbidden", "none such", "html", "empty", "no verdict", "no boolean"],
+    ids=["forbidden", "none such", "html", "empty", "no decision", "no boolean"],
 )
 def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
     serve: Serve, connect_to: ConnectTo, answer: Answer, reason: str
@@ -148,7 +148,7 @@ def test_a_review_that_fails_later_is_unknown_alone(serve: Serve, connect_to: Co
     ] * 2
 
 
-def test_a_busy_server_is_asked_again(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_busy_server_is_retried(serve: Serve, connect_to: ConnectTo) -> None:
     answers = [Answer(429, headers={"Retry-After": "0"}), Answer(503, headers={"Retry-After": "0"})]
     server = serve(lambda _: answers.pop() if answers else review(allowed=True))
     assert review_access(connect_to(server), [RESIZE], "shop") == {RESIZE: AccessReview(True)}
@@ -182,7 +182,6 @@ _PATH = re.compile(
 
 
 def used_right(request: Request) -> str:
-    """The right that a request takes."""
     match = _PATH.match(request.path)
     assert match is not None, request.path
     verb = {"PATCH": "patch", "GET": "get"}[request.method]
@@ -233,6 +232,6 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
     used = {used_right(request) for request in server.requests if request.path != "/version"}
     assert "get pods/exec" in used
     assert len(used) > 24
-    # Of a Job nobody is granted it: no way (edit/strategy.py) leads to its template.
+    # Of a Job nobody is granted it: no strategy (edit/strategy.py) changes its template.
     assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}
     assert REVIEWS not in server.paths()

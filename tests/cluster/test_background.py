@@ -105,7 +105,7 @@ def test_a_later_value_is_waited_for() -> None:
     assert later.result() == 7
 
 
-def test_a_later_error_is_raised_where_the_value_is_asked_for() -> None:
+def test_a_later_error_is_raised_where_the_value_is_read() -> None:
     def compute() -> int:
         raise ValueError("broken")
 

@@ -72,7 +72,7 @@ def test_every_form_of_one_pod(text: str) -> None:
     assert found.pods[0].kind == "Pod"
 
 
-def test_documents_with_windows_line_ends_are_told_apart() -> None:
+def test_documents_with_windows_line_ends_are_separated() -> None:
     text = f"{GOOD}---\n{GOOD.replace('good', 'second')}".replace("\n", "\r\n")
     assert names(found_in(text)) == ["good", "second"]
 

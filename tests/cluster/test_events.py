@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster import events as cluster_events
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster import kube_api as cluster_events
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
@@ -63,7 +62,7 @@ Read = Callable[[ObjectServer, Pod], tuple[Event, ...]]
 @pytest.fixture
 def read(serve: Serve, connect_to: ConnectTo) -> Read:
     """Read the events of a pod from a server of these objects."""
-    return lambda objects, asked: LiveSource(connect_to(serve(objects))).events(asked)
+    return lambda objects, requested: LiveSource(connect_to(serve(objects))).events(requested)
 
 
 def reasons(found: tuple[Event, ...]) -> list[str]:
@@ -126,7 +125,7 @@ def test_a_list_of_a_real_server_is_decoded(serve: Serve, connect_to: ConnectTo)
     assert all(parse_time(one.last) for one in found)
 
 
-def test_what_is_asked_is_what_kubectl_describe_asks(serve: Serve, connect_to: ConnectTo) -> None:
+def test_the_requests_are_those_of_kubectl_describe(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
     source = LiveSource(connect_to(server))
     assert source.events(pod("web", "uid-of-web", namespace="shop")) == ()
@@ -142,16 +141,18 @@ def test_what_is_asked_is_what_kubectl_describe_asks(serve: Serve, connect_to: C
     }
 
 
-def test_a_pod_without_a_uid_is_asked_for_by_kind_and_name(serve: Serve, connect_to: ConnectTo) -> None:
+def test_events_of_a_pod_without_a_uid_are_requested_by_kind_and_name(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
     other = event("b", involved={"kind": "PodMetrics"})
     server = serve(ObjectServer(events=[event("a"), other]))
     found = LiveSource(connect_to(server)).events(pod("web", namespace="shop", node=""))
     assert len(found) == 1
-    (asked,) = server.requests
-    assert asked.query["fieldSelector"] == "involvedObject.name=web,involvedObject.kind=Pod"
+    (requested,) = server.requests
+    assert requested.query["fieldSelector"] == "involvedObject.name=web,involvedObject.kind=Pod"
 
 
-def test_a_static_pod_is_asked_for_by_the_id_that_its_kubelet_knows(read: Read) -> None:
+def test_events_of_a_static_pod_are_requested_by_the_id_of_its_kubelet(read: Read) -> None:
     objects = ObjectServer(events=[event("a", involved={"uid": "hash"})])
     mirror = msgspec.structs.replace(
         pod("web", "uid-of-web", namespace="shop", node=""),
@@ -178,12 +179,12 @@ def test_a_refused_node_is_left_out_and_a_refused_pod_is_said(
     objects = ObjectServer(events=[event("a"), of_node("n", "SystemOOM")])
     objects.forbidden = {path}
     source = LiveSource(connect_to(serve(objects), user={"token": "viewer"}))
-    asked = pod("web", "uid-of-web", namespace="shop")
+    requested = pod("web", "uid-of-web", namespace="shop")
     if path == OF_NODE:
-        assert reasons(source.events(asked)) == ["BackOff"]
+        assert reasons(source.events(requested)) == ["BackOff"]
         return
     with pytest.raises(ApiError) as caught:
-        source.events(asked)
+        source.events(requested)
     assert caught.value.status == 403
     assert 'cannot list resource "events"' in str(caught.value)
     assert caught.value.hint == "grant list on events in the namespace shop, as docs/rbac/events.yaml does"
@@ -212,12 +213,12 @@ def test_a_malformed_event_is_an_error_of_the_pod_and_nothing_of_the_node(
     whole = json.dumps({"kind": "EventList", "metadata": {}, "items": [event("a") | odd]}).encode()
     objects = ObjectServer(events=[event("b")])
     source = LiveSource(connect_to(serve(objects)))
-    asked = pod("web", "uid-of-web", namespace="shop")
+    requested = pod("web", "uid-of-web", namespace="shop")
     objects.faults[OF_NODE] = Answer(200, whole)
-    assert len(source.events(asked)) == 1
+    assert len(source.events(requested)) == 1
     objects.faults[OF_SHOP] = Answer(200, whole)
     with pytest.raises(QosError, match="cannot be read"):
-        source.events(asked)
+        source.events(requested)
 
 
 def test_a_node_that_hangs_does_not_hold_up_the_pods_events(
@@ -291,8 +292,8 @@ def test_the_demos_events_fit_its_pods() -> None:
     source = DemoSource()
     snapshot = source.snapshot(Scope())
     created = {found.metadata.uid: found.metadata.creation_timestamp for found in snapshot.pods}
-    told = {found.name: source.events(found) for found in snapshot.pods}
-    for one in {one.metadata.name: one for found in told.values() for one in found}.values():
+    events = {found.name: source.events(found) for found in snapshot.pods}
+    for one in {one.metadata.name: one for found in events.values() for one in found}.values():
         first, last = parse_time(one.first), parse_time(one.last)
         assert first is not None
         assert last is not None
@@ -305,6 +306,6 @@ def test_the_demos_events_fit_its_pods() -> None:
     (container,) = crunch.status.container_statuses or ()
     assert container.last_state is not None
     assert container.last_state.terminated is not None
-    (oom,) = (one for one in told["crunch-x2k9f"] if one.reason == "SystemOOM")
+    (oom,) = (one for one in events["crunch-x2k9f"] if one.reason == "SystemOOM")
     assert oom.last == container.last_state.terminated.finished_at
-    assert told["db-2"] == ()
+    assert events["db-2"] == ()

@@ -228,7 +228,7 @@ def test_files_without_any_pod(tmp_path: Path) -> None:
     assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 2 other objects"
 
 
-def test_of_several_problems_and_no_pod_all_are_told(tmp_path: Path) -> None:
+def test_of_several_problems_and_no_pod_all_are_reported(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
     error = refusal(tmp_path / "x.yaml")
     assert "document 1" in str(error)

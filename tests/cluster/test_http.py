@@ -113,7 +113,7 @@ def test_a_redirect_is_not_followed(serve: Serve, connect_to: ConnectTo) -> None
 
 
 @pytest.mark.parametrize("code", [429, 503])
-def test_a_busy_server_is_asked_again_when_it_says_so(serve: Serve, connect_to: ConnectTo, code: int) -> None:
+def test_a_busy_server_is_retried_when_it_says_so(serve: Serve, connect_to: ConnectTo, code: int) -> None:
     objects = ObjectServer()
     busy = iter([Answer(code, headers={"Retry-After": "0"})] * 2)
     objects.faults[PODS] = lambda _: next(busy, None)
@@ -144,5 +144,5 @@ def test_a_server_that_stays_busy_is_given_up(serve: Serve, connect_to: ConnectT
         (200, "1", None),
     ],
 )
-def test_when_to_ask_again(code: int, header: str, seconds: float | None) -> None:
+def test_when_to_retry(code: int, header: str, seconds: float | None) -> None:
     assert retry_after(code, {"Retry-After": header} if header else {}) == seconds

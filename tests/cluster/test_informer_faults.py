@@ -207,12 +207,12 @@ def test_a_revision_that_is_too_old_is_no_error(follow: Follow) -> None:
     for number in range(3):
         objects.put(pod(f"elsewhere-{number}", node="worker-2"))
     objects.forget()
-    asked = len(server.requests)
+    requested = len(server.requests)
     objects.end_watches()
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
     assert "too old" not in str([update.health.error for update in followed.updates])
-    assert sum(request.path == PODS for request in server.requests[asked:]) < 10
+    assert sum(request.path == PODS for request in server.requests[requested:]) < 10
 
 
 def test_a_pod_that_comes_back_elsewhere_is_held_once(follow: Follow) -> None:

@@ -60,7 +60,7 @@ def test_the_recorded_configuration_is_read_and_said_to_be(serve: Serve, connect
     assert snapshot.setup("worker-2").kubelet.feature_gates == {"MemoryQoS": True}
 
 
-def test_each_kubelet_is_asked_once(serve: Serve, connect_to: ConnectTo) -> None:
+def test_each_kubelet_is_read_once(serve: Serve, connect_to: ConnectTo) -> None:
     objects = cluster_of(1)
     objects.others[path_of("worker-1")] = recorded_configz()
     server = serve(objects)
@@ -70,7 +70,9 @@ def test_each_kubelet_is_asked_once(serve: Serve, connect_to: ConnectTo) -> None
     assert server.paths().count(path_of("worker-1")) == 1
 
 
-def test_who_may_not_read_it_asks_one_kubelet_and_gets_no_word(serve: Serve, connect_to: ConnectTo) -> None:
+def test_without_the_right_one_kubelet_is_tried_and_nothing_reported(
+    serve: Serve, connect_to: ConnectTo
+) -> None:
     objects = cluster_of(3)
     for name in ("worker-1", "worker-2", "worker-3"):
         objects.faults[path_of(name)] = Answer(
@@ -107,7 +109,7 @@ def test_a_kubelet_that_does_not_answer_is_assumed(
         assert driver(snapshot, "worker-2") == (CgroupDriver.CGROUPFS, Origin.CONFIGZ)
 
 
-def test_a_large_cluster_is_not_asked_node_by_node(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_large_cluster_is_not_read_node_by_node(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(cluster_of(MAX_CONFIGZ_NODES + 1))
     source_of(server, connect_to).snapshot(Scope())
     assert not [path for path in server.paths() if "configz" in path]

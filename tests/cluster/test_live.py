@@ -44,7 +44,7 @@ class Cluster:
     def rows(self, scope: Scope, **options: Any) -> PodRows:
         return build_rows(self.source(**options).snapshot(scope), scope)
 
-    def asked(self) -> Counter[str]:
+    def requested(self) -> Counter[str]:
         """Each request once it has been made, path and query that matters."""
         return Counter(
             request.path + (f"?{fields}" if (fields := request.query.get("fieldSelector")) else "")
@@ -77,20 +77,20 @@ def said(snapshot: Snapshot) -> list[str]:
     return [missing_sentence(one) for one in snapshot.missing]
 
 
-def test_the_whole_cluster_is_asked_for_once(cluster: Cluster) -> None:
+def test_the_whole_cluster_is_listed_once(cluster: Cluster) -> None:
     snapshot = cluster.source().snapshot(Scope())
     assert len(snapshot.pods) == 5
     assert sorted(snapshot.nodes) == ["worker-1", "worker-2"]
     assert set(snapshot.usage) == {("shop", "web"), ("other", "hog")}
     assert snapshot.missing == ()
-    assert cluster.asked() == {PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
+    assert cluster.requested() == {PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
 
 
 def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> None:
     """hog uses next to nothing and requests nothing; web uses 2Gi and requests 1Gi of 16Gi."""
     alone = ranks(cluster.rows(Scope(namespace="shop")))
     assert alone == {"web": 1, "db": 3, "waiting": None}
-    assert cluster.asked() == {
+    assert cluster.requested() == {
         SHOP_PODS: 1,
         f"{PODS}?spec.nodeName=worker-1": 1,
         NEW_METRICS: 1,
@@ -99,7 +99,7 @@ def test_a_namespace_is_ranked_among_all_pods_of_its_nodes(cluster: Cluster) -> 
     }
 
 
-def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectTo) -> None:
+def test_many_nodes_are_requested_in_one_list(serve: Serve, connect_to: ConnectTo) -> None:
     names = [f"n{number}" for number in range(MAX_NODES_ONE_BY_ONE + 1)]
     objects = ObjectServer(
         pods=[
@@ -113,7 +113,7 @@ def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectT
     cluster = Cluster(serve, connect_to, objects)
     snapshot = cluster.source().snapshot(Scope(namespace="shop"))
     assert {found.name for found in snapshot.pods} == {*[f"p-{name}" for name in names], "neighbour"}
-    assert cluster.asked() == {
+    assert cluster.requested() == {
         SHOP_PODS: 1,
         PODS: 1,
         NEW_METRICS: 1,
@@ -122,10 +122,10 @@ def test_many_nodes_are_asked_for_in_one_list(serve: Serve, connect_to: ConnectT
     }
 
 
-def test_a_node_is_asked_for_alone(cluster: Cluster) -> None:
+def test_a_node_is_requested_alone(cluster: Cluster) -> None:
     snapshot = cluster.source().snapshot(Scope(node="worker-1"))
     assert {found.name for found in snapshot.pods} == {"web", "db", "hog"}
-    assert cluster.asked() == {
+    assert cluster.requested() == {
         f"{PODS}?spec.nodeName=worker-1": 1,
         NEW_METRICS: 1,
         METRICS: 1,
@@ -139,11 +139,11 @@ def test_a_node_without_pods_is_there_all_the_same(cluster: Cluster) -> None:
     assert list(cluster.source().snapshot(Scope(node="spare")).nodes) == ["spare"]
 
 
-def test_the_newest_metrics_api_is_asked_first_and_the_older_one_remembered(cluster: Cluster) -> None:
+def test_the_newest_metrics_api_is_tried_first_and_the_older_one_remembered(cluster: Cluster) -> None:
     source = cluster.source()
     source.snapshot(Scope())
     source.snapshot(Scope())
-    assert (cluster.asked()[NEW_METRICS], cluster.asked()[METRICS]) == (1, 2)
+    assert (cluster.requested()[NEW_METRICS], cluster.requested()[METRICS]) == (1, 2)
 
 
 def test_a_node_and_a_namespace_still_rank_among_all(cluster: Cluster) -> None:
@@ -159,26 +159,26 @@ def test_a_selector_is_left_to_the_server(cluster: Cluster) -> None:
     assert [request.query.get("labelSelector") for request in lists] == ["app=x", None]
 
 
-def test_one_name_is_asked_for_by_name(cluster: Cluster) -> None:
+def test_one_name_is_requested_by_name(cluster: Cluster) -> None:
     scope = Scope(namespace="shop", names=frozenset({"web"}))
     assert ranks(cluster.rows(scope)) == {"web": 1}
-    assert cluster.asked()[f"{SHOP_PODS}?metadata.name=web"] == 1
-    assert cluster.asked()[SHOP_PODS] == 0
+    assert cluster.requested()[f"{SHOP_PODS}?metadata.name=web"] == 1
+    assert cluster.requested()[SHOP_PODS] == 0
 
 
-def test_without_usage_nobody_asks_for_it(cluster: Cluster) -> None:
+def test_without_usage_no_metrics_are_requested(cluster: Cluster) -> None:
     rows = cluster.rows(Scope(), usage=UsageChoice.NONE)
-    assert METRICS not in cluster.asked()
+    assert METRICS not in cluster.requested()
     assert rows.notes == ("RANK is by oom_score_adj alone: memory usage is unknown",)
 
 
 def test_an_empty_namespace_is_one_request_and_the_version(cluster: Cluster) -> None:
     snapshot = cluster.source(usage=UsageChoice.NONE).snapshot(Scope(namespace="none"))
     assert (snapshot.pods, snapshot.missing) == ((), ())
-    assert cluster.asked() == {"/api/v1/namespaces/none/pods": 1, "/version": 1}
+    assert cluster.requested() == {"/api/v1/namespaces/none/pods": 1, "/version": 1}
 
 
-def test_who_may_not_list_the_cluster_is_told_so(cluster: Cluster) -> None:
+def test_a_missing_right_to_list_the_cluster_is_reported(cluster: Cluster) -> None:
     cluster.objects.forbidden = {PODS}
     with pytest.raises(ApiError) as caught:
         cluster.source().snapshot(Scope())
@@ -291,14 +291,14 @@ def test_a_pod_that_vanishes_between_two_lists_is_still_shown_once(cluster: Clus
     assert Counter(found.name for found in snapshot.pods) == {"web": 1, "db": 1, "hog": 1, "waiting": 1}
 
 
-@pytest.mark.parametrize("ask", ["find", "raw"])
-def test_a_pod_that_vanishes_between_list_and_read(cluster: Cluster, ask: str) -> None:
+@pytest.mark.parametrize("method", ["find", "raw"])
+def test_a_pod_that_vanishes_between_list_and_read(cluster: Cluster, method: str) -> None:
     source = cluster.source()
     web = next(one for one in source.snapshot(Scope(namespace="shop")).pods if one.name == "web")
     assert source.raw(web)["metadata"]["uid"] == "uid-of-web"
     cluster.objects.pods = [one for one in cluster.objects.pods if one["metadata"]["name"] != "web"]
     with pytest.raises(ApiError) as caught:
-        source.find("Pod", "shop", "web") if ask == "find" else source.raw(web)
+        source.find("Pod", "shop", "web") if method == "find" else source.raw(web)
     assert str(caught.value) == 'Error from server (NotFound): pods "web" not found'
     assert (caught.value.status, caught.value.reason) == (404, "NotFound")
 

@@ -34,7 +34,7 @@ def top(serve: Serve, connect_to: ConnectTo, tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("output", ["", "wide", "csv", "json", "yaml", "name"])
-def test_odd_names_are_spelled_out(top: Any, output: str) -> None:
+def test_odd_names_are_escaped(top: Any, output: str) -> None:
     code, out, err = top(ObjectServer(**odd_cluster()), *(["-o", output] if output else []))
     assert code == 0
     # JSON and YAML keep what programs read; what a terminal acts on is escaped in them too.

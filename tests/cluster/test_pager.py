@@ -71,7 +71,7 @@ def test_the_recorded_first_pages_are_continued_by_their_token(
     assert tokens == [None, first, second]
 
 
-def test_a_list_that_expires_is_asked_for_again_in_one_piece(
+def test_a_list_that_expires_is_requested_again_in_one_piece(
     serve: Serve, connect_to: ConnectTo, page_size: PageSize
 ) -> None:
     page_size(3)
@@ -257,7 +257,7 @@ def test_the_recorded_version_and_node(serve: Serve, connect_to: ConnectTo) -> N
 
 
 def page(*items: object, spaces: str = "", metadata_last: bool = False) -> bytes:
-    """A page as a server writes it, or as a proxy might write it anew."""
+    """A page as a server writes it, or as a proxy might rewrite it."""
     separators = (f",{spaces}", f":{spaces}")
     parts = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": list(items)}
     if metadata_last:

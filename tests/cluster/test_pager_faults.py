@@ -74,7 +74,6 @@ def _instead(body: bytes, content_type: str = "application/json") -> Callable[[A
 
 
 def half(answer: Answer) -> bytes:
-    """The first half of a body."""
     return answer.body[: len(answer.body) // 2]
 
 
@@ -218,7 +217,6 @@ class Point:
     forbidden: frozenset[str] = frozenset()
 
     def is_meant(self, path: str, query: Mapping[str, str]) -> bool:
-        """Whether a request is this one."""
         return path == self.path and self.of_query(query)
 
 
@@ -241,7 +239,7 @@ POINTS = [
 
 
 class Spoiling:
-    """A server of 40 pods, one of whose answers a fault makes anew."""
+    """A server of 40 pods, one of whose answers a fault replaces."""
 
     def __init__(self, fault: Fault, point: Point) -> None:
         pods = [pod(f"p{number:02}", request=f"{number + 1}Mi") for number in range(40)]
@@ -266,12 +264,12 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Point], None]:
             monkeypatch.setattr(answers, "PART_BYTES", 2048)
         request = Connection.request
 
-        def impatient(self: Connection, method: str, path: str, query: Any = None, **more: Any) -> Any:
+        def without_retries(self: Connection, method: str, path: str, query: Any = None, **more: Any) -> Any:
             if point.is_meant(path, query or {}):
                 more["read_seconds"] = SILENCE_SECONDS
             return request(self, method, path, query, **more)
 
-        monkeypatch.setattr(Connection, "request", impatient)
+        monkeypatch.setattr(Connection, "request", without_retries)
 
     return start
 

@@ -52,7 +52,7 @@ def test_changes_arrive(follow: Follow, streams: bool) -> None:
     assert len(queries(server, watch=False)) == (0 if streams else 1)
 
 
-def test_a_server_without_streaming_lists_is_asked_for_one_once(follow: Follow) -> None:
+def test_a_streaming_list_is_requested_once_of_a_server_without_them(follow: Follow) -> None:
     objects = cluster("a", streams=False)
     followed, server = follow(objects)
     followed.until(has("a"))

@@ -29,14 +29,14 @@ from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.watch_faults import (
     BROKEN_OFF,
     INSTEAD,
+    REPORTED,
     SILENCE_SECONDS,
     SPOILED,
-    TOLD,
     BreakableServer,
     Fault,
 )
 
-EVERYWHERE = [*BROKEN_OFF, *SPOILED, *TOLD, *INSTEAD]
+EVERYWHERE = [*BROKEN_OFF, *SPOILED, *REPORTED, *INSTEAD]
 INSIDE = [*BROKEN_OFF, *SPOILED[:2]]
 
 
@@ -56,7 +56,7 @@ def short_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         return request_once(self, path, query, watch_seconds=seconds)
 
     monkeypatch.setattr(RestClient, "request_once", soon)
-    monkeypatch.setattr(RestClient, "set_read_timeout", staticmethod(lambda *_: None))
+    monkeypatch.setattr("kubectl_qos.cluster.reflector.set_read_timeout", lambda *_: None)
 
 
 def cluster(*, streams: bool) -> BreakableServer:
@@ -75,7 +75,6 @@ def request_of_a(update: Update) -> str:
 
 
 def capacity(update: Update) -> str:
-    """How much memory the node has."""
     found = held(update).nodes["worker-1"].status.capacity
     return "" if found is None else str(found["memory"])
 
@@ -148,7 +147,7 @@ def test_a_streaming_list_before_its_end(follow: Follow, connect_to: ConnectTo, 
 
 
 def test_half_a_streaming_list_takes_the_place_of_nothing(follow: Follow, connect_to: ConnectTo) -> None:
-    """A list anew, because the watch is too old, that breaks off after one of two objects."""
+    """A new list, because the watch is too old, that breaks off after one of two objects."""
     objects = cluster(streams=True)
     followed, server = follow(objects)
     followed.until(has("a", "b"))
@@ -159,8 +158,8 @@ def test_half_a_streaming_list_takes_the_place_of_nothing(follow: Follow, connec
     objects.forget()
     objects.break_watches(BROKEN_OFF[0])
     del objects.faults[f"watch {PODS}"]
-    asked = len(server.requests)
-    wait_for(lambda: "sendInitialEvents" in str([one.query for one in server.requests[asked:]]))
+    requested = len(server.requests)
+    wait_for(lambda: "sendInitialEvents" in str([one.query for one in server.requests[requested:]]))
     keeps(followed, ["a", "b"])
     objects.faults.clear()
     ends_well(followed, objects, server, connect_to)

@@ -168,7 +168,7 @@ def test_an_event_without_end_is_not_kept_for_ever(follow: Follow, monkeypatch: 
 
 
 @pytest.mark.parametrize("fault", [BROKEN_OFF[2], SPOILED[0]], ids=lambda fault: fault.name)
-def test_a_server_that_goes_on_failing_is_asked_ever_less(
+def test_a_server_that_goes_on_failing_is_retried_less_and_less(
     follow: Follow, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
     waited: list[float] = []

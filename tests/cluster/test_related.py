@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
@@ -141,10 +140,10 @@ def test_what_may_not_be_read_is_said_with_the_right_for_it(serve: Serve, connec
 def test_the_object_itself_must_be_there(serve: Serve, connect_to: ConnectTo) -> None:
     server = chain()
     source = LiveSource(connect_to(serve(server)))
-    asked = convert(server.find("Pod", "web-1"), Pod)
+    requested = convert(server.find("Pod", "web-1"), Pod)
     server.delete("Pod", "web-1")
     with pytest.raises(ApiError, match='pods "web-1" not found'):
-        source.related(asked)
+        source.related(requested)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_kinds_that_are_not_known_are_only_named(
     assert not any("deployments" in path for path in running.paths())
 
 
-def test_an_owner_that_was_made_anew_is_none(serve: Serve, connect_to: ConnectTo) -> None:
+def test_an_owner_that_was_recreated_is_none(serve: Serve, connect_to: ConnectTo) -> None:
     server = chain()
     server.recreate("ReplicaSet", "web-5")
     found = around(serve, connect_to, server)
@@ -252,8 +251,8 @@ def test_files_have_what_is_in_them(tmp_path: Path) -> None:
     path = tmp_path / "all.yaml"
     path.write_text(yaml.safe_dump_all([*objects, *other, {"kind": "LimitRange", "metadata": 7, "spec": 7}]))
     source = FileSource([str(path)])
-    asked = next(one for one in source.snapshot(Scope()).pods if one.kind == "Pod")
-    found = source.related(asked)
+    requested = next(one for one in source.snapshot(Scope()).pods if one.kind == "Pod")
+    found = source.related(requested)
     assert found.raw == server.find("Pod", "web-1")
     assert [owner.kind for owner in found.owners] == ["ReplicaSet", "Deployment"]
     assert found.owners[1].template == pod_from_workload("Deployment", server.find("Deployment", "web"))
@@ -263,13 +262,13 @@ def test_files_have_what_is_in_them(tmp_path: Path) -> None:
         source.writer()
     path.write_text("")
     with pytest.raises(InputError, match="pod web-1 is no longer in"):
-        source.related(asked)
+        source.related(requested)
 
 
 def test_the_demo_has_its_own() -> None:
     source = DemoSource()
     pods = source.snapshot(Scope()).pods
-    for asked in pods:
-        found = source.related(asked)
-        assert found.raw["metadata"]["name"] == asked.name
-        assert bool(found.owners) is bool(asked.metadata.owner_references)
+    for requested in pods:
+        found = source.related(requested)
+        assert found.raw["metadata"]["name"] == requested.name
+        assert bool(found.owners) is bool(requested.metadata.owner_references)

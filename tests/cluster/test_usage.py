@@ -112,7 +112,7 @@ def test_the_kernel_counts_rss_and_swap(serve: Serve, connect_to: ConnectTo) -> 
     assert [row.name for row in by_working_set.rows] == ["cache", "heap", "swapped"]
 
 
-def test_every_node_with_pods_is_asked_once(serve: Serve, connect_to: ConnectTo) -> None:
+def test_every_node_with_pods_is_read_once(serve: Serve, connect_to: ConnectTo) -> None:
     names = [f"worker-{number}" for number in range(12)]
     objects = ObjectServer(
         pods=[pod(f"p-{name}", node=name) for name in names],
@@ -121,11 +121,11 @@ def test_every_node_with_pods_is_asked_once(serve: Serve, connect_to: ConnectTo)
     )
     snapshot, server = taken(objects, serve, connect_to)
     assert len(snapshot.usage) == 12
-    asked = [path for path in server.paths() if path.endswith("/summary")]
-    assert sorted(asked) == sorted(map(proxied, names))
+    requested = [path for path in server.paths() if path.endswith("/summary")]
+    assert sorted(requested) == sorted(map(proxied, names))
 
 
-def test_who_may_not_ask_is_told_of_the_right_and_asks_once(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_missing_right_is_named_and_tried_once(serve: Serve, connect_to: ConnectTo) -> None:
     names = [f"worker-{number}" for number in range(4)]
     objects = ObjectServer(
         pods=[pod(f"p-{name}", node=name) for name in names], nodes=[node(name) for name in names]

@@ -170,7 +170,7 @@ def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: Conn
     assert server.patches == []
 
 
-def test_what_the_server_makes_of_the_values_is_told(serve: Serve, connect_to: ConnectTo) -> None:
+def test_what_the_server_makes_of_the_values_is_reported(serve: Serve, connect_to: ConnectTo) -> None:
     server, history = serving(), History()
 
     def webhook(raw: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ def test_a_viewer_writes_nothing(serve: Serve, connect_to: ConnectTo) -> None:
     assert caught.value.status == 403
 
 
-def test_a_dry_run_that_is_done_for_real_is_told(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_dry_run_that_is_done_for_real_is_reported(serve: Serve, connect_to: ConnectTo) -> None:
     server = serving()
     server.ignores_dry_run = True
     writer = Writer(connect_to(serve(server)))

@@ -15,8 +15,8 @@ from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.changing_server import ChangingServer, Fault, once, refusing
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
@@ -176,7 +176,7 @@ def test_a_removal_that_was_applied_and_lost(serve: Serve, connect_to: ConnectTo
     ],
     ids=["cut off", "html", "status", "other", "empty", "500", "502", "503", "504", "408"],
 )
-def test_an_answer_that_does_not_tell(stage: Stage, answer: Answer, applies: bool) -> None:
+def test_an_inconclusive_answer(stage: Stage, answer: Answer, applies: bool) -> None:
     stage.server.fault = once(Fault(applies, answer))
     if applies:
         stage.apply()

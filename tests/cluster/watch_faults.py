@@ -97,9 +97,9 @@ def _line(name: str, why: str, *lines: bytes) -> Fault:
     return Fault(name, _CANNOT_BE_READ + why, lambda _: lines, is_line=True)
 
 
-def _told(code: int, reason: str, message: str, sentence: str) -> Fault:
-    told = json.loads(status(code, reason, message).body)
-    return Fault(f"event {code}", sentence, lambda _: [event("ERROR", told)], is_line=True)
+def _reported(code: int, reason: str, message: str, sentence: str) -> Fault:
+    events = json.loads(status(code, reason, message).body)
+    return Fault(f"event {code}", sentence, lambda _: [event("ERROR", events)], is_line=True)
 
 
 def _refused(name: str, answer: Answer, sentence: str) -> Fault:
@@ -143,10 +143,10 @@ SPOILED = [
     _line("quantity", "memory: 'lots': quantities must match", event("MODIFIED", _unusable("lots"))),
     _line("older", "revision 5 comes after", event("MODIFIED", newer(pod("a", request="900Mi"), "5"))),
 ]
-TOLD = [
-    _told(401, "Unauthorized", "Unauthorized", "You must be logged in to the server (Unauthorized)"),
-    _told(403, "Forbidden", "no", ""),
-    _told(500, "InternalError", "etcd: lost", "Error from server (InternalError): etcd: lost"),
+REPORTED = [
+    _reported(401, "Unauthorized", "Unauthorized", "You must be logged in to the server (Unauthorized)"),
+    _reported(403, "Forbidden", "no", ""),
+    _reported(500, "InternalError", "etcd: lost", "Error from server (InternalError): etcd: lost"),
     Fault(
         "event 410",
         "Error from server (Expired): The resourceVersion for the provided watch is too old.",

@@ -42,7 +42,6 @@ class WatchServer(ObjectServer):
             found["metadata"]["resourceVersion"] = str(BASE)
 
     def put(self, found: Object) -> None:
-        """Create or change an object."""
         with self._changed:
             held = self._held(found)
             self._revision += 1
@@ -52,22 +51,21 @@ class WatchServer(ObjectServer):
                 held.remove(one)
             held.append(found)
             held.sort(key=place)
-            self._tell("MODIFIED" if known else "ADDED", found)
+            self._publish("MODIFIED" if known else "ADDED", found)
 
     def delete(self, found: Object) -> None:
-        """Delete an object."""
         with self._changed:
             held = self._held(found)
             held[:] = [one for one in held if place(one) != place(found)]
             self._revision += 1
             gone = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self._revision)}}
-            self._tell("DELETED", gone)
+            self._publish("DELETED", gone)
 
     def bookmark(self) -> None:
         """Tell every watch how far it is."""
         with self._changed:
             self._revision += 1
-            self._tell("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self._revision)}})
+            self._publish("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self._revision)}})
 
     def forget(self) -> None:
         """Compact: what was before now can neither be watched from nor be continued."""
@@ -150,12 +148,11 @@ class WatchServer(ObjectServer):
     def _held(self, found: Object) -> list[Object]:
         return self.pods if _is_pod(found) else self.nodes
 
-    def _tell(self, kind: str, found: Object) -> None:
+    def _publish(self, kind: str, found: Object) -> None:
         self._history.append((self._revision, kind, found))
         self._changed.notify_all()
 
     def list_revision(self) -> str:
-        """The revision that a list names."""
         return str(self._revision)
 
 

@@ -23,13 +23,11 @@ class Bin:
         self.program("kubectl_complete-qos", script_of("kubectl"))
 
     def program(self, name: str, text: str) -> None:
-        """Put a program there."""
         file = self.folder / name
         file.write_text(text)
         file.chmod(0o755)
 
     def variables(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment of what runs there."""
         path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
         return environment(self.home, {"PATH": path, "KUBECONFIG": str(self.home / "config"), **(more or {})})
 

@@ -10,7 +10,6 @@ SHORT_SECONDS = 0.2
 
 
 def lines(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:
-    """The lines that a shell reads."""
     return complete(words, seconds).text().splitlines()
 
 
@@ -20,5 +19,4 @@ def values(*words: str, seconds: float = PATIENT_SECONDS) -> list[str]:
 
 
 def directive(*words: str) -> str:
-    """The last line."""
     return lines(*words)[-1]

@@ -77,7 +77,6 @@ class Shell:
         return self.until(">!").removesuffix(">!").split("><")
 
     def end(self) -> None:
-        """Close it."""
         self.process.kill()
         self.process.wait(TIMEOUT_SECONDS)
         os.close(self._end)

@@ -27,7 +27,6 @@ class TableServer:
         self._objects = objects or {}
 
     def __call__(self, request: Request) -> Answer:
-        """What an API server would answer."""
         if request.path in self._objects:
             return Answer(body=json.dumps(self._objects[request.path]).encode())
         if request.headers["accept"] != AS_TABLE or request.path not in self._rows:

@@ -70,7 +70,7 @@ def test_kubectl_offers_the_plugin_itself(installed: Bin) -> None:
 
 
 @posix_only
-def test_a_plugin_for_credentials_can_ask_nothing_and_say_nothing(installed: Bin) -> None:
+def test_a_plugin_for_credentials_has_no_terminal(installed: Bin) -> None:
     """Its questions would end up in the middle of a command line."""
     heard = installed.folder / "heard"
     installed.program("asks", f'#!/bin/sh\necho "password?" >&2\ncat > "{heard}"\necho garbage\n')

@@ -106,14 +106,14 @@ def test_pods_of_a_node_are_chosen_by_the_server(server: HttpsServer, config: Pa
     [[""], ["--"], ["top", "-o", ""], ["tree", ""], ["compare", "--to", ""], ["--context", ""]],
     ids=" ".join,
 )
-def test_what_is_known_without_a_server_is_not_asked(
+def test_what_is_known_without_a_server_is_not_requested(
     server: HttpsServer, config: Path, words: list[str]
 ) -> None:
     assert values("--kubeconfig", str(config), *words)
     assert not server.requests
 
 
-def test_flags_name_the_server_and_who_asks(server: HttpsServer, config: Path, tmp_path: Path) -> None:
+def test_flags_name_the_server_and_the_user(server: HttpsServer, config: Path, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(server.authority.certificate)
     flags = ("-s", server.url, "--certificate-authority", str(tmp_path / "ca.crt"), "--token=mine")
     found = values("--kubeconfig", str(config), *flags, "--as=eve", "--as-group=a", "explain", "pod/web-1")
@@ -162,7 +162,7 @@ def test_a_bad_answer_leaves_what_is_known_without_it(serve: Serve, config: Path
     assert lines("--kubeconfig", str(config), "-l", "") == [":4"]
 
 
-def test_a_server_is_asked_again_only_with_other_credentials(serve: Serve, config: Path) -> None:
+def test_a_server_is_requested_again_only_with_other_credentials(serve: Serve, config: Path) -> None:
     server = serve(lambda _: Answer(503, b"", headers={"Retry-After": "0"}))
     write(config, kubeconfig(server))
     assert values("--kubeconfig", str(config), "explain", "pod/") == []

@@ -111,7 +111,7 @@ def test_bad_lines_are_left_out(tmp_path: Path) -> None:
             for change in (
                 {"quantity": "lots"},
                 {"quantity": 1},
-                {"side": "wishes"},
+                {"side": "unknown"},
                 {"owner": None},
                 {"resource": "cpu"},
             )
@@ -175,7 +175,7 @@ def test_where_nothing_can_be_written_nothing_fails(tmp_path: Path) -> None:
     assert found.problem == ""
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -54,7 +54,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert found.motion == "reduced"
     assert found.mouse is False
     assert dict(found.keys) == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
-    assert found.keymap() == {"pods.explain": "i", "table.down": "down,n,f5"}
+    assert found.keys == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_file_that_is_not_there_is_all_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("2s", 2), ("2500ms", 2.5), ("1m", 60), ("24h", 24 * 60 * 60)])
-def test_how_often_a_cluster_is_asked(tmp_path: Path, said: str, seconds: float) -> None:
+def test_how_often_a_cluster_is_polled(tmp_path: Path, said: str, seconds: float) -> None:
     assert settings_of(tmp_path, f"refresh: {said}").refresh_seconds == seconds
 
 
@@ -251,7 +251,7 @@ def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) ->
     code = f"""\
 import sys
 from pathlib import Path
-import kubectl_qos.config.paths
+import kubectl_qos.config
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 assert "platformdirs" not in sys.modules
 known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})

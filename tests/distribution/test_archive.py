@@ -143,7 +143,7 @@ def test_the_script_writes_both_files_and_says_so(tmp_path: Path) -> None:
     assert done.stdout == f"{into / name}: 0.0 MB, sha256 {digest}\n"
 
 
-def test_the_script_wants_to_be_told_the_time(tmp_path: Path) -> None:
+def test_the_script_needs_the_time(tmp_path: Path) -> None:
     done = run(made(tmp_path), tmp_path)
     assert done.returncode == 2
     assert "error: SOURCE_DATE_EPOCH is not set" in done.stderr

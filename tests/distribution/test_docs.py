@@ -189,9 +189,9 @@ def test_the_site_loads_nothing_from_elsewhere(built: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert not re.search(r"<(?:script|img|iframe|source)[^>]+(?:src|srcset)=\"(?:https?:)?//", text)
         assert not re.search(r"<link(?![^>]+rel=\"canonical\")[^>]+href=\"(?:https?:)?//", text)
-    for sheet in [*(built / "html").rglob("*.css"), *(built / "html").rglob("*.svg")]:
+    for stylesheet in [*(built / "html").rglob("*.css"), *(built / "html").rglob("*.svg")]:
         assert not re.search(
-            r"(?:url\([\"']?|@import\s+[\"'])(?:https?:)?//", sheet.read_text(encoding="utf-8")
+            r"(?:url\([\"']?|@import\s+[\"'])(?:https?:)?//", stylesheet.read_text(encoding="utf-8")
         )
 
 

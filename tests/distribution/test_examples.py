@@ -20,23 +20,16 @@ import pytest
 from kubectl_qos.__main__ import main
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
 from tests.end_to_end.golden_text import FOLDER, UPDATE
+from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
 from tests.host.fake_node import FakeNode
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-
-WITH_A_CLUSTER_OF_THEIR_OWN = {
-    "set.md": "test_set_page.py",
-    "kills.md": "test_kills_page.py",
-    "simulate.md": "test_simulate_page.py",
-    "verify.md": "test_verify_page.py",
-}
-"""Pages whose console blocks one test plays through on a server, files or logs made for them."""
 
 ONLY_PARSED = {
     "edit": "it opens a terminal UI",
@@ -46,15 +39,15 @@ ONLY_PARSED = {
     "can-i": "it asks an API server: tests/end_to_end/test_can_i_command.py",
     "--watch": "it goes on until ctrl-c",
     "--local": "it reads the kernel log of this machine",
-    "--yes": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
-    "--dry-run": "it asks an API server: tests/end_to_end/test_set_landing.py",
-    "--by": "it writes to a cluster: tests/end_to_end/test_set_landing.py",
+    "--yes": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
+    "--dry-run": "it asks an API server: tests/end_to_end/test_set_apply.py",
+    "--by": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
     "--context": "there is no such cluster here",
 }
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
 
-KEPT = {"kubectl qos can-i 2> /dev/null": "can-i"}
-"""What is printed with a server: the text in snapshots/text that another test holds against it."""
+IN_TRANSCRIPTS = {"kubectl qos can-i 2> /dev/null": ("can-i", "kubectl qos can-i")}
+"""What is printed with a server: the transcript that has it, and the command there."""
 
 NOT_OURS = {
     r"pip install ('kubectl-qos(\[web\])?'|kubectl-qos)": "an installation from an index",
@@ -164,6 +157,14 @@ def on_stage(
     return Stage(tmp_path, node, monkeypatch, capsys)
 
 
+def stdout_in_transcript(name: str, command: str) -> str:
+    """What a command prints in a transcript, without stderr and the exit code."""
+    text = (FOLDER / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
+    block = text.partition(f"  $ {command}\n")[2].partition("  $ ")[0].partition("\n\n")[0]
+    lines = (line.removeprefix("  ") for line in block.splitlines())
+    return "".join(f"{line}\n" for line in lines if not line.startswith(("2> ", "[")))
+
+
 def our_words(line: str) -> list[str] | None:
     """The arguments of a command of ours, None for any other."""
     for start in ("kubectl qos", "kubectl-qos", "sudo kubectl-qos"):
@@ -204,10 +205,10 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
     text = page.read_text(encoding="utf-8")
     printed: dict[int, str] = {}
     for one in examples(text):
-        if one.shown is not None and page.name in WITH_A_CLUSTER_OF_THEIR_OWN and page.parent.name == "docs":
+        if one.shown is not None and page.parent.name == "docs" and page.stem in WITH_A_STAGE:
             continue
-        if one.command in KEPT:
-            printed[one.line] = (FOLDER / f"{KEPT[one.command]}.txt").read_text(encoding="utf-8")
+        if one.command in IN_TRANSCRIPTS:
+            printed[one.line] = stdout_in_transcript(*IN_TRANSCRIPTS[one.command])
             continue
         code, out = on_stage.run(one.command)
         assert one.shown is not None or code == 0, f"line {one.line}: {one.command}\n{out}"
@@ -236,11 +237,6 @@ def test_every_example_of_help_runs(name: str, found: list[Example], on_stage: S
     for one in found:
         code, out = on_stage.run(one.command)
         assert code == 0, f"{one.command}\n{out}"
-
-
-@pytest.mark.parametrize(("page", "test"), WITH_A_CLUSTER_OF_THEIR_OWN.items())
-def test_pages_that_need_a_cluster_are_run_by_a_test_of_their_own(page: str, test: str) -> None:
-    assert f'"docs" / "{page}"' in (ROOT / "tests" / "end_to_end" / test).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

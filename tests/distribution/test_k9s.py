@@ -49,7 +49,6 @@ def filled(argument: str, name: str) -> str:
 
 
 def arguments_of(plugin: dict[str, Any]) -> list[str]:
-    """What the program is called with."""
     name = "worker-2" if plugin["scopes"] == ["nodes"] else SELECTED["NAME"]
     arguments = [filled(argument, name) for argument in plugin["args"]]
     return arguments[3:] if plugin["command"] == "sh" else arguments[1:]
@@ -121,10 +120,12 @@ def test_the_page_names_every_key() -> None:
     rows = re.findall(
         r"^\| `shift-(\w)` \| (.*?) \|", (FOLDER / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    told = {
+    listed = {
         (f"Shift-{key.upper()}", f"{kind.split()[-1]}s") for key, kinds in rows for kind in kinds.split(",")
     }
-    assert told == {(plugin["shortCut"], scope) for plugin in PLUGINS.values() for scope in plugin["scopes"]}
+    assert listed == {
+        (plugin["shortCut"], scope) for plugin in PLUGINS.values() for scope in plugin["scopes"]
+    }
 
 
 def test_the_view_shows_the_class_though_it_is_wide() -> None:

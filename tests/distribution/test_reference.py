@@ -58,7 +58,7 @@ def flags_of_page(name: str) -> set[str]:
 
 def test_the_pages_are_those_of_the_grammar() -> None:
     kept = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
-    assert kept == made().pages(), "make reference writes them anew"
+    assert kept == made().pages(), "make reference renews them"
 
 
 def test_every_command_of_help_has_a_page() -> None:

@@ -181,7 +181,7 @@ def test_a_dry_run_is_made_once() -> None:
     assert state.dry_run() == (state, None)
 
 
-def test_apply_makes_the_dry_run_first_and_then_asks() -> None:
+def test_apply_makes_the_dry_run_first_and_then_confirms() -> None:
     state, command = begin().apply()
     assert isinstance(command, DryRun)
     result = accepted(state)
@@ -189,7 +189,7 @@ def test_apply_makes_the_dry_run_first_and_then_asks() -> None:
     assert (state.phase, command) == (Phase.CONFIRM, Confirm(result))
 
 
-def test_apply_during_a_dry_run_asks_after_it() -> None:
+def test_apply_during_a_dry_run_confirms_after_it() -> None:
     state, command = begin().dry_run()
     assert isinstance(command, DryRun)
     state, nothing = state.apply()
@@ -197,7 +197,7 @@ def test_apply_during_a_dry_run_asks_after_it() -> None:
     assert isinstance(state.dry_run_answered(command.request, accepted(state))[1], Confirm)
 
 
-def test_a_refused_dry_run_asks_nothing_and_can_be_repeated() -> None:
+def test_a_refused_dry_run_confirms_nothing_and_can_be_repeated() -> None:
     state, command = begin().apply()
     assert isinstance(command, DryRun)
     state, nothing = state.dry_run_answered(command.request, REFUSED)
@@ -221,11 +221,11 @@ def test_the_answer_to_another_request_changes_nothing() -> None:
 
 
 def test_only_a_yes_sends_and_only_once() -> None:
-    asked = tried(begin(undoes="0001")).apply()[0]
-    assert asked.confirm(yes=False) == (replace(asked, phase=Phase.READY), None)
-    sent, command = asked.confirm(yes=True)
-    assert asked.accepted is not None
-    assert (sent.phase, command) == (Phase.SENDING, Send(asked.accepted, "0001"))
+    confirming = tried(begin(undoes="0001")).apply()[0]
+    assert confirming.confirm(yes=False) == (replace(confirming, phase=Phase.READY), None)
+    sent, command = confirming.confirm(yes=True)
+    assert confirming.accepted is not None
+    assert (sent.phase, command) == (Phase.SENDING, Send(confirming.accepted, "0001"))
     assert sent.confirm(yes=True) == sent.dry_run() == sent.choose(1) == sent.keep_mine() == (sent, None)
     assert sent.apply() == (sent, None)
 

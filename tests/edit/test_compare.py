@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import Comparison, compare, with_manifests
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod, convert
@@ -72,7 +72,7 @@ def test_crun_moves_only_the_processes() -> None:
     assert all(one.changes_path and one.before.cgroup.path == one.after.cgroup.path for one in found.pods)
 
 
-def test_another_runtime_makes_the_containers_anew() -> None:
+def test_another_runtime_recreates_the_containers() -> None:
     one = compared("worker-2", "runtime=cri-o").pods[0]
     assert one.changes_path
     assert one.after.containers[0].cgroup.path.endswith("/crio-<id>.scope")
@@ -100,7 +100,7 @@ def test_cgroup_v1_is_refused_since_1_35(to: str, refused: bool) -> None:
     assert not compared("worker-2", to=to).refuses_cgroup_v1
 
 
-def test_a_workload_is_told_from_another_of_its_name() -> None:
+def test_a_workload_is_distinguished_from_another_of_its_name() -> None:
     pod = DEMO.by_node()["worker-2"][0]
     twin = msgspec.structs.replace(pod, kind="Deployment", spec=DEMO.by_node()["worker-2"][1].spec)
     setup = DEMO.setup("worker-2")

@@ -114,11 +114,11 @@ def usages(draw: st.DrawFn, found: Sequence[Pod]) -> dict[PodKey, PodUsage]:
     }
 
 
-Situation = tuple[list[Pod], NodeSetup, dict[PodKey, PodUsage]]
+Cluster = tuple[list[Pod], NodeSetup, dict[PodKey, PodUsage]]
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Situation:
+def clusters(draw: st.DrawFn) -> Cluster:
     """Pods of one node, the first of them the one to change."""
     found = [draw(pods(f"p{at}")) for at in range(draw(st.integers(2, 5)))]
     return found, draw(setups()), draw(usages(found))
@@ -141,8 +141,8 @@ def as_new(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, status=PodStatus())
 
 
-@given(situations(), st.data())
-def test_a_preview_is_the_prediction_of_the_changed_pod(found: Situation, data: st.DataObject) -> None:
+@given(clusters(), st.data())
+def test_a_preview_is_the_prediction_of_the_changed_pod(found: Cluster, data: st.DataObject) -> None:
     (pod, *others), setup, usage = found
     edits = data.draw(edits_of(pod))
     seen = preview(pod, edits, setup, others, usage)
@@ -160,8 +160,8 @@ def test_a_preview_is_the_prediction_of_the_changed_pod(found: Situation, data: 
     assert again.after == expected
 
 
-@given(situations(), st.sampled_from(list(QosClass)))
-def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Situation, target: QosClass) -> None:
+@given(clusters(), st.sampled_from(list(QosClass)))
+def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Cluster, target: QosClass) -> None:
     (pod, *others), setup, usage = found
     assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
     towards = reach_class(pod, target, setup.release)
@@ -214,8 +214,8 @@ def is_outlived(seen: Preview, name: str) -> bool:
     return mine > other and not seen.refusals
 
 
-@given(situations())
-def test_a_pod_outlives_another_and_one_unit_less_does_not_do(found: Situation) -> None:
+@given(clusters())
+def test_a_pod_outlives_another_and_one_unit_less_does_not_do(found: Cluster) -> None:
     (pod, *others), setup, usage = found
     assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
     towards = outlive(pod, others[0], setup, others, usage)
@@ -238,8 +238,8 @@ def _is_late(seen: Preview, rank: int) -> bool:
     return rank == 1 or ((seen.effects.rank_after or 0) >= rank and not seen.refusals)
 
 
-@given(situations(), st.integers(1, 6))
-def test_a_pod_dies_as_the_nth_or_later_and_one_unit_less_does_not_do(found: Situation, rank: int) -> None:
+@given(clusters(), st.integers(1, 6))
+def test_a_pod_dies_as_the_nth_or_later_and_one_unit_less_does_not_do(found: Cluster, rank: int) -> None:
     (pod, *others), setup, usage = found
     assume(not pod_refusals(default_pod(pod, setup.release), setup.release))
     towards = rank_at_least(pod, rank, setup, others, usage)
@@ -250,8 +250,8 @@ def test_a_pod_dies_as_the_nth_or_later_and_one_unit_less_does_not_do(found: Sit
     check_least(pod, towards, [_is_late(one, rank) for one in seen], less)
 
 
-@given(situations())
-def test_where_there_is_no_way_no_request_is_one(found: Situation) -> None:
+@given(clusters())
+def test_where_there_is_no_way_no_request_is_one(found: Cluster) -> None:
     (pod, *others), setup, usage = found
     default = default_pod(pod, setup.release)
     assume(not pod_refusals(default, setup.release))

@@ -51,7 +51,7 @@ AMOUNTS = st.lists(
 
 
 @given(AMOUNTS)
-def test_what_is_spelled_is_read_as_the_same(amounts: list[Amount]) -> None:
+def test_flags_are_parsed_as_what_they_were_written_from(amounts: list[Amount]) -> None:
     found = parse_amounts(format_amounts(amounts), "--limits")
     assert found == tuple(amounts)
     assert format_amounts(found) == format_amounts(amounts)

@@ -17,11 +17,10 @@ from kubectl_qos.edit.related import Owner, RelatedObjects
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.qos.resize import ResizeStatus
@@ -99,7 +98,7 @@ def test_a_change_without_problems_has_no_findings() -> None:
     assert of() == ()
 
 
-def test_invalid_values_are_refused_on_every_road_and_shown_by_the_preview() -> None:
+def test_invalid_values_are_refused_with_every_strategy_and_shown_by_the_preview() -> None:
     bad = edit("requests", "memory", "2Gi")
     for kind in (StrategyKind.IN_PLACE, StrategyKind.RECREATE):
         [found] = of(bad, kind=kind)

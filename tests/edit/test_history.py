@@ -1,4 +1,4 @@
-"""Undo: what was written is taken back to the letter, and what others did meanwhile is seen."""
+"""Undo: what was written is undone to the letter, and what others did meanwhile is seen."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_the_command_to_apply_it_by_hand() -> None:
     )
 
 
-def test_a_pod_made_anew_is_scheduled_anew() -> None:
+def test_a_recreated_pod_is_scheduled_again() -> None:
     raw = {
         "kind": "Pod",
         "metadata": {"name": "web", "uid": "u"},

@@ -102,7 +102,7 @@ def test_a_change_of_class_needs_a_new_pod() -> None:
         ("Job", "1.36", StrategyKind.NEVER),
     ],
 )
-def test_how_a_change_lands(kind: str, release: str, expected: StrategyKind) -> None:
+def test_how_a_change_is_applied(kind: str, release: str, expected: StrategyKind) -> None:
     subject = msgspec.structs.replace(MINE, kind=kind)
     setup = NodeSetup(SETUP.node, SETUP.kubelet, Release.of(release))
     assert preview(subject, [edit(Side.REQUESTS, "memory", "2Gi")], setup).strategy_kind is expected

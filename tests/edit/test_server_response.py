@@ -28,10 +28,9 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup, node_from_object
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.objects import NodeObject, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.quota import ResourceQuota, charges
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, charges
 from tests.cluster.replay import exchanges, recorded
 from tests.qos.corner import one, spec
 from tests.qos.recorded import setup_of
@@ -88,7 +87,7 @@ class World:
             self.quotas = [convert(item, ResourceQuota) for item in body["items"]]
 
     def charge(self, case: Case) -> None:
-        """An accepted resize is charged by admission itself, before the quota controller counts anew."""
+        """An accepted resize is charged by admission itself, before the quota controller counts again."""
         target = changed_object(case.preview, case.related, case.kind)
         before = quota_pod(target.old, target, self.setup.release)
         after = quota_pod(case.preview.after.pod, target, self.setup.release)

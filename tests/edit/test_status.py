@@ -114,8 +114,8 @@ def test_a_condition_of_an_earlier_version_says_nothing() -> None:
     request, answer, after = at()
     pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "no"}
     for observed, stage in ((2, Stage.DONE), (3, Stage.INFEASIBLE), (None, Stage.INFEASIBLE)):
-        told = pending if observed is None else pending | {"observedGeneration": observed}
-        after["status"]["conditions"] = [told]
+        condition = pending if observed is None else pending | {"observedGeneration": observed}
+        after["status"]["conditions"] = [condition]
         found = check_progress(request, answer, after)
         assert found.stage is stage
         assert found.settled

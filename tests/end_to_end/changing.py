@@ -65,17 +65,14 @@ class Cluster:
         write(self.run.home / ".kube" / "config", config)
 
     def __call__(self, *arguments: str | Path) -> Done:
-        """Run a command on it."""
         return self.run(*arguments)
 
     def settings(self, text: str) -> None:
-        """What the person's file says."""
         path = self.run.home / ".config" / "kubectl-qos" / "config.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def memory(self, kind: str, name: str) -> Any:
-        """What its container requests of memory."""
         spec = self.objects.find(kind, name)["spec"]
         spec = spec if kind == "Pod" else spec["template"]["spec"]
         return spec["containers"][0]["resources"].get("requests", {}).get("memory")

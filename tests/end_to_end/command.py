@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,6 @@ class Done(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stdout."""
         return self.out.splitlines()
 
 
@@ -37,6 +37,19 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
     """Nothing of the machine's own configuration but where programs are."""
     kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     return {**kept, "HOME": str(home), "LANG": "C.UTF-8", **(more or {})}
+
+
+@contextmanager
+def signals_arrive() -> Iterator[None]:
+    """Processes started here get SIGINT and SIGHUP, also if tests in the background ignore them."""
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGHUP)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def command(*arguments: str | Path) -> list[str]:

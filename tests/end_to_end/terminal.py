@@ -6,11 +6,10 @@ import codecs
 import os
 import pty
 import select
-import signal
 import subprocess
 from pathlib import Path
 
-from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment
+from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment, signals_arrive
 
 
 class Terminal:
@@ -18,17 +17,16 @@ class Terminal:
 
     def __init__(self, home: Path, *arguments: str) -> None:
         self._end, inner = pty.openpty()
-        inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.process = subprocess.Popen(
-            command(*arguments),
-            stdin=inner,
-            stdout=inner,
-            stderr=inner,
-            cwd=home,
-            env=environment(home),
-            start_new_session=True,
-        )
-        signal.signal(signal.SIGINT, inherited)
+        with signals_arrive():
+            self.process = subprocess.Popen(
+                command(*arguments),
+                stdin=inner,
+                stdout=inner,
+                stderr=inner,
+                cwd=home,
+                env=environment(home),
+                start_new_session=True,
+            )
         os.close(inner)
         self.said = ""
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
@@ -42,7 +40,6 @@ class Terminal:
         return self.said
 
     def answer(self, text: str) -> None:
-        """Type a line."""
         os.write(self._end, f"{text}\n".encode())
 
     def ended(self) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.plugins import gives, plugin
-from tests.cluster.reviewer import asked_right, review
+from tests.cluster.reviewer import review, reviewed_right
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.terminal import Terminal
@@ -43,7 +43,7 @@ class Server:
 
     def __call__(self, request: Request) -> Answer:
         if request.method == "POST":
-            return review(allowed=" pods" in asked_right(request))
+            return review(allowed=" pods" in reviewed_right(request))
         if request.path == "/api/v1/nodes" and request.path not in self.objects.faults:
             names = [
                 [one["metadata"]["name"], "v1.36.2", "Debian", "6.1", "crio://1"]

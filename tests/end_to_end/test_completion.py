@@ -138,12 +138,12 @@ def test_bash_says_what_candidates_are_where_it_lists_them(installed: Bin) -> No
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_without_compopt_as_on_macos(installed: Bin) -> None:
     """Bash 3.2 has no compopt, and leaves words whole that later ones cut at `=` and `:`."""
-    ask = (
+    line = (
         "enable -n compopt 2>/dev/null; COMP_LINE='kubectl-qos --context=arn:aws:eks:u';"
         "COMP_POINT=${#COMP_LINE}; COMP_WORDS=(kubectl-qos --context=arn:aws:eks:u); COMP_CWORD=1;"
         "unset COMP_TYPE; _kubectl_qos kubectl-qos; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    done = installed.run("bash", "-c", f"{script('bash')}\n{ask}")
+    done = installed.run("bash", "-c", f"{script('bash')}\n{line}")
     assert (done.stdout, done.stderr) == ("us-1\n", "")
 
 

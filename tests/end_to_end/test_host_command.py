@@ -165,9 +165,3 @@ def test_nothing_heavy_is_loaded(run: Run, node: FakeNode) -> None:
         set(done.stderr.splitlines()[-1].split()) & {"textual", "rich", "kubernetes", "urllib3", "yaml"}
         == set()
     )
-
-
-def test_the_help_and_completion_know_it(run: Run) -> None:
-    assert "--from-dump" in run("host", "--help").out
-    assert "host" in run("--help").out
-    assert run("__complete", "host", "--cg").out.startswith("--cgroup-root\t")

@@ -16,7 +16,7 @@ from tests.cluster.https_server import Answer
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import Serve
-from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment
+from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment, signals_arrive
 
 NEVER = {"textual", "rich", "kubernetes", "urllib3"}
 LOADED = """
@@ -112,10 +112,8 @@ def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
     objects.faults["/api/v1/namespaces/default/pods"] = Answer(delay_seconds=20)
     server = serve(objects)
     path = write(tmp_path / "config", kubeconfig(server))
-    # Where tests run in the background, SIGINT is ignored, and a child would inherit that.
-    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = started(tmp_path, "top", "--kubeconfig", path)
-    signal.signal(signal.SIGINT, inherited)
+    with signals_arrive():
+        process = started(tmp_path, "top", "--kubeconfig", path)
     while not server.requests and process.poll() is None:
         os.sched_yield()
     process.send_signal(signal.SIGINT)
@@ -134,6 +132,7 @@ def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
         (["explain", "pod/db-0", "-n", "data", "--demo"], ["yaml", "ssl"]),
         (["set", "pod/db-0", "-n", "data", "--limits", "memory=5Gi", "--demo"], ["yaml", "ssl"]),
         (["set", "--help"], ["yaml", "msgspec", "ssl"]),
+        (["kills", "--demo", "-o", "json"], ["yaml"]),
         (["set", "-f", "x.json", "--limits", "memory=5Gi", "-o", "json"], ["yaml", "ssl"]),
         (["set", "-f", "x.yaml", "--limits", "memory=5Gi", "--write"], ["ssl"]),
         (["top", "-f", "x.json"], ["yaml", "ssl"]),

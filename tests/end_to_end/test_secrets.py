@@ -1,4 +1,4 @@
-"""What opens a door is in nothing that is printed, at no level of -v, whatever fails."""
+"""What gives access is in nothing that is printed, at no level of -v, whatever fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class Secrets:
         return self._made.setdefault(place, f"h1dd3n/{place.encode().hex()}+&x")
 
     def add(self, place: str, secret: str) -> str:
-        """A secret of another shape."""
         self._made[place] = secret
         return secret
 
@@ -76,7 +75,7 @@ def check(run: Run, secrets: Secrets) -> Callable[..., list[Done]]:
     return start
 
 
-def is_told(done: list[Done], text: str = " milliseconds") -> None:
+def has_log(done: list[Done], text: str = " milliseconds") -> None:
     """There is a log, so that a secret could have been in it."""
     assert all(text in one.err for one in done), done[0].err
 
@@ -113,23 +112,23 @@ def config(folder: Path, server: HttpsServer | str, **options: Any) -> str:
 def test_a_token(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> None:
     server = serve(talkative(secrets))
     user = {"token": secrets("token")}
-    is_told(check("--kubeconfig", config(tmp_path, server, user=user)))
+    has_log(check("--kubeconfig", config(tmp_path, server, user=user)))
     assert server.requests[0].token
-    is_told(check("--kubeconfig", config(tmp_path, server), "--token", secrets("--token")))
+    has_log(check("--kubeconfig", config(tmp_path, server), "--token", secrets("--token")))
 
 
 def test_a_token_in_a_file(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> None:
     file = tmp_path / "token"
     file.write_text(secrets("token file"))
-    is_told(check("--kubeconfig", config(tmp_path, serve(talkative(secrets)), user={"tokenFile": str(file)})))
+    has_log(check("--kubeconfig", config(tmp_path, serve(talkative(secrets)), user={"tokenFile": str(file)})))
 
 
 def test_a_password(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> None:
     server = serve(talkative(secrets))
     user = {"username": "me", "password": secrets("password")}
-    is_told(check("--kubeconfig", config(tmp_path, server, user=user)))
+    has_log(check("--kubeconfig", config(tmp_path, server, user=user)))
     flags = ["--username", "me", "--password", secrets("--password")]
-    is_told(check("--kubeconfig", config(tmp_path, server, user={}), *flags))
+    has_log(check("--kubeconfig", config(tmp_path, server, user={}), *flags))
 
 
 @pytest.mark.parametrize("password", ["s3cr3tw0rd", "s3cr3t/w0rd", "s3cr3t%2Fw0rd@x"])
@@ -157,7 +156,7 @@ def test_a_client_key(
         "client-certificate-data": inline(pair.certificate),
         "client-key-data": inline(pair.key),
     }
-    is_told(check("--kubeconfig", config(tmp_path, server, user=user)))
+    has_log(check("--kubeconfig", config(tmp_path, server, user=user)))
     broken = pair.key.replace(b"-----END", b"-----ENDS")
     check("--kubeconfig", config(tmp_path, server, user=user | {"client-key-data": inline(broken)}))
 
@@ -171,7 +170,7 @@ def test_an_exec_plugin(serve: Serve, tmp_path: Path, secrets: Secrets, check: A
     }
     path = config(tmp_path, serve(talkative(secrets)), user=user)
     done = check("--kubeconfig", path, OTHER=secrets("variable"))
-    is_told(done, "exec plugin plugin ended with exit code 0 in ")
+    has_log(done, "exec plugin plugin ended with exit code 0 in ")
     assert any("decoding stdout" in one.err for one in done)
 
 
@@ -180,7 +179,7 @@ def test_an_exec_plugin_whose_token_is_not_taken(
 ) -> None:
     user = plugin(tmp_path, gives(token=secrets("output")))
     server = serve(talkative(secrets, takes=lambda _: False))
-    is_told(check("--kubeconfig", config(tmp_path, server, user=user)), "401 Unauthorized in ")
+    has_log(check("--kubeconfig", config(tmp_path, server, user=user)), "401 Unauthorized in ")
 
 
 @pytest.mark.parametrize("gone", ["", "/token", "/.well-known/openid-configuration"])
@@ -206,17 +205,17 @@ def test_an_openid_login(serve: Serve, tmp_path: Path, secrets: Secrets, check: 
     user = {"auth-provider": {"name": "oidc", "config": entries}}
     path = config(tmp_path, serve(talkative(secrets)), user=user)
     done = check("--kubeconfig", path, commands=COMMANDS[:1])
-    is_told(done, "POST https://127.0.0.1:" if gone != "/.well-known/openid-configuration" else "500 ")
+    has_log(done, "POST https://127.0.0.1:" if gone != "/.well-known/openid-configuration" else "500 ")
     if not gone:
-        is_told(done, "/token?key=<masked>&x=<masked> 200 OK in ")
-        is_told(done, "oidc: the id token was refreshed")
+        has_log(done, "/token?key=<masked>&x=<masked> 200 OK in ")
+        has_log(done, "oidc: the id token was refreshed")
 
 
 @pytest.mark.parametrize(
     "password", ["s3cr3t-of-the-issuer", "s3cr3t-of-the-issuer/1", "s3cr3t-of-the-issuer?1"]
 )
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:99999", "[nonsense"])
-def test_a_login_provider_that_cannot_be_asked(
+def test_a_login_provider_that_cannot_be_reached(
     tmp_path: Path, secrets: Secrets, check: Any, host: str, password: str
 ) -> None:
     secrets.add("issuer", password[:20])
@@ -238,8 +237,8 @@ def test_a_proxy(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> 
     word = quote(secrets("password of the proxy"), safe="")
     url = proxy.url.replace("//", f"//me:{word}@")
     done = check("--kubeconfig", config(tmp_path, server, cluster=cluster | {"proxy-url": url}))
-    is_told(done[:4], f"through the proxy {proxy.url}")
-    assert proxy.asked
+    has_log(done[:4], f"through the proxy {proxy.url}")
+    assert proxy.requested
     proxy.close()
 
 
@@ -279,6 +278,6 @@ def test_a_look_into_containers(serve: Serve, tmp_path: Path, secrets: Secrets, 
     user = {"token": secrets("token")}
     path = config(tmp_path, serve(answer), user=user, namespace="default")
     done = check("--kubeconfig", path, commands=(["verify", "pod/bu-multi"],))
-    is_told(done, "command=<masked>&command=<masked>&command=<masked>&container=a")
-    is_told(done, "101 Switching Protocols in ")
-    is_told(done, "characters on stdout, 0 on stderr, success")
+    has_log(done, "command=<masked>&command=<masked>&command=<masked>&container=a")
+    has_log(done, "101 Switching Protocols in ")
+    has_log(done, "characters on stdout, 0 on stderr, success")

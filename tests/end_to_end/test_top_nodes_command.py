@@ -56,16 +56,14 @@ def test_a_live_cluster_and_a_dump_of_it_are_the_same(
     assert from_dump.code == 0
 
 
-def test_what_kubelets_are_configured_with_is_asked_for_where_it_is_shown(
-    run: Run, serve: Serve, tmp_path: Path
-) -> None:
-    asked_for = "/api/v1/nodes/worker-1/proxy/configz"
+def test_the_kubelets_configuration_is_read_where_it_is_shown(run: Run, serve: Serve, tmp_path: Path) -> None:
+    requested = "/api/v1/nodes/worker-1/proxy/configz"
     soft = recorded_configz(evictionSoft={"memory.available": "10%"})
-    server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[], others={asked_for: soft})
+    server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[], others={requested: soft})
     served = serve(server)
     config = write(tmp_path / "config", kubeconfig(served))
     assert run("top", "nodes", "--kubeconfig", config).code == 0
-    assert asked_for not in [request.path for request in served.requests]
+    assert requested not in [request.path for request in served.requests]
     (item,) = items(run("top", "nodes", "--kubeconfig", config, "-o", "json"))
     assert (item["eviction_configured"], item["soft_eviction"]) == (True, 1717986944)
 

@@ -2,8 +2,8 @@
 
 A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others
 are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. Its commands run one
-after the other, at the time of the demo, in a folder of their own (what lies there: stages.py). `cat > FILE`
-and `cat FILE` are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
+after the other, at the time of the demo, in a folder of their own (what it has and its clusters: stages.py).
+`cat > FILE` and `cat FILE` are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos import __version__
+from kubectl_qos.cluster.files import DEMO_TIME, FileSource
+from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.golden_text import FOLDER, assert_as_kept
 from tests.end_to_end.stages import STAGES
@@ -75,15 +76,19 @@ def played(run: Run, text: str) -> str:
 
 
 def everywhere_the_same(line: str, home: Path) -> str:
+    """Without what differs by the machine, the Python or the version."""
+    line = line.replace(f"v{__version__}", "vVERSION").replace(
+        f"kubectl-qos {__version__}", "kubectl-qos VERSION"
+    )
     return CHOICES.sub("(choose from …)", line.replace(str(home), "HOME"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_print_what_the_transcript_says(
-    run: Run, name: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FileSource, "now", lambda _: DEMO_TIME)
     if name in STAGES:
-        STAGES[name](run.home)
+        STAGES[name](run.home, serve)
     path = Path("transcripts") / name
     assert_as_kept(str(path), played(run, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))

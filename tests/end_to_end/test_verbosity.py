@@ -50,7 +50,7 @@ def test_below_9_there_is_no_traceback(run: Run) -> None:
     assert "Traceback" not in done.err
 
 
-def test_a_defect_is_told_from_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_defect_is_distinguished_from_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> int:
         raise ZeroDivisionError("a\nb")
 

@@ -66,14 +66,12 @@ class Watching:
             self.text += part.decode()
 
     def close(self) -> None:
-        """Read no more."""
         if not self._stop_reading.is_set():
             self._stop_reading.set()
             self._thread.join()
             os.close(self._reader)
 
     def end(self) -> None:
-        """Leave nothing behind."""
         self.process.kill()
         self.process.wait()
         self.close()
@@ -88,7 +86,6 @@ class Watching:
         raise AssertionError(f"never so: {self.text!r}, code {self.process.poll()}, {self.said()!r}")
 
     def said(self) -> str:
-        """What was written to stderr."""
         return self._said.read_text()
 
     def interrupt(self) -> int:
@@ -176,7 +173,7 @@ def test_csv_has_one_header(watching: Watch, objects: WatchServer) -> None:
     assert text.count("rank,namespace") == 1
 
 
-def test_a_terminal_is_drawn_anew_and_says_how_fresh_it_is(watching: Watch, objects: WatchServer) -> None:
+def test_a_terminal_is_redrawn_and_says_how_fresh_it_is(watching: Watch, objects: WatchServer) -> None:
     watch = watching(terminal=(24, 100))
     watch.until(lambda text: "\x1b[H\x1b[J" in text and "db" in text and "live" in text)
     objects.put(pod("new"))

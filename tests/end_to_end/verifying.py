@@ -30,7 +30,6 @@ def recorded(*names: str) -> list[dict[str, Any]]:
 
 
 def container_of(line: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What was measured of one container."""
     found: dict[str, Any] = next(one for one in line["containers"] if one["name"] == name)
     return found
 
@@ -64,7 +63,6 @@ class Cluster:
             self.objects.others[path] = json.loads((NODE_1 / "configz-systemd.json").read_bytes())
 
     def __call__(self, request: Request) -> Answer:
-        """What an API server would answer."""
         if not request.path.endswith("/exec"):
             return self.objects(request)
         pod, container = request.path.split("/")[-2], request.query["container"]

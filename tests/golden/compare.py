@@ -53,7 +53,6 @@ class Tally:
     refused_examples: list[str] = field(default_factory=list)
 
     def add(self, where: str, leaf: Leaf, *, refused: bool) -> None:
-        """Count one compared value."""
         self.checked[leaf.field] += 1
         self.refused_checked += refused
         if leaf.equal:
@@ -156,7 +155,6 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def compare_results(cases: Path, results: Path, version: str, tally: Tally) -> None:
-    """Every case against one release's results."""
     known = {case["id"]: case for case in read(cases)}
     for real in read(results):
         case = known[real["id"]]

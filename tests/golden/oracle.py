@@ -37,8 +37,8 @@ from kubectl_qos.k8s.resources import Count
 from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names as cgroup_names
-from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup import tree as node_cgroups
 from kubectl_qos.qos.cgroup import values as cgroup_values
 from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
 from kubectl_qos.qos.cgroup.names import CgroupName
@@ -52,7 +52,6 @@ _pod_decoder = json_decoder(Pod)
 
 
 def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:
-    """Every predicted field of one case."""
     gates = case.get("kubelet", {}).get("featureGates") or {}
     release = Release.of(version, gates)
     result = _KINDS[case["kind"]](case, release)
@@ -67,7 +66,6 @@ def run(case: Mapping[str, Json], version: str) -> dict[str, Json]:
 
 
 def quantity(row: Mapping[str, Json]) -> dict[str, Json]:
-    """Every field of one quantity row."""
     text = row["s"]
     result: dict[str, Json] = {"id": row["id"], "kind": "quantity", "s": text}
     try:
@@ -280,8 +278,8 @@ def _run_pod(case: Mapping[str, Json], release: Release) -> dict[str, Json]:
 
     def container(found: Container, kind: str) -> Json:
         steps = adj.steps_for(found)
-        asked = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
-        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(asked)}
+        resources = pod_cgroup.container_resources(pod, found, qos, steps.adj, setup)
+        return {"name": found.name, "type": kind, "oomScoreAdj": steps.adj, "resources": _cri(resources)}
 
     def containers() -> Json:
         init = [(found, _kind_of(found, release, init=True)) for found in pod.init_containers]
@@ -346,7 +344,7 @@ def _totals(pod: Pod, release: Release) -> Json:
             "requestsStatus": requests(pod, release, count=Count.STATUS),
             "limitsStatus": limits(pod, release, count=Count.STATUS),
             "requestsContainersOnly": requests(pod, release, pod_level=False, overhead=False),
-            "limitsContainersOnly": limits(pod, release, pod_level=False, overhead=False),
+            "limitsContainersOnly": resources.aggregate_limits(pod, release),
         }
     elif Gate.IN_PLACE_RESIZE.value in known_gates(release):
         found |= {

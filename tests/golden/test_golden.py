@@ -51,12 +51,14 @@ def test_values_differ_in_refused_cases_only_by_the_aliasing_of_the_real_code(
 
 
 def changed(tmp_path: Path, kind: str, change: Any) -> list[str]:
-    """A results file with one value of its first case of a kind changed, and its cases."""
-    rows = list(compare.read(DATA / "v1.36-dev.jsonl.gz"))
+    """A results file with its first case of a kind, one of whose values is changed, and the cases."""
+    rows = compare.read(DATA / "v1.36-dev.jsonl.gz")
     row = next(row for row in rows if row["kind"] == kind and not compare.is_refused(row))
-    change(row)
     results = tmp_path / "v1.36-changed.jsonl"
-    results.write_text("\n".join(map(json.dumps, rows)))
+    results.write_text(json.dumps(row))
+    assert compare.main(["--cases", str(CASES), str(results)]) == 0
+    change(row)
+    results.write_text(json.dumps(row))
     return ["--cases", str(CASES), str(results)]
 
 

@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
-from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log, reports_in
+from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log
 from kubectl_qos.host.log_lines import LONGEST, parse_line, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.report import (
@@ -33,7 +32,15 @@ from kubectl_qos.qos.kills.report import (
 )
 from kubectl_qos.qos.oom_score import Kernel
 from tests.host.kernel_logs import BOOTED, FORMS, RUNS, recorded_log, recorded_run, rewritten
-from tests.host.old_reports import ALL, CONTAINER, LINUX_3_10, LINUX_4_19, LINUX_5_4, LINUX_6_8, POD
+
+REPORTS = {
+    path.stem.removeprefix("linux-"): path.read_text(encoding="utf-8")
+    for path in sorted(Path(__file__).parent.glob("linux-*.txt"))
+}
+"""Reports in the words of other kernels, after mm/oom_kill.c and mm/memcontrol.c of their version."""
+POD = "/kubepods/burstable/podaf389229-5fc5-4617-ae95-9160d576eb49"
+CONTAINER = f"{POD}/3b3d031aca1bab63c359a8aac8c18e373ac90373faf12c69e5225aec01fc9c84"
+
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 MACHINE = 3984140 * 1024
@@ -147,7 +154,7 @@ def test_a_group_is_counted_once() -> None:
 
 
 def test_a_kernel_of_2013() -> None:
-    (report,) = parsed(LINUX_3_10)
+    (report,) = parsed(REPORTS["3.10"])
     assert (report.constraint, report.oom_memcg, report.task_memcg) == (Constraint.MEMCG, POD, CONTAINER)
     assert report.kernel == "3.10.0-957.el7.x86_64"
     assert report.invoker == Invoker("java", 8310, 968)
@@ -162,7 +169,7 @@ def test_a_kernel_of_2013() -> None:
 
 
 def test_a_child_instead_of_the_process_with_the_most_points() -> None:
-    (report,) = parsed(ALL["4.4"])
+    (report,) = parsed(REPORTS["4.4"])
     assert report.victim is not None
     assert (report.victim.pid, report.victim.comm, report.chosen) == (8400, "sh -c x y", 8308)
     assert report.victim.shmem_rss_kb is None
@@ -172,7 +179,7 @@ def test_a_child_instead_of_the_process_with_the_most_points() -> None:
 
 
 def test_a_node_of_2018_with_swap_a_tie_and_the_reaper() -> None:
-    (report,) = parsed(LINUX_4_19)
+    (report,) = parsed(REPORTS["4.19"])
     assert (report.constraint, report.reaped) == (Constraint.NONE, (117,))
     assert report.memory.free_pages == 21538
     choice = choice_of(report)
@@ -183,7 +190,7 @@ def test_a_node_of_2018_with_swap_a_tie_and_the_reaper() -> None:
 
 
 def test_names_with_colons_and_spaces() -> None:
-    (report,) = parsed(LINUX_5_4)
+    (report,) = parsed(REPORTS["5.4"])
     assert report.invoker == Invoker("nginx: worker p", 63635, 986)
     assert report.victim is not None
     assert (report.victim.comm, report.victim.shmem_rss_kb) == ("nginx: worker p", 92)
@@ -195,7 +202,7 @@ def test_names_with_colons_and_spaces() -> None:
 
 
 def test_a_table_of_2024() -> None:
-    (report,) = parsed(LINUX_6_8)
+    (report,) = parsed(REPORTS["6.8"])
     (task,) = report.tasks
     assert (task.anon, task.file, task.shmem, task.pgtables_bytes, task.adj) == (12706, 1824, 0, 180224, 200)
     assert report.kernel == "6.12.0-50-generic"
@@ -203,36 +210,36 @@ def test_a_table_of_2024() -> None:
 
 
 def test_a_page_of_64_ki() -> None:
-    (report,) = parsed(LINUX_6_8.replace("14530", "908"))
+    (report,) = parsed(REPORTS["6.8"].replace("14530", "908"))
     assert report.page_bytes == 65536
     assert report.tasks[0].counted_pages(report.page_bytes) == 908 + 180224 // 65536
 
 
 def test_a_vendors_word_for_the_node() -> None:
-    text = ALL["4.4"].replace(f"limit of {CONTAINER}", "limit of host")
+    text = REPORTS["4.4"].replace(f"limit of {CONTAINER}", "limit of host")
     (report,) = parsed(text.replace("Memory cgroup o", "O"))
     assert (report.constraint, report.oom_memcg, report.task_memcg) == (Constraint.NONE, "", CONTAINER)
 
 
 def test_no_task_table() -> None:
-    lines = [line for line in LINUX_5_4.splitlines() if not line.startswith(("[", "Tasks"))]
+    lines = [line for line in REPORTS["5.4"].splitlines() if not line.startswith(("[", "Tasks"))]
     (report,) = read_log(lines).reports
     assert (report.has_table, report.incomplete) == (False, False)
     assert explain_choice(report) is Unranked.NO_TABLE
 
 
 def test_the_allocating_process_was_killed() -> None:
-    (report,) = parsed(LINUX_4_19.replace("Out of memory:", "Out of memory (oom_kill_allocating_task):"))
+    (report,) = parsed(REPORTS["4.19"].replace("Out of memory:", "Out of memory (oom_kill_allocating_task):"))
     assert explain_choice(report) is Unranked.ALLOCATING
 
 
 def test_a_line_that_was_too_long_continues_on_the_next() -> None:
     for part in ("task_memcg=", "task="):
-        assert parsed(LINUX_5_4.replace(f",{part}", f",\n{part}")) == parsed(LINUX_5_4)
+        assert parsed(REPORTS["5.4"].replace(f",{part}", f",\n{part}")) == parsed(REPORTS["5.4"])
 
 
 def test_no_killable_process() -> None:
-    head = LINUX_5_4.split("oom-kill:", maxsplit=1)[0]
+    head = REPORTS["5.4"].split("oom-kill:", maxsplit=1)[0]
     (report,) = parsed(head + "Out of memory and no killable processes...\n")
     assert (report.victims, report.incomplete) == ((), False)
     assert explain_choice(report) is Unranked.NO_VICTIM
@@ -262,7 +269,7 @@ def test_summaries_alone() -> None:
     reports = read_log(lines).reports
     assert len(reports) == len(lines)
     assert all(report.incomplete and report.task_memcg for report in reports)
-    old = [line for line in LINUX_3_10.splitlines() if "Task in" in line]
+    old = [line for line in REPORTS["3.10"].splitlines() if "Task in" in line]
     assert read_log(old * 2).reports[1].oom_memcg == POD
 
 
@@ -287,7 +294,7 @@ def test_other_lines_between(run: str, seed: int) -> None:
 
 
 def test_two_at_once_with_callers() -> None:
-    one = [FORMS["a caller"](7.5, line) for line in LINUX_5_4.splitlines()]
+    one = [FORMS["a caller"](7.5, line) for line in REPORTS["5.4"].splitlines()]
     other = [
         line.replace("T1234", "T99") for line in rewritten(recorded_log("global-A")[:97], FORMS["a caller"])
     ]
@@ -298,10 +305,10 @@ def test_two_at_once_with_callers() -> None:
 
 
 def test_of_two_at_once_without_callers_the_first_is_incomplete() -> None:
-    first, second = parsed(LINUX_5_4.split("oom-kill:", maxsplit=1)[0] + LINUX_6_8)
+    first, second = parsed(REPORTS["5.4"].split("oom-kill:", maxsplit=1)[0] + REPORTS["6.8"])
     assert (first.incomplete, second.incomplete) == (True, False)
     assert first.tasks
-    assert second == parsed(LINUX_6_8)[0]
+    assert second == parsed(REPORTS["6.8"])[0]
 
 
 @pytest.mark.parametrize(
@@ -334,10 +341,10 @@ def test_every_prefix_gives_the_same_reports(form: str, run: str) -> None:
     assert without_prefix(rewritten(lines, FORMS[form]), NOW) == without_prefix(lines)
 
 
-@given(st.sampled_from(sorted(FORMS)), st.sampled_from(sorted(ALL)))
+@given(st.sampled_from(sorted(FORMS)), st.sampled_from(sorted(REPORTS)))
 def test_every_prefix_with_every_kernel(form: str, kernel: str) -> None:
-    lines = [f"[{7 + number:12.6f}] {line}" for number, line in enumerate(ALL[kernel].splitlines())]
-    expected = without_prefix(ALL[kernel].splitlines())
+    lines = [f"[{7 + number:12.6f}] {line}" for number, line in enumerate(REPORTS[kernel].splitlines())]
+    expected = without_prefix(REPORTS[kernel].splitlines())
     assert without_prefix(rewritten(lines, FORMS[form]), NOW) == expected
 
 
@@ -413,7 +420,7 @@ def test_any_bytes(content: bytes) -> None:
 
 
 WORDS = st.sampled_from(
-    [line for text in ALL.values() for line in text.splitlines()]
+    [line for text in REPORTS.values() for line in text.splitlines()]
     + [form(1e3, "x invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=0") for form in FORMS.values()]
     + ["MESSAGE=x", "__CURSOR=a", "__REALTIME_TIMESTAMP=x", "", '{"MESSAGE": [75, 256]}', "[99999999999.5] "]
 )
@@ -469,7 +476,7 @@ def seconds(read: Callable[[], object]) -> float:
 
 
 def test_four_times_the_log_takes_four_times_as_long() -> None:
-    small, large = (seconds(lambda: deque(reports_in(noise(n)), 0)) for n in (20_000, 80_000))  # noqa: B023
+    small, large = (seconds(lambda: read_log(noise(n))) for n in (20_000, 80_000))  # noqa: B023
     assert large < 10 * small
 
 

@@ -96,14 +96,14 @@ class MemoryTree:
     def process(self, leaf: Path, adj: int, kibibytes: int, kind: str = "anonymous") -> int:
         """A process of that size in that cgroup, which is made if need be."""
         leaf.mkdir(exist_ok=True)
-        pid = self._ask(f"born {leaf} {adj} {kibibytes} {kind}")[0]
+        pid = self._request(f"born {leaf} {adj} {kibibytes} {kind}")[0]
         assert pid, f"no process could be made in {leaf}"
         return pid
 
-    def grower(self, leaf: Path, adj: int) -> int:
+    def growing(self, leaf: Path, adj: int) -> int:
         """The process that fills the domain with memory that counts as no process's."""
         leaf.mkdir()
-        pid = self._ask(f"grower {leaf} {adj}")[0]
+        pid = self._request(f"growing {leaf} {adj}")[0]
         assert pid, f"no process could be made in {leaf}"
         return pid
 
@@ -111,7 +111,7 @@ class MemoryTree:
         """Fill the domain until the kernel kills; who died, several only where one did not help.
 
         Shared memory goes with the process, not with the oom_reaper (mm/oom_kill.c __oom_reap_task_mm), so
-        the kernel at times kills again before it is free, in the end the grower. Empty if that is gone.
+        the kernel at times kills again before it is free, in the end the growing one. Empty if that is gone.
         """
         files = self._counting(domain)
         before, limit = _kills(files), _number(domain / self.kind.limit)
@@ -119,20 +119,19 @@ class MemoryTree:
             room = limit - _number(domain / self.kind.usage)
             # A large step while there is room, then small ones, so that one step does not cost two lives.
             chunks = max(room // CHUNK_BYTES - 2, 2)
-            if not self._ask(f"grow {chunks}")[0]:
+            if not self._request(f"grow {chunks}")[0]:
                 break
         died: list[int] = []
         while len(died) < _kills(files) - before:
-            died += self._ask("dead 1")
+            died += self._request("dead 1")
         return died
 
     def end(self, pids: Sequence[int], domain: Path) -> None:
         """End the processes that are left of a domain, and remove it."""
-        self._ask(f"end {' '.join(map(str, pids))}")
+        self._request(f"end {' '.join(map(str, pids))}")
         _remove(domain)
 
     def close(self) -> None:
-        """Leave nothing behind."""
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
             assert nursery.stdin is not None
@@ -146,7 +145,7 @@ class MemoryTree:
             nursery.stdout.close()
         _remove(self.top)
 
-    def _ask(self, words: str) -> list[int]:
+    def _request(self, words: str) -> list[int]:
         assert self._nursery is not None
         assert self._nursery.stdin is not None
         assert self._nursery.stdout is not None

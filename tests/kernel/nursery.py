@@ -23,7 +23,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._kept, self._keeping = os.pipe()
-        self._grower: tuple[int, int] | None = None
+        self._growing: tuple[int, int] | None = None
         self._living: set[int] = set()
 
     def born(self, cgroup: str, adj: str, kibibytes: str, kind: str) -> int:
@@ -40,7 +40,7 @@ class Nursery:
 
         return self._fork(cgroup, adj, prepare, live)
 
-    def grower(self, cgroup: str, adj: str) -> int:
+    def growing(self, cgroup: str, adj: str) -> int:
         """A child that fills memory which is in no process: a file in memory that nobody has mapped."""
         orders, to_order = os.pipe()
         answers, to_answer = os.pipe()
@@ -59,13 +59,13 @@ class Nursery:
         os.close(orders)
         os.close(to_answer)
         os.close(filled)
-        self._grower = (to_order, answers)
+        self._growing = (to_order, answers)
         return pid
 
     def grow(self, chunks: str) -> int:
-        """Let the grower write so many chunks; 0 if it is no more."""
-        assert self._grower is not None
-        to_order, answers = self._grower
+        """Let the growing process write so many chunks; 0 if it is no more."""
+        assert self._growing is not None
+        to_order, answers = self._growing
         try:
             os.write(to_order, int(chunks).to_bytes(4, "little"))
         except BrokenPipeError:
@@ -89,10 +89,10 @@ class Nursery:
 
     def end(self, *pids: str) -> list[int]:
         """Kill these children and reap them; an id that is no living child's any more may be anybody's."""
-        if self._grower is not None:
-            for end in self._grower:
+        if self._growing is not None:
+            for end in self._growing:
                 os.close(end)
-            self._grower = None
+            self._growing = None
         ours = self._living & set(map(int, pids))
         for pid in ours:
             os.kill(pid, signal.SIGKILL)

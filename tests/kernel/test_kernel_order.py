@@ -26,12 +26,12 @@ from typing import Final
 import msgspec
 import pytest
 
-from kubectl_qos.host.kernel_log import reports_in
-from kubectl_qos.host.process import read_process
-from kubectl_qos.host.procfs import PROC, read_meminfo
+from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.host.procfs import PROC, read_meminfo, read_process
 from kubectl_qos.qos.kills.report import Constraint
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness, kernel_formula, proc_oom_score
 from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pages, process_order
+from tests.end_to_end.command import signals_arrive
 from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
 
 MIXES: Final = 56
@@ -176,7 +176,7 @@ class Mix:
         log: KernelLog,
         seed: int,
         adjustments: Callable[[random.Random], int],
-        grower_adj: int,
+        growing_adj: int,
     ) -> None:
         wanted, limit = drawn(seed, adjustments)
         self._tree, self._log, self._seed = tree, log, seed
@@ -187,12 +187,11 @@ class Mix:
             tree.process(self._path / f"leaf{index}", one.adj, one.kibibytes, one.kind)
             for index, one in enumerate(wanted)
         ]
-        self._grower = tree.grower(self._path / "grower", grower_adj)
-        self._living.append(self._grower)
-        self._is_protected = grower_adj == OOM_SCORE_ADJ_MIN
+        self._growing = tree.growing(self._path / "growing", growing_adj)
+        self._living.append(self._growing)
+        self._is_protected = growing_adj == OOM_SCORE_ADJ_MIN
 
     def steps(self) -> Iterator[Step]:
-        """Each kill in its order."""
         try:
             while len(self._living) > 1:
                 yield from self._kill()
@@ -205,8 +204,8 @@ class Mix:
         shown = {one.pid: scores(one) for one in (*now, outsider) if one.adj != OOM_SCORE_ADJ_MIN}
         died = self._tree.next_victims(self._path)
         assert died, "the process that fills the memory is gone"
-        if self._is_protected and self._grower in died:
-            died.remove(self._grower)  # refused memory when nobody was left to be killed for it
+        if self._is_protected and self._growing in died:
+            died.remove(self._growing)  # refused memory when nobody was left to be killed for it
         logged = [pid for pid in self._log.killed() if pid in died]
         if sorted(logged) == sorted(died):
             died = logged
@@ -230,12 +229,12 @@ class Ran:
 
 
 def run_mixes(
-    kind: Kind, seeds: Sequence[int], adjustments: Callable[[random.Random], int], grower_adj: int
+    kind: Kind, seeds: Sequence[int], adjustments: Callable[[random.Random], int], growing_adj: int
 ) -> Ran:
     log = KernelLog()
     try:
         with memory_tree(kind) as tree:
-            mixes = (Mix(tree, log, seed, adjustments, grower_adj) for seed in seeds)
+            mixes = (Mix(tree, log, seed, adjustments, growing_adj) for seed in seeds)
             return Ran([step for mix in mixes for step in mix.steps()], log.text)
     finally:
         log.close()
@@ -294,7 +293,9 @@ def test_the_kernels_log_names_the_same(allowed: list[Step]) -> None:
 def test_its_reports_hold_what_was_measured(ran: Ran) -> None:
     """Of about ten reports in five seconds; of the others the kernel writes but who was killed."""
     ours = f"/{NAME}{os.getpid()}/"
-    reports = [one for one in reports_in(ran.log.splitlines()) if ours in one.oom_memcg and one.has_table]
+    reports = [
+        one for one in read_log(ran.log.splitlines()).reports if ours in one.oom_memcg and one.has_table
+    ]
     if not reports:
         pytest.skip("the kernel's log cannot be read here")
     steps = {step.died: step for step in ran.steps}
@@ -330,13 +331,13 @@ def test_a_group_dies_as_a_whole(kind: Kind) -> None:
         group = [tree.process(path / "all", 500, size) for size in (2048, 4096, 6144)]
         (path / "all" / "memory.oom.group").write_text("1")
         alone = tree.process(path / "alone", 400, 2048)
-        grower = tree.grower(path / "grower", 0)
+        growing = tree.growing(path / "growing", 0)
         assert predicted([*map(measured, group), measured(alone)], (96 << 20) // PAGE)[0].process.pid in group
         died = tree.next_victims(path)
         deadline = time.monotonic() + 5
         while len(died) < len(group) and time.monotonic() < deadline:
-            died += tree._ask("dead 0")
-        tree.end([alone, grower], path)
+            died += tree._request("dead 0")
+        tree.end([alone, growing], path)
         assert sorted(died) == sorted(group)
 
 
@@ -347,7 +348,7 @@ from kubectl_qos.qos.process_order import counted_pages
 from tests.kernel.memory_tree import kind_of_this_machine, memory_tree
 with memory_tree(kind_of_this_machine()) as tree:
     domain = tree.domain("short", 32 << 20)
-    print(tree.top, tree.process(domain / "leaf", 0, 2048), tree.grower(domain / "grower", 0), flush=True)
+    print(tree.top, tree.process(domain / "leaf", 0, 2048), tree.growing(domain / "growing", 0), flush=True)
     if sys.argv[1] == "raise":
         raise ValueError
     time.sleep(60)
@@ -357,7 +358,9 @@ with memory_tree(kind_of_this_machine()) as tree:
 @pytest.mark.parametrize("how", ["raise", "interrupt", "kill"])
 def test_nothing_is_left_behind(kind: Kind, how: str) -> None:
     words = [sys.executable, "-c", FAILING, how]
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+    with signals_arrive():
+        started = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with started as run:
         assert run.stdout is not None
         top, *pids = run.stdout.readline().split()
         if how != "raise":

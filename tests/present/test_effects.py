@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.compare import Comparison, compare
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
@@ -155,7 +154,7 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
         ("kube-scheduler-", "Pod", "impossible", "a static pod comes from a file on its node"),
     ],
 )
-def test_other_ways_to_land(name: str, kind: str, answer: str, sentence: str) -> None:
+def test_other_strategies(name: str, kind: str, answer: str, sentence: str) -> None:
     found = part(previewed(name, ("requests", "memory", "1Gi"), kind=kind), "How to apply")
     assert found.answer == answer
     assert found.lines[0].text.startswith(sentence)

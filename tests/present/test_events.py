@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, in_order
 from kubectl_qos.k8s.objects import convert
@@ -170,7 +170,7 @@ def test_a_meaning_is_said_once_before_all_events() -> None:
     assert found.lines[0].text == meanings(found)[0]
 
 
-def test_no_oom_of_the_node_is_said_where_a_container_met_its_own_limit() -> None:
+def test_no_oom_of_the_node_is_said_where_a_container_reached_its_own_limit() -> None:
     """A kubelet tells no event of such a kill: the container starts again, and that is all."""
     source = DemoSource()
     promo = next(pod for pod in source.snapshot(Scope()).pods if pod.name.startswith("promo"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.objects import PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -70,23 +70,23 @@ def test_every_rule_has_a_source() -> None:
 def test_every_reason_of_every_demo_pod_can_be_said() -> None:
     said = set()
 
-    def say(reason: Reason) -> None:
+    def check(reason: Reason) -> None:
         assert sentence(reason)
         said.add(reason.rule)
         for child in reason.children:
-            say(child)
+            check(child)
 
     for pod in DEMO.pods:
         setup = DEMO.setup(pod.node_name)
         found = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
-        say(found.class_reason)
+        check(found.class_reason)
         for container in found.containers:
             if container.oom_score_adj_reason is not None:
-                say(container.oom_score_adj_reason)
+                check(container.oom_score_adj_reason)
             for reason in container.cgroup.reasons.values():
-                say(reason)
+                check(reason)
         for reason in found.cgroup.reasons.values():
-            say(reason)
+            check(reason)
     assert len(said) > 18
 
 
@@ -172,7 +172,7 @@ def test_an_end_has_its_time_and_how_long_it_ran(times: dict[str, str], said: st
     assert said in with_status("db-0", **container(lastState=ended("Error", 1, **times)))
 
 
-def test_ends_of_this_and_the_last_run_are_both_told() -> None:
+def test_ends_of_this_and_the_last_run_are_both_explained() -> None:
     text = with_status(
         "db-0", **container(restartCount=2, state=ended("Completed", 0), lastState=ended("OOMKilled", 137))
     )
@@ -193,7 +193,7 @@ def test_a_container_that_waits_says_for_what() -> None:
     assert "c waits: CrashLoopBackOff" in text
 
 
-def test_an_eviction_is_told_by_reason_or_by_condition_alone() -> None:
+def test_an_eviction_is_explained_by_reason_or_by_condition_alone() -> None:
     """A pod that ends well on SIGTERM has no reason Evicted; only the condition tells."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
     by_reason = with_status("db-0", reason="Evicted")
@@ -207,7 +207,7 @@ def test_an_eviction_is_told_by_reason_or_by_condition_alone() -> None:
     assert "disrupted (Odd)" in with_status("db-0", conditions=[condition | {"reason": "Odd"}])
 
 
-def test_a_resize_that_waits_is_told() -> None:
+def test_a_resize_that_waits_is_explained() -> None:
     condition = {
         "type": "PodResizePending",
         "status": "True",

@@ -45,7 +45,7 @@ FACTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("code", FindingCode)
-def test_every_code_is_one_harmless_line(code: FindingCode) -> None:
+def test_every_code_is_one_escaped_line(code: FindingCode) -> None:
     line = finding_line(Finding(Severity.WARNING, HOSTILE, code, HOSTILE, FACTS))
     assert line.isprintable()
     assert line.startswith("a\\x1b[2J\\nb: ")
@@ -55,7 +55,7 @@ def test_every_code_is_one_harmless_line(code: FindingCode) -> None:
 
 @pytest.mark.parametrize("kind", ManagerKind)
 @pytest.mark.parametrize("name", ["flux-system/shop", HOSTILE, ""])
-def test_every_manager_is_one_harmless_line(kind: ManagerKind, name: str) -> None:
+def test_every_manager_is_one_escaped_line(kind: ManagerKind, name: str) -> None:
     manager = Manager(kind, name, HOSTILE, HOSTILE)
     line = finding_line(Finding(Severity.WARNING, "x", FindingCode.MANAGER, facts={"manager": manager}))
     assert line.isprintable()

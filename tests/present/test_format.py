@@ -69,6 +69,6 @@ def test_an_age_needs_a_time() -> None:
     assert amounts.age("2026-11-20T13:00:00Z", NOW) == "0s", "a clock that is ahead is no negative age"
 
 
-def test_control_characters_of_a_server_are_spelled_out() -> None:
+def test_control_characters_of_a_server_are_escaped() -> None:
     assert amounts.escape("a\x1b[31mb\nc\u202ed") == "a\\x1b[31mb\\nc\\x202ed"
     assert amounts.escape("größe-1.web") == "größe-1.web"

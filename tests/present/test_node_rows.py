@@ -10,8 +10,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -22,12 +21,11 @@ from kubectl_qos.present.node_columns import (
     EVERY_KEYS,
     EVICTION_KEYS,
     NODE_COLUMNS,
+    OTHER_NAMES,
     WIDE_KEYS,
-    find_node_column,
-    node_columns,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_row, build_node_rows
-from kubectl_qos.present.output import table
+from kubectl_qos.present.output import Column, find_column, table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -139,7 +137,7 @@ def test_a_node_without_pods_is_empty_not_unknown() -> None:
     assert found.notes == ()
 
 
-def test_victims_that_nobody_can_tell_apart_are_counted() -> None:
+def test_victims_that_cannot_be_distinguished_are_counted() -> None:
     (row,) = rows(pod("a"), pod("b"), pod("c"), pod("d", "limits: {memory: 1Gi}")).rows
     assert cells(row, "next_victim", "victim_others") == ["n/a E, or 2 more", "2"]
 
@@ -205,17 +203,20 @@ def test_every_column_has_cells_values_and_an_order(key: str) -> None:
 
 def test_the_tables_are_made_of_the_columns_that_there_are() -> None:
     assert set(DEFAULT_KEYS) < set(WIDE_KEYS) < set(EVERY_KEYS)
-    lines = list(table(demo().rows, node_columns(DEFAULT_KEYS), NOW))
+    lines = list(table(demo().rows, [NODE_COLUMNS[key] for key in DEFAULT_KEYS], NOW))
     assert all(len(line) <= 120 for line in lines[:-1]), "but for control-1 with its long name"
     assert not EVICTION_KEYS & set(DEFAULT_KEYS)
 
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
+    def find(name: str) -> Column[NodeRow]:
+        return find_column(name, NODE_COLUMNS, OTHER_NAMES)
+
     for column in NODE_COLUMNS.values():
-        assert find_node_column(column.header) is find_node_column(column.key) is column
-    assert find_node_column("memory") is NODE_COLUMNS["used"]
+        assert find(column.header) is find(column.key) is column
+    assert find("memory") is NODE_COLUMNS["used"]
     with pytest.raises(UsageError, match="no column 'cpu' to sort by"):
-        find_node_column("cpu")
+        find("cpu")
 
 
 def taken(snapshot: Snapshot, before: NodeRows | None = None) -> NodeRows:
@@ -263,17 +264,21 @@ def changed_kubelets(snapshot: Snapshot, random: Random) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_rows_made_of_those_before_are_those_made_anew(seed: int) -> None:
+def test_rows_made_of_earlier_ones_equal_new_ones(seed: int) -> None:
     random = Random(seed)
     snapshot = DemoSource().snapshot(Scope())
     before = taken(snapshot)
     for _ in range(8):
         change = random.choice([changed_pods, changed_usage, changed_nodes, changed_kubelets])
         snapshot = change(snapshot, random)
-        found, anew = taken(snapshot, before), taken(snapshot)
-        assert (found.rows, found.notes, found.eviction_notes) == (anew.rows, anew.notes, anew.eviction_notes)
-        assert set(found.nodes) == set(anew.nodes)
-        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(anew.rows)
+        found, fresh = taken(snapshot, before), taken(snapshot)
+        assert (found.rows, found.notes, found.eviction_notes) == (
+            fresh.rows,
+            fresh.notes,
+            fresh.eviction_notes,
+        )
+        assert set(found.nodes) == set(fresh.nodes)
+        assert [build_node_row(snapshot, row.name) for row in found.rows] == list(fresh.rows)
         before = found
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import why_lines
@@ -21,8 +21,8 @@ def why(name: str, snapshot: Snapshot | None = None) -> list[str]:
 
 
 def test_the_next_victim() -> None:
-    verdict, numbers, flags = why("api-7d9c5b6f8-x2mzq")
-    assert verdict == (
+    reason, numbers, flags = why("api-7d9c5b6f8-x2mzq")
+    assert reason == (
         "shop/api-7d9c5b6f8-x2mzq is Burstable, the next victim of worker-2: rank 1 of 17, oom_score 1390"
     )
     assert numbers == "c: oom_score_adj = 1000 - 1000 × 512Mi / 16Gi = 969; the pod uses 1.9Gi of 2Gi"
@@ -47,14 +47,14 @@ def test_a_shared_rank_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "verdict"),
+    ("name", "reason"),
     [
         ("huge-0", ", not ranked: not scheduled"),
         ("etl-", ", not ranked: no running process"),
     ],
 )
-def test_pods_without_a_rank_say_why(name: str, verdict: str) -> None:
-    assert why(name)[0].endswith(verdict)
+def test_pods_without_a_rank_say_why(name: str, reason: str) -> None:
+    assert why(name)[0].endswith(reason)
 
 
 def test_unknown_capacity_and_usage() -> None:

@@ -47,15 +47,12 @@ def on(
 
 
 def adj(found: Prediction) -> dict[str, int | None]:
-    """oom_score_adj by container."""
     return {container.name: container.oom_score_adj for container in found.containers}
 
 
 def pod_file(found: Prediction, name: str) -> str | None:
-    """A file of the pod's cgroup."""
     return found.cgroup.files.get(name)
 
 
 def file_of(found: Prediction, container: str, name: str) -> str | None:
-    """A file of a container's cgroup."""
     return found.container(container).cgroup.files.get(name)

@@ -98,7 +98,7 @@ def test_memory_that_is_protected_at_every_level() -> None:
     assert kubepods.children[0].files["memory.low"] == real[kubepods.children[0].path]["memory.low"]
 
 
-def test_without_configz_status_allocatable_tells_the_limit_of_kubepods() -> None:
+def test_without_configz_status_allocatable_gives_the_limit_of_kubepods() -> None:
     rows = moments("systemd")["small"]
     kubelet = Kubelet.defaults(Release.of("1.36"))
     node = node_from_object(convert(node_of("systemd")["node"], NodeObject), kubelet)

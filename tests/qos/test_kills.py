@@ -114,8 +114,8 @@ def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> N
         assert kill.diagnosis.mechanism is LIMIT_OF_RUN.get(run, Mechanism.POD_LIMIT)
         assert kill.diagnosis.needs is Need.KERNEL_LOG
         # Neither the reason nor the exit code decides: `Error` with 137 is likely here and possible there.
-        is_told = kill.reason == "OOMKilled" or run == "global-A"
-        assert kill.diagnosis.confidence is (Confidence.LIKELY if is_told else Confidence.POSSIBLE)
+        is_stated = kill.reason == "OOMKilled" or run == "global-A"
+        assert kill.diagnosis.confidence is (Confidence.LIKELY if is_stated else Confidence.POSSIBLE)
 
 
 def test_without_events_much_less_is_said() -> None:
@@ -331,12 +331,12 @@ def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
     assert diagnosed(kill) == (Mechanism.NODE, Confidence.POSSIBLE)
 
 
-def test_node_problem_detector_tells_a_cgroup_from_the_node() -> None:
-    told = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
-    kill = only(pod(), OLD, told)
+def test_node_problem_detector_distinguishes_a_cgroup_from_the_node() -> None:
+    message = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
+    kill = only(pod(), OLD, message)
     assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.LIKELY)
-    told = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
-    assert only(pod(limits={}), OLD, told).diagnosis.mechanism is Mechanism.NODE
+    message = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
+    assert only(pod(limits={}), OLD, message).diagnosis.mechanism is Mechanism.NODE
 
 
 def test_events_that_do_not_go_back_so_far_say_nothing() -> None:

@@ -113,7 +113,7 @@ def test_two_points_are_no_difference(score: int | None, *, differs: bool) -> No
         ("", [666], Kernel.SIGNED),
     ],
 )
-def test_idle_processes_tell_the_formula(release: str, scores: list[int], kernel: Kernel) -> None:
+def test_idle_processes_show_the_formula(release: str, scores: list[int], kernel: Kernel) -> None:
     init = seen(1, score=0)
     others = [seen(2, 500, score=1000), seen(3, 0, 8 << 20, score=999), seen(4, score=None)]
     found = [seen(10 + index, score=score) for index, score in enumerate(scores)]

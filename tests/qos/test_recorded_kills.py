@@ -165,11 +165,11 @@ def test_the_limit_of_kubepods_is_hit() -> None:
     setup = setup_of(run, "")
     before = node_state(run, setup)
     assert before.kubepods_bytes == int(run["before"]["top"]["/kubepods.slice"]["memory.max"])
-    grower = before.find_container("oc-crit-grower")
-    found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2732 * MIB),)))
+    growing = before.find_container("oc-crit-grower")
+    found = simulate(before, Scenario(growth=(ContainerGrowth(growing, 2732 * MIB),)))
     assert victims(found) == killed(run)
     assert {step.mechanism for step in found.steps} == {Mechanism.KUBEPODS_LIMIT}
-    fewer = simulate(before, Scenario(growth=(ContainerGrowth(grower, 2700 * MIB),)))
+    fewer = simulate(before, Scenario(growth=(ContainerGrowth(growing, 2700 * MIB),)))
     assert victims(fewer) == killed(run)[:4]
 
 
@@ -225,8 +225,8 @@ def test_limits_of_pods_and_containers(name: str) -> None:
             tuple(30 * MIB if one.name == "b" else 16 * MIB for one in pod.containers),
         )
         before = build_node_state([pod], setup, {(pod.namespace, pod.name): usage})
-        grower = before.find_container(pod_name, container)
-        found = simulate(before, Scenario(growth=(ContainerGrowth(grower, 300 * MIB),)))
+        growing = before.find_container(pod_name, container)
+        found = simulate(before, Scenario(growth=(ContainerGrowth(growing, 300 * MIB),)))
         assert [(step.mechanism, *step.key[1:], step.container) for step in found.steps] == [
             (Mechanism.POD_LIMIT, pod_name, container)
         ]

@@ -192,7 +192,7 @@ def test_every_step_is_accounted_for(data: st.DataObject) -> None:
 @settings(deadline=None)
 @given(st.data())
 def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> None:
-    """Added up anew from who is left: at its target, or at what it had first if it came back."""
+    """Added up again from who is left: at its target, or at what it had first if it came back."""
     at = data.draw(node_states())
     question = data.draw(scenarios(at).filter(lambda one: not one.until_oom))
     found = simulate(at, question)
@@ -361,7 +361,7 @@ def test_a_limit_of_pods_is_the_scale_there() -> None:
     assert simulate(at, Scenario(free_bytes=1)).steps[0].key[1] == "b", "but not half of the machine"
 
 
-def test_older_kernels_do_not_tell_protected_containers_apart() -> None:
+def test_older_kernels_do_not_distinguish_protected_containers() -> None:
     containers = [("a", container(-997, 10)), ("b", container(-997, 300))]
     step = simulate(node_state(containers, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[
         0
@@ -583,7 +583,7 @@ def test_who_restarts() -> None:
     assert restarting(raw("Always", "Never")) == {"c": False, "s": True}
 
 
-def test_thresholds_and_what_the_kubelet_is_told() -> None:
+def test_thresholds_and_the_conditions_of_the_kubelet() -> None:
     kubelet = replace(
         Kubelet(),
         eviction_hard={"memory.available": "10%"},

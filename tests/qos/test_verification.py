@@ -13,11 +13,7 @@ import pytest
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
-from kubectl_qos.qos.prediction import predict
-from kubectl_qos.qos.process_order import HostProcess
-from kubectl_qos.qos.verify.compare import CheckedValue, verify_levels, verify_pod
-from kubectl_qos.qos.verify.drift import KERNEL_DEFAULTS, DriftReason
-from kubectl_qos.qos.verify.observed import (
+from kubectl_qos.qos.observed import (
     Observed,
     ObservedContainer,
     ObservedProcess,
@@ -25,6 +21,9 @@ from kubectl_qos.qos.verify.observed import (
     observed_from_sections,
     observed_on_node,
 )
+from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.process_order import HostProcess
+from kubectl_qos.qos.verification import KERNEL_DEFAULTS, CheckedValue, DriftReason, verify_levels, verify_pod
 from tests.qos.recorded import RECORDED, VARIANTS, Case, case_of, cases, node_of, rows_of, setup_of
 
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)
@@ -89,7 +88,6 @@ def test_the_recorded_levels_above_have_no_drift(variant: str) -> None:
 
 
 def another(value: str) -> str:
-    """A value that it is not."""
     return str(int(value) + 4096) if value.isdigit() else "12288" if value == "max" else f"{value}0"
 
 

@@ -17,7 +17,6 @@ TARGET = Path(__file__).resolve().parent / "node-1.36" / "events.jsonl"
 
 
 def events(recorded: Any) -> Iterator[dict[str, Any]]:
-    """Every event in a recording."""
     if isinstance(recorded, dict):
         if "involvedObject" in recorded:
             yield recorded

@@ -229,9 +229,11 @@ def _actual(pod: Json, name: str) -> Json:
     """What a kubelet reports of a running container: its cpu and memory, requests completed from limits."""
     spec = pod["spec"]
     containers = (*spec["containers"], *spec.get("initContainers", ()), *spec.get("ephemeralContainers", ()))
-    asked = next(container for container in containers if container["name"] == name)["resources"]
-    limits = {key: value for key, value in asked.get("limits", {}).items() if key in {"cpu", "memory"}}
-    requests = {key: value for key, value in asked.get("requests", {}).items() if key in {"cpu", "memory"}}
+    resources = next(container for container in containers if container["name"] == name)["resources"]
+    limits = {key: value for key, value in resources.get("limits", {}).items() if key in {"cpu", "memory"}}
+    requests = {
+        key: value for key, value in resources.get("requests", {}).items() if key in {"cpu", "memory"}
+    }
     found = {"limits": limits, "requests": {**limits, **requests}}
     return {side: values for side, values in found.items() if values}
 

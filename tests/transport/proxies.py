@@ -28,14 +28,17 @@ def listening(handle: Callable[[socket.socket], object]) -> Iterator[int]:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)  # closing it alone does not wake `accept`
 
 
 class ConnectProxy:
-    """An HTTP proxy that only tunnels; `asked` are the request lines."""
+    """An HTTP proxy that only tunnels; `requested` are the request lines."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.heads: list[str] = []
         self._running = listening(self._tunnel)
         self.url = f"http://127.0.0.1:{self._running.__enter__()}"
@@ -46,7 +49,7 @@ class ConnectProxy:
     def _tunnel(self, client: socket.socket) -> None:
         head = client.recv(65536).decode()
         line = head.split("\r\n")[0]
-        self.asked.append(line)
+        self.requested.append(line)
         self.heads.append(head)
         host, _, port = line.split()[1].rpartition(":")
         with socket.create_connection((host, int(port))) as server:
@@ -55,12 +58,12 @@ class ConnectProxy:
 
 
 class SocksProxy:
-    """A SOCKS5 proxy that knows one host by name; it keeps what it was `asked` for, and `logins`."""
+    """A SOCKS5 proxy that knows one host by name; it keeps what was `requested` of it, and `logins`."""
 
     def __init__(
         self, *, known: str = "kube.invalid", login: tuple[str, str] | None = None, code: int = 0
     ) -> None:
-        self.asked: list[tuple[str, int]] = []
+        self.requested: list[tuple[str, int]] = []
         self.logins: list[tuple[str, str]] = []
         self._known, self._login, self._code = known, login, code
         self._running = listening(self._serve)
@@ -86,7 +89,7 @@ class SocksProxy:
             kind = read.read(4)[3]
             host = read.read(read.read(1)[0]).decode() if kind == 3 else socket.inet_ntoa(read.read(4))
             port = int.from_bytes(read.read(2), "big")
-            self.asked.append((host, port))
+            self.requested.append((host, port))
             client.sendall(bytes([5, self._code, 0, 1, 0, 0, 0, 0, 0, 0]))
             if self._code:
                 return

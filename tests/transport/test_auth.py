@@ -12,10 +12,9 @@ from cryptography.hazmat.primitives import serialization
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.transport import ConnectionOptions, tls
 from kubectl_qos.transport import auth as credentials
-from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
@@ -124,20 +123,20 @@ def test_a_certificate_in_files_that_are_replaced(
     assert [request.user for request in server.requests] == ["old", "old", "new", "new"]
 
 
-def test_plain_http_tells_nobody_who_we_are(tmp_path: Path) -> None:
+def test_plain_http_sends_no_credentials(tmp_path: Path) -> None:
     """As kubectl does; whom we would act as is no secret."""
     user = {"token": "secret", "as": "jane"}
-    asked: list[bytes] = []
+    requested: list[bytes] = []
 
     def answer(connection: socket.socket) -> None:
-        asked.append(connection.recv(65536))
+        requested.append(connection.recv(65536))
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     with listening(answer) as port:
         path = write(tmp_path / "config", kubeconfig(f"http://127.0.0.1:{port}", user=user))
         assert connect(ConnectionOptions(kubeconfig=str(path))).request("GET", "/").read() == b"ok"
-    assert b"secret" not in asked[0]
-    assert b"Impersonate-User: jane" in asked[0]
+    assert b"secret" not in requested[0]
+    assert b"Impersonate-User: jane" in requested[0]
 
 
 def test_a_client_certificate_inline(
@@ -187,7 +186,7 @@ def test_a_key_that_is_none_is_named(
         connect_to(server, user={"client-certificate-data": certificate, "client-key-data": inline(b"x")})
 
 
-def test_an_encrypted_key_asks_nobody(
+def test_an_encrypted_key_does_not_prompt(
     server: HttpsServer, connect_to: ConnectTo, authority: Authority
 ) -> None:
     pair = authority.client("jane")

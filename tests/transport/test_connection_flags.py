@@ -12,8 +12,8 @@ import pytest
 
 from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.commanding import connected_by
 from tests.cluster.https_server import Answer, HttpsServer
@@ -21,7 +21,7 @@ from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.serving import Serve
 
-Asked = Callable[..., Any]
+Requested = Callable[..., Any]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def ca(server: HttpsServer, tmp_path: Path) -> str:
     return str(path)
 
 
-def ask(kubeconfig: Path | None, *words: str) -> None:
+def request_version(kubeconfig: Path | None, *words: str) -> None:
     connected_by(kubeconfig, *words).request("GET", "/version").read()
 
 
@@ -51,18 +51,18 @@ def sent(server: HttpsServer, *names: str) -> list[str]:
 
 
 def test_a_token(server: HttpsServer, config: Path) -> None:
-    ask(config, "--token", "other")
+    request_version(config, "--token", "other")
     assert sent(server, "Authorization") == ["Bearer other"]
 
 
 def test_a_name_and_a_password(server: HttpsServer, tmp_path: Path) -> None:
     config = write(tmp_path / "config", kubeconfig(server, user={}))
-    ask(config, "--username", "jane", "--password", "secret")
+    request_version(config, "--username", "jane", "--password", "secret")
     assert base64.b64decode(sent(server, "Authorization")[0].removeprefix("Basic ")) == b"jane:secret"
 
 
 def test_acting_as_another_user(server: HttpsServer, config: Path) -> None:
-    ask(config, "--as", "jane", "--as-uid", "7", "--as-group", "dev", "--as-group=ops")
+    request_version(config, "--as", "jane", "--as-uid", "7", "--as-group", "dev", "--as-group=ops")
     names = ("Impersonate-User", "Impersonate-Uid", "Impersonate-Group")
     assert sent(server, *names) == ["jane", "7", "dev", "ops"]
 
@@ -70,7 +70,7 @@ def test_acting_as_another_user(server: HttpsServer, config: Path) -> None:
 def test_groups_of_the_kubeconfig_are_replaced(server: HttpsServer, tmp_path: Path) -> None:
     user = {"token": "t", "as": "jane", "as-groups": ["a", "b"]}
     config = write(tmp_path / "config", kubeconfig(server, user=user))
-    ask(config, "--as-group", "c")
+    request_version(config, "--as-group", "c")
     assert sent(server, "Impersonate-User", "Impersonate-Group") == ["jane", "c"]
 
 
@@ -81,8 +81,8 @@ def test_a_client_certificate_over_that_of_the_kubeconfig(
     user = {"client-certificate-data": inline(inside.certificate), "client-key-data": inline(inside.key)}
     config = write(tmp_path / "config", kubeconfig(server, user=user))
     certificate, key = authority.client("jane").write(tmp_path, "jane")
-    ask(config)
-    ask(config, "--client-certificate", str(certificate), "--client-key", str(key))
+    request_version(config)
+    request_version(config, "--client-certificate", str(certificate), "--client-key", str(key))
     assert [request.user for request in server.requests] == ["joe", "jane"]
 
 
@@ -91,7 +91,7 @@ def test_another_cluster_and_another_user(server: HttpsServer, tmp_path: Path) -
     other = kubeconfig(server, context="other", user={"token": "b"})
     config["clusters"] += other["clusters"]
     config["users"] += other["users"]
-    ask(write(tmp_path / "config", config), "--cluster", "other-cluster", "--user", "other-user")
+    request_version(write(tmp_path / "config", config), "--cluster", "other-cluster", "--user", "other-user")
     assert sent(server, "Authorization") == ["Bearer b"]
 
 
@@ -101,40 +101,42 @@ def test_another_server_keeps_the_ca_but_not_the_name(server: HttpsServer, tmp_p
         "tls-server-name": "kube.example.com",
     }
     config = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1", cluster=cluster))
-    ask(config, "-s", server.url)
-    ask(config, "--server", server.url, "--tls-server-name", "localhost")
+    request_version(config, "-s", server.url)
+    request_version(config, "--server", server.url, "--tls-server-name", "localhost")
     assert server.paths() == ["/version", "/version"]
 
 
 def test_a_server_without_any_kubeconfig(server: HttpsServer, ca: str) -> None:
-    ask(None, "--server", server.url, "--certificate-authority", ca, "--token", "t")
+    request_version(None, "--server", server.url, "--certificate-authority", ca, "--token", "t")
     assert sent(server, "Authorization") == ["Bearer t"]
 
 
 def test_a_server_of_the_environment(server: HttpsServer, ca: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_MASTER", server.url)
-    ask(None, "--certificate-authority", ca)
+    request_version(None, "--certificate-authority", ca)
     assert server.paths() == ["/version"]
 
 
 def test_a_ca_over_that_of_the_kubeconfig(server: HttpsServer, ca: str, tmp_path: Path) -> None:
     wrong = {"certificate-authority-data": inline(Authority().certificate)}
-    ask(write(tmp_path / "1", kubeconfig(server, cluster=wrong)), "--certificate-authority", ca)
+    request_version(write(tmp_path / "1", kubeconfig(server, cluster=wrong)), "--certificate-authority", ca)
     anyone = {"insecure-skip-tls-verify": True}
-    ask(write(tmp_path / "2", kubeconfig(server, cluster=anyone)), "--certificate-authority", ca)
+    request_version(write(tmp_path / "2", kubeconfig(server, cluster=anyone)), "--certificate-authority", ca)
     assert len(server.requests) == 2
 
 
 def test_trust_in_anyone_over_the_ca_of_the_kubeconfig(server: HttpsServer, tmp_path: Path) -> None:
     wrong = {"certificate-authority-data": inline(Authority().certificate)}
-    ask(write(tmp_path / "config", kubeconfig(server, cluster=wrong)), "--insecure-skip-tls-verify")
+    request_version(
+        write(tmp_path / "config", kubeconfig(server, cluster=wrong)), "--insecure-skip-tls-verify"
+    )
     assert server.paths() == ["/version"]
 
 
 def test_compression(server: HttpsServer, config: Path) -> None:
-    ask(config)
-    ask(config, "--disable-compression")
-    ask(config, "--disable-compression=false")
+    request_version(config)
+    request_version(config, "--disable-compression")
+    request_version(config, "--disable-compression=false")
     found = [request.headers["accept-encoding"] for request in server.requests]
     assert found == ["gzip", "identity", "gzip"]
 
@@ -151,9 +153,9 @@ def test_a_pod_s_account_with_another_server(
     monkeypatch.setattr(kubeconfig_module, "_SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
-    ask(None, "--request-timeout=9s", "--as", "jane")
+    request_version(None, "--request-timeout=9s", "--as", "jane")
     assert sent(server, "Authorization", "Impersonate-User") == ["jane", "Bearer of the pod"]
-    ask(None, "--token", "mine")
+    request_version(None, "--token", "mine")
     assert sent(server, "Authorization") == ["Bearer mine"]
 
 

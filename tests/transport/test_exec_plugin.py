@@ -16,9 +16,9 @@ import pytest
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.transport.exec_plugin import ExecPlugin
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.auth import ExecPlugin
 from kubectl_qos.transport.kubeconfig import resolve_context
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
@@ -43,7 +43,7 @@ def in_minutes(minutes: float) -> str:
     return (datetime.now(UTC) + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
 
 
-def test_a_token_is_asked_for_once(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+def test_a_token_is_requested_once(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
     api = KubeApi(connect_to(server, user=plugin(tmp_path, gives(token="admin"))))
     api.nodes()
     api.nodes()
@@ -53,7 +53,7 @@ def test_a_token_is_asked_for_once(server: HttpsServer, connect_to: ConnectTo, t
 IN_YAML = f"print('apiVersion: {API_VERSION}\\nkind: ExecCredential\\nstatus: {{token: admin}}')"
 BETA = gives(token="admin").replace("k8s.io/v1", "k8s.io/v1beta1")
 BY_ARGUMENTS = gives(token="=sys.argv[1] + os.environ['REST'] + os.environ['EMPTY']")
-SPELLINGS: dict[str, tuple[str, dict[str, Any]]] = {
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "in YAML": (IN_YAML, {}),
     "the beta API without a mode": (BETA, {"apiVersion": f"{API_VERSION}beta1", "interactiveMode": None}),
     "a command beside the kubeconfig": (gives(token="admin"), {"command": "./plugin"}),
@@ -66,11 +66,11 @@ SPELLINGS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_a_plugin_is_run_as_it_is_written(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, spelling: str
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, variant: str
 ) -> None:
-    code, changes = SPELLINGS[spelling]
+    code, changes = VARIANTS[variant]
     user = plugin(tmp_path, code)
     user["exec"] |= changes
     KubeApi(connect_to(server, user=user)).nodes()
@@ -112,7 +112,7 @@ def test_a_refused_token_is_replaced_once(server: HttpsServer, connect_to: Conne
     assert (calls(tmp_path), server.connections) == (2, 1)
 
 
-def test_a_token_that_stays_refused_is_asked_for_once_a_request(
+def test_a_token_that_stays_refused_is_requested_once_a_request(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
     api = KubeApi(connect_to(server, user=plugin(tmp_path, gives(token="=f'unknown {count}'"))))
@@ -155,13 +155,13 @@ def test_threads_that_are_refused_together_run_it_once(
     found: list[int] = []
     together = threading.Barrier(8)
 
-    def ask() -> None:
+    def request_version() -> None:
         together.wait()
         response = connection.request("GET", "/version")
         response.drain_conn()
         found.append(response.status)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=request_version) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -290,19 +290,19 @@ def test_a_plugin_that_is_not_installed(
     assert caught.value.hint.startswith(hint)
 
 
-def told(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "told").read_text())
+def exec_info(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "exec_info").read_text())
     return found
 
 
 def telling(folder: Path) -> str:
-    keep = f"open({str(folder / 'told')!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])"
+    keep = f"open({str(folder / 'exec_info')!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])"
     return f"{keep}\n{gives(token='admin')}"
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_it_may_ask_for_the_cluster(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, asked: bool
+@pytest.mark.parametrize("requested", [True, False])
+def test_it_may_require_the_cluster(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, requested: bool
 ) -> None:
     (tmp_path / "ca.crt").write_bytes(server.authority.certificate)
     cluster = {
@@ -315,7 +315,7 @@ def test_it_may_ask_for_the_cluster(
         ],
     }
     user = plugin(tmp_path, telling(tmp_path))
-    user["exec"]["provideClusterInfo"] = asked
+    user["exec"]["provideClusterInfo"] = requested
     connect_to(server, cluster=cluster, user=user)
     info = {
         "server": server.url,
@@ -324,25 +324,25 @@ def test_it_may_ask_for_the_cluster(
         "certificate-authority-data": inline(server.authority.certificate),
         "config": {"audience": "a"},
     }
-    spec = {"interactive": False, **({"cluster": info} if asked else {})}
-    assert told(tmp_path) == {"kind": "ExecCredential", "apiVersion": API_VERSION, "spec": spec}
+    spec = {"interactive": False, **({"cluster": info} if requested else {})}
+    assert exec_info(tmp_path) == {"kind": "ExecCredential", "apiVersion": API_VERSION, "spec": spec}
 
 
 @needs_kubectl
-def test_kubectl_tells_it_the_same(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
+def test_kubectl_gives_it_the_same(server: HttpsServer, connect_to: ConnectTo, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(server.authority.certificate)
     user = plugin(tmp_path, telling(tmp_path))
     user["exec"]["provideClusterInfo"] = True
     connect_to(server, cluster={"certificate-authority": "ca.crt"}, user=user)
-    ours = told(tmp_path)
+    ours = exec_info(tmp_path)
     said_by_kubectl(tmp_path / "kubeconfig", "get", "--raw", "/version")
-    assert (calls(tmp_path), told(tmp_path)) == (2, ours)
+    assert (calls(tmp_path), exec_info(tmp_path)) == (2, ours)
 
 
 _ON_A_TERMINAL = """
 import sys
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
 response = connection.request("GET", "/version")
 response.drain_conn()
@@ -351,7 +351,7 @@ print("status", response.status)
 
 
 @pytest.mark.parametrize("mode", ["Never", "IfAvailable", "Always"])
-def test_a_person_may_be_asked_at_first_only(server: HttpsServer, tmp_path: Path, mode: str) -> None:
+def test_only_the_first_run_may_be_interactive(server: HttpsServer, tmp_path: Path, mode: str) -> None:
     """On a terminal, a plugin that may reads from it; when it is run again it gets nothing to read."""
     code = f"""
         interactive = json.loads(os.environ["KUBERNETES_EXEC_INFO"])["spec"]["interactive"]

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
 from kubectl_qos.transport.kubeconfig import ResolvedContext
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 
@@ -53,7 +53,7 @@ def test_a_context_without_a_namespace_means_default(tmp_path: Path) -> None:
     assert target(path).namespace == "default"
 
 
-def test_an_asked_for_context_wins(tmp_path: Path) -> None:
+def test_a_requested_context_wins(tmp_path: Path) -> None:
     config = kubeconfig(SERVER, context="a")
     other = kubeconfig("https://b:1", context="b")
     for name in ("clusters", "users", "contexts"):

@@ -118,13 +118,13 @@ def test_each_level_logs_more(serve: Serve, tmp_path: Path, logged: Log) -> None
         'namespace "shop" (the context)',
         "credentials: a token",
     ]
-    asked = "GET https://SERVER/version"
-    ended = [f"{asked} 200 OK in N milliseconds", f"{asked} received 2 bytes in N milliseconds"]
+    requested = "GET https://SERVER/version"
+    ended = [f"{requested} 200 OK in N milliseconds", f"{requested} received 2 bytes in N milliseconds"]
     assert found[:4] == [[]] * 4
     assert found[4] == found[5] == decided
     assert found[6] == [*decided, *ended]
     assert set(found[7]) - set(found[6]) == {
-        f"{asked} with",
+        f"{requested} with",
         "    Accept: application/json",
         "    Accept-Encoding: gzip",
         "    Authorization: Bearer <masked>",

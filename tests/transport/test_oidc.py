@@ -55,7 +55,7 @@ def config(server: HttpsServer, provider: HttpsServer, folder: Path, **more: str
     return write(folder / "config", kubeconfig(server, user=user))
 
 
-def ask(path: Path) -> None:
+def request_version(path: Path) -> None:
     connected_by(path).request("GET", "/version").read()
 
 
@@ -66,13 +66,13 @@ def kept(path: Path) -> dict[str, Any]:
 
 def said(path: Path) -> str:
     with pytest.raises(ServerUnreachable) as caught:
-        ask(path)
+        request_version(path)
     return str(caught.value)
 
 
 def test_a_token_that_holds_is_used(server: HttpsServer, provider: HttpsServer, tmp_path: Path) -> None:
     holds = token(3600)
-    ask(config(server, provider, tmp_path, **{"id-token": holds}))
+    request_version(config(server, provider, tmp_path, **{"id-token": holds}))
     assert (server.requests[-1].token, provider.requests) == (holds, [])
 
 
@@ -103,7 +103,7 @@ def test_kubectl_goes_on_with_what_was_kept(
     server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
 ) -> None:
     path = config(server, provider, tmp_path)
-    ask(path)
+    request_version(path)
     assert said_by_kubectl(path, "get", "--raw", "/version") == "{}"
     assert {request.token for request in server.requests} == {issuer.fresh}
     assert provider.paths().count("/token") == 1
@@ -115,7 +115,7 @@ def test_a_link_stays_a_link(
     path = config(server, provider, tmp_path)
     link = tmp_path / "link"
     link.symlink_to(path)
-    ask(link)
+    request_version(link)
     assert link.is_symlink()
     assert kept(path)["id-token"] == issuer.fresh
 
@@ -142,7 +142,7 @@ def test_a_client_may_be_named_in_the_form_only(
     server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
 ) -> None:
     issuer.only_by_form = True
-    ask(config(server, provider, tmp_path))
+    request_version(config(server, provider, tmp_path))
     assert server.requests[-1].token == issuer.fresh
 
 

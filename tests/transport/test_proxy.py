@@ -95,7 +95,7 @@ def test_requests_go_through_a_socks_proxy(serve: Serve, connect_to: ConnectTo) 
     server = serve(ObjectServer())
     with SocksProxy() as proxy:
         KubeApi(connect_to(server, cluster=through(f"socks5://{proxy.address}", server))).nodes()
-        assert proxy.asked == [("kube.invalid", server.port)]
+        assert proxy.requested == [("kube.invalid", server.port)]
     assert server.paths() == ["/api/v1/nodes"]
 
 
@@ -160,7 +160,7 @@ def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> N
         assert len(KubeApi(connect_to(server, cluster=cluster)).pods()) == 1
     finally:
         proxy.close()
-    assert [line.split()[:2] for line in proxy.asked] == [["CONNECT", f"127.0.0.1:{server.port}"]]
+    assert [line.split()[:2] for line in proxy.requested] == [["CONNECT", f"127.0.0.1:{server.port}"]]
 
 
 def test_a_proxy_may_want_a_name_and_a_password(serve: Serve, connect_to: ConnectTo) -> None:

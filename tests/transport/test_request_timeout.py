@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import client as connection_module
 from kubectl_qos.transport.client import Connection, connect
 from kubectl_qos.transport.net_errors import DeadlinePassed, parse_timeout, unreachable_error
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import Serve
 from tests.transport.proxies import listening
@@ -211,14 +211,14 @@ def test_a_watch_must_begin_in_time() -> None:
         limited(url).request("GET", "/", is_watch=True, read_seconds=5)
 
 
-def test_a_watch_s_silence_is_borne_as_long_as_asked() -> None:
+def test_a_watch_may_be_silent_as_long_as_requested() -> None:
     with served(trickle(CHUNKED, b"")) as url:
         response = limited(url).request("GET", "/", is_watch=True, read_seconds=0.3)
         with pytest.raises(Exception, match="timed out"):
             response.read1(100)
 
 
-def test_silence_is_borne_for_as_long_as_asked() -> None:
+def test_silence_is_allowed_for_as_long_as_requested() -> None:
     with served(lambda _: time.sleep(3)) as url:
         began = time.monotonic()
         with pytest.raises(ServerUnreachable, match="i/o timeout"):
@@ -240,7 +240,7 @@ def test_a_long_timeout_bears_longer_silence_than_none(monkeypatch: pytest.Monke
             connect(ConnectionOptions(server=url)).request("GET", "/")
 
 
-def test_the_deadline_is_told() -> None:
+def test_the_deadline_is_reported() -> None:
     assert connect(ConnectionOptions(server="http://h")).deadline() is None
     deadline = connect(ConnectionOptions(server="http://h", request_timeout="10")).deadline()
     assert deadline is not None

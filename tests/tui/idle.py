@@ -7,23 +7,23 @@ nothing is ready in the event loop, no timer is about to run, and no thread of t
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
-import time
 from typing import Any, Final
 
-SOON_SECONDS: Final = 0.018
+SOON_SECONDS: Final = 0.035
 """A timer that runs within so long is waited for: the screen's own, which paints what has changed."""
 LONGEST_SECONDS: Final = 1.0
 """An application that never rests is not waited for any longer."""
-BLOCKED_SECONDS: Final = 0.02
-"""A thread that has taken no time for so long waits for something itself."""
+BLOCKED_SECONDS: Final = 0.01
+"""A thread that waits in the same place for so long waits for something that does not come by itself."""
 WORKER: Final = "qos-worker"
 
 
 async def at_rest(*_: Any, **__: Any) -> bool:
     """Return once nothing happens unless a key is pressed, a source answers, or time passes."""
     loop: Any = asyncio.get_running_loop()
-    worked, since = time.process_time(), time.monotonic()
+    waiting, since = None, 0.0
     end = loop.time() + LONGEST_SECONDS
     while (now := loop.time()) < end:
         await asyncio.sleep(0)
@@ -33,11 +33,22 @@ async def at_rest(*_: Any, **__: Any) -> bool:
         if due <= now + SOON_SECONDS:
             await asyncio.sleep(max(due - now, 0))
             continue
-        if not any(thread.name == WORKER for thread in threading.enumerate()):
+        workers = [thread.ident for thread in threading.enumerate() if thread.name == WORKER]
+        if not workers:
             return True
-        if (spent := time.process_time()) - worked > BLOCKED_SECONDS / 20:
-            worked, since = spent, time.monotonic()
-        elif time.monotonic() - since > BLOCKED_SECONDS:
+        before, waiting = waiting, waits(workers)
+        if waiting is None or waiting != before:
+            since = now
+        elif now - since > BLOCKED_SECONDS:
             return True
         await asyncio.sleep(0.001)
     return True
+
+
+def waits(workers: list[int | None]) -> list[tuple[int, int]] | None:
+    """Where these threads wait for an event or a lock; None if one of them works."""
+    running = sys._current_frames()
+    frames = [running[worker] for worker in workers if worker in running]
+    if any(frame.f_code.co_filename != threading.__file__ for frame in frames):
+        return None
+    return [(id(frame), frame.f_lasti) for frame in frames]

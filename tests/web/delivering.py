@@ -15,7 +15,6 @@ class Delivering(App[None]):
     """Takes any key."""
 
     def on_key(self) -> None:
-        """Deliver."""
         self.open_url("javascript:alert(1)")
         self.open_url(LINK)
         self.deliver_text(StringIO(TEXT), save_filename=NAME)

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment
+from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment, signals_arrive
 
 needs_proc = pytest.mark.skipif(
     not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="no /proc tells who started whom"
@@ -37,17 +37,14 @@ class Served:
 
     @property
     def base(self) -> str:
-        """The address without the token."""
         return self.url.partition("?")[0]
 
     @property
     def token(self) -> str:
-        """The token of the URL."""
         return parse_qs(urlsplit(self.url).query)["token"][0]
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         port = urlsplit(self.url).port
         assert port is not None
         return port
@@ -83,14 +80,15 @@ async def served(
     home: Path, *arguments: str | Path, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[Served]:
     """A server on a free port; it ends with the block."""
-    process = await asyncio.create_subprocess_exec(
-        *command("web", "--port=0", *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=home,
-        env=environment(home, variables),
-    )
+    with signals_arrive():
+        process = await asyncio.create_subprocess_exec(
+            *command("web", "--port=0", *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=home,
+            env=environment(home, variables),
+        )
     assert process.stdout is not None
     assert process.stderr is not None
     try:

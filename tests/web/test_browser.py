@@ -71,7 +71,7 @@ async def test_the_terminal_fills_the_window_and_follows_it(seen: Seen) -> None:
             " const left = innerWidth - screen.width, below = innerHeight - screen.height;"
             " return left >= 0 && left < 30 && below >= 0 && below < 30 })()"
         )
-    # 900 pixels have room for 100 columns of 9.6: the last pane is drawn anew, to their end.
+    # 900 pixels have room for 100 columns of 9.6: the last pane is redrawn, to their end.
     await seen.shows("not live")
 
 

@@ -92,9 +92,9 @@ WORDS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(WORDS)
 def test_what_is_handed_on_says_the_same_when_parsed(words: list[str]) -> None:
-    asked = parse(["web", *words])
-    assert shared(parse(given_shared_flags(asked))) == shared(asked)
-    assert shared(parse(given_shared_flags(parse([*words, "web"])))) == shared(asked)
+    parsed = parse(["web", *words])
+    assert shared(parse(given_shared_flags(parsed))) == shared(parsed)
+    assert shared(parse(given_shared_flags(parse([*words, "web"])))) == shared(parsed)
 
 
 @pytest.mark.parametrize(("flag", "name"), VALUED)

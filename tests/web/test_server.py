@@ -39,7 +39,6 @@ async def first_frame(page: aiohttp.ClientWebSocketResponse) -> None:
 
 
 def words_of(process: int) -> list[str]:
-    """The command line of a process."""
     return Path(f"/proc/{process}/cmdline").read_text().split("\0")
 
 

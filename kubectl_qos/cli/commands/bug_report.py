@@ -23,8 +23,8 @@ from kubectl_qos.present.format import escape
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.kube_api import NodeSoftware
+    from kubectl_qos.transport import ConnectionOptions
     from kubectl_qos.transport.client import Connection
-    from kubectl_qos.transport.options import ConnectionOptions
 
 TIMEOUT: Final = "5s"
 ISSUES: Final = "https://github.com/kubectl-qos/kubectl-qos/issues/new"
@@ -319,7 +319,7 @@ def _terminal(variables: Mapping[str, str]) -> Iterator[str]:
 
 def _settings() -> str:
     """The settings of the file, with the values of those that name nothing."""
-    from kubectl_qos.config.paths import config_file
+    from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_yaml
 
     path = config_file()

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.host.node_view import HostView, PodNames
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.present.host import ProcessRow
+    from kubectl_qos.qos.process_order import HostView, PodNames
 
 DESCRIPTION: Final = (
     "All processes of the node that this runs on, those of pods and the others, in the order in which the"
@@ -167,8 +167,8 @@ def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
     """The names of pods and containers, by the UIDs that their cgroups have."""
-    from kubectl_qos.host.node_view import PodNames
     from kubectl_qos.qos.cgroup.names import pod_uid
+    from kubectl_qos.qos.process_order import PodNames
 
     return {
         pod_uid(pod): PodNames(

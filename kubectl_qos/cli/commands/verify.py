@@ -25,8 +25,8 @@ from kubectl_qos.present.format import escape
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
-    from kubectl_qos.qos.verify.compare import Verified
-    from kubectl_qos.qos.verify.observed import Files
+    from kubectl_qos.qos.observed import Files
+    from kubectl_qos.qos.verification import Verified
 
 EXIT_DRIFT: Final = 1
 EXIT_TROUBLE: Final = 2
@@ -183,7 +183,7 @@ def _verify(
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
     from kubectl_qos.qos.prediction import predict
-    from kubectl_qos.qos.verify.compare import Verified, verify_levels, verify_pod
+    from kubectl_qos.qos.verification import Verified, verify_levels, verify_pod
 
     setup = pods.setup
     if levels:

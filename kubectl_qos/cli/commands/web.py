@@ -91,7 +91,7 @@ def run(options: WebOptions) -> int:
     # Wrong flags are an error here, and a credential plugin may ask the person who starts the server.
     output.notes(resolve_source(options.source, progress=False).problems)
     if options.verbosity:
-        from kubectl_qos.config.paths import state_dir
+        from kubectl_qos.config import state_dir
 
         output.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
     from kubectl_qos.web.server import ServerOptions, serve

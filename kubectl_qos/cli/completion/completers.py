@@ -86,8 +86,7 @@ class Names:
         )
 
     def _read_files(self) -> Snapshot:
-        from kubectl_qos.cluster.demo import DEMO_FILE
-        from kubectl_qos.cluster.files import STANDARD_INPUT, FileSource
+        from kubectl_qos.cluster.files import DEMO_FILE, STANDARD_INPUT, FileSource
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
         files = self.options.files

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.kubelet import MemoryReservationPolicy, Node, NodeSetup, hu
 from kubectl_qos.k8s.objects import HUGEPAGES_PREFIX, MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity, from_float, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import Totals, has_pod_level_resources
+from kubectl_qos.k8s.resources import Totals, pod_level_limits
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -32,7 +32,10 @@ def hugepage_limits(resources: Mapping[str, Quantity]) -> dict[int, int]:
     limits: dict[int, int] = {}
     for name, quantity in resources.items():
         if name.startswith(HUGEPAGES_PREFIX):
-            size = _page_size(name)
+            try:
+                size = Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX)).value()
+            except QuantityError:
+                size = 0  # as upstream
             limits[size] = limits.get(size, 0) + quantity.value()
     return limits
 
@@ -60,13 +63,8 @@ def container_hugepage_limits(
     From 1.34 the pod-level limit applies where the container has none.
     """
     limits: dict[str, int] = {}
-    if (
-        release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS)
-        and release.enabled(Gate.POD_LEVEL_RESOURCES)
-        and has_pod_level_resources(pod, release)
-        and pod.spec.resources is not None
-    ):
-        limits = named_hugepage_limits(hugepage_limits(pod.spec.resources.limits or {}))
+    if release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS):
+        limits = named_hugepage_limits(hugepage_limits(pod_level_limits(pod, release)))
     limits |= named_hugepage_limits(hugepage_limits(container.limits))
     return {size: limits.get(size, 0) for size in sizes}
 
@@ -82,14 +80,6 @@ def named_hugepage_limits(limits: Mapping[int, int], sizes: tuple[str, ...] = ()
     return {**named, **{size: 0 for size in sizes if size not in named}}
 
 
-def _page_size(resource_name: str) -> int:
-    """2097152 for `hugepages-2Mi`; 0 for a size that does not parse, as upstream."""
-    try:
-        return Quantity.parse(resource_name.removeprefix(HUGEPAGES_PREFIX)).value()
-    except QuantityError:
-        return 0
-
-
 # -- swap ---------------------------------------------------------------------------------------------
 
 NO_SWAP: Final = "NoSwap"
@@ -98,7 +88,7 @@ UNLIMITED_SWAP: Final = "UnlimitedSwap"
 
 
 class Swap(NamedTuple):
-    """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total.
+    """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total in bytes.
 
     None and 0 are not set, "max" and -1 unlimited.
     """
@@ -110,7 +100,7 @@ class Swap(NamedTuple):
 def container_swap(
     pod: Pod, container: Container, qos: QosClass, memory_limit: int, setup: NodeSetup
 ) -> Swap:
-    """The swap settings of one container; `memory_limit` is the container's, 0 if it has none."""
+    """The swap settings of one container; `memory_limit` is the container's in bytes, 0 without one."""
     node, release = setup.node, setup.release
     if not release.has(Change.SWAP_BY_UNIFIED):
         if not release.enabled(Gate.NODE_SWAP):
@@ -171,7 +161,7 @@ def has_memory_qos(setup: NodeSetup) -> bool:
 
 
 def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
-    """What MemoryQoS asks for a container whose own request and limit these are, 0 where absent."""
+    """What MemoryQoS asks for a container whose own request and limit in bytes these are, 0 where absent."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
         if request != 0 and _is_tiered(setup):
@@ -188,7 +178,7 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
 
 
 def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """The pod cgroup's protection, from its total memory request including overhead."""
+    """The pod cgroup's protection, from the bytes that it requests including overhead."""
     if request <= 0:
         return {}
     if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):

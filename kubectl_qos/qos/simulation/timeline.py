@@ -107,7 +107,7 @@ class MemoryTimeline:
         )
 
     def used(self, container: int) -> int:
-        """What a container uses now by the kernel's count."""
+        """The bytes that a container uses now by the kernel's count."""
         return self._used[container] + int(self._rate[container] * self.now)
 
     def usages(self, containers: Iterable[int]) -> list[int]:
@@ -116,11 +116,11 @@ class MemoryTimeline:
         return [used[index] + int(rate[index] * now) for index in containers]
 
     def working_set(self, container: int) -> int:
-        """What a container uses now by the kubelet's count."""
+        """The bytes that a container uses now by the kubelet's count."""
         return self._working_sets[container] + int(self._rate[container] * self.now)
 
     def pod_working_set(self, pod: int) -> int:
-        """What a pod uses now by the kubelet's count."""
+        """The bytes that a pod uses now by the kubelet's count."""
         return self._pod_working_set[pod] + int(self._pod_rate[pod] * self.now)
 
     def is_present(self, pod: int) -> bool:

@@ -1,0 +1,497 @@
+"""Computed beside measured: what was predicted of a pod and its node, and what was read there.
+
+What reads back otherwise for a known reason is predicted as it reads back (docs/differences.md), so every
+difference is drift. Values that are not predicted are ignored, except those that MemoryQoS leaves behind:
+they are known, and no drift. Causes are mostly found by trial: the same pod is predicted with another
+setting, an older release or the resources in force, and where that gives the measured value, it is likely.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property, partial
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.kubelet import NodeSetup, Origin
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.objects import Container, Pod
+from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
+from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal
+from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
+from kubectl_qos.qos.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
+from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Confidence
+
+_ABOVE_PODS = frozenset({CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.RESERVED})
+_UNPROTECTED = {MEMORY_MIN: "0", MEMORY_LOW: "0", MEMORY_HIGH: "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedValue:
+    """One value: computed and, unless it could not be read, measured.
+
+    `file` is a cgroup file, `oom_score_adj` or `directory`; processes with equal values are one check. A
+    cause without drift is why a difference does not count.
+    """
+
+    level: CgroupLevel
+    container: str
+    file: str
+    computed: str | None
+    measured: str | None
+    drift: bool = False
+    cause: DriftCause | None = None
+    processes: tuple[ObservedProcess, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A container, or with an empty name the pod, that could not be read, and why."""
+
+    container: str
+    why: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The checks of one pod, or without one of the levels above the pods."""
+
+    checks: tuple[CheckedValue, ...]
+    pod: Pod | None = None
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def drift(self) -> tuple[CheckedValue, ...]:
+        """The checks that differ."""
+        return tuple(check for check in self.checks if check.drift)
+
+    @property
+    def compared(self) -> tuple[CheckedValue, ...]:
+        """The checks whose value could be read."""
+        return tuple(check for check in self.checks if check.measured is not None)
+
+
+def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue, ...]:
+    """Every value of the pod's own cgroup and of its containers that was predicted and read."""
+    causes = CauseFinder(prediction, measured)
+    checks: list[CheckedValue] = []
+    pod_path = _pod_path(prediction, measured)
+    if pod_path is not None and prediction.setup.kubelet.cgroups_per_qos:
+        checks += _check_directories(prediction, pod_path, causes)
+    is_elsewhere = any(check.level is CgroupLevel.CLASS and check.drift for check in checks)
+    if pod_path is not None and pod_path in measured.directories:
+        cause_of = partial(causes.for_file, CgroupLevel.POD, "")
+        files = measured.directories[pod_path]
+        checks += _check_files(CgroupLevel.POD, "", prediction.cgroup.files, files, cause_of)
+    for container in prediction.containers:
+        read = measured.containers.get(container.name)
+        if read is not None:
+            checks += _check_container(container, read, pod_path, causes, is_elsewhere=is_elsewhere)
+    return tuple(checks)
+
+
+def verify_levels(
+    tree: CgroupTree, directories: Mapping[str, Files], *, whole_node: bool = True
+) -> tuple[CheckedValue, ...]:
+    """The values of kubepods, the classes and the reserved cgroups, as far as they were read.
+
+    Without `whole_node` those are left out that count pods of which some are not known.
+    """
+    checks: list[CheckedValue] = []
+    for directory in tree.walk():
+        level, path = directory.level, directory.path
+        if level not in _ABOVE_PODS or path not in directories:
+            continue
+        computed = {name: text for name, text in directory.files.items() if whole_node or name not in SUMS}
+        label = path if level is CgroupLevel.RESERVED else ""
+        name = directory.qos.value if directory.qos is not None else label
+        cause_of = partial(cause_above, tree.setup, directory)
+        checks += _check_files(level, name, computed, directories[path], cause_of)
+    checks += _left_hierarchy(tree, directories)
+    return tuple(checks)
+
+
+def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Iterator[CheckedValue]:
+    """The tree of another driver stays when the driver is switched; the kubelet never touches it again."""
+    roots = {root.path for root in tree.roots if root.level is CgroupLevel.KUBEPODS}
+    for path in ("/kubepods", "/kubepods.slice"):
+        if path in directories and roots and roots <= directories.keys() and path not in roots:
+            cause = DriftCause(DriftReason.LEFT_HIERARCHY, Confidence.LIKELY, {"path": path})
+            yield CheckedValue(CgroupLevel.KUBEPODS, "", DIRECTORY, None, path, cause=cause)
+
+
+def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
+    """The pod's directory: above one of its containers, or with its UID in the name."""
+    above = [pod_directory(read.path) for read in measured.containers.values() if read.path is not None]
+    for path in above:
+        if path in measured.directories or not measured.directories:
+            return path
+    uid = posixpath.basename(prediction.cgroup.path).rpartition("pod")[2].removesuffix(".slice")
+    names = {f"pod{uid}", f"pod{uid.replace('_', '-')}", f"pod{uid.replace('-', '_')}"}
+    endings = tuple(f"-{name}" for name in names)
+    for path in measured.directories:
+        name = posixpath.basename(path).removesuffix(".slice")
+        if name in names or name.endswith(endings):
+            return path
+    return above[0] if above else None
+
+
+def _check_directories(prediction: Prediction, pod_path: str, causes: CauseFinder) -> Iterator[CheckedValue]:
+    """The class directory, and the pod's below it; a difference above is not repeated below."""
+    above, name = posixpath.split(pod_path)
+    computed = prediction.class_cgroup_path
+    if above != computed:
+        cause = causes.for_directory(pod_path)
+        yield CheckedValue(CgroupLevel.CLASS, "", DIRECTORY, computed, above, drift=True, cause=cause)
+        return
+    yield CheckedValue(CgroupLevel.CLASS, "", DIRECTORY, computed, above)
+    computed = posixpath.basename(prediction.cgroup.path)
+    yield CheckedValue(CgroupLevel.POD, "", DIRECTORY, computed, name, drift=computed != name)
+
+
+def _check_container(
+    container: ContainerPrediction,
+    read: ObservedContainer,
+    pod_path: str | None,
+    causes: CauseFinder,
+    *,
+    is_elsewhere: bool,
+) -> Iterator[CheckedValue]:
+    """The values of one container; with its pod elsewhere, its directory is too, and is not repeated."""
+    if read.path is not None and pod_path is not None and not is_elsewhere:
+        computed, measured = container.cgroup.path, read.path
+        if posixpath.dirname(measured) == pod_path:
+            computed, measured = posixpath.basename(computed), posixpath.basename(measured)
+        drift = computed != measured
+        cause = causes.for_container_directory(computed, measured) if drift else None
+        yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
+    yield from _check_adj(container, read, causes)
+    cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
+    yield from _check_files(
+        CgroupLevel.CONTAINER, container.name, container.cgroup.files, read.files, cause_of
+    )
+
+
+def _check_adj(
+    container: ContainerPrediction, read: ObservedContainer, causes: CauseFinder
+) -> Iterator[CheckedValue]:
+    """The oom_score_adj of each process, those with the same value together.
+
+    Without a computed value (the node's memory is not known) its range decides.
+    """
+    name, (lowest, highest) = container.name, container.oom_score_adj_range
+    computed = str(lowest) if lowest == highest else f"{lowest}..{highest}"
+    by_value: dict[int, list[ObservedProcess]] = {}
+    for process in read.processes:
+        by_value.setdefault(process.oom_score_adj, []).append(process)
+    if not by_value and read.beside is not None:
+        by_value[read.beside] = []
+    for value, processes in by_value.items():
+        drift = not lowest <= value <= highest
+        cause = causes.for_adj(container, value, read) if drift else None
+        yield CheckedValue(
+            CgroupLevel.CONTAINER, name, OOM_SCORE_ADJ, computed, str(value), drift, cause, tuple(processes)
+        )
+
+
+def _check_files(
+    level: CgroupLevel,
+    container: str,
+    computed: Files,
+    measured: Files,
+    cause_of: Callable[[str, str], DriftCause | None],
+) -> Iterator[CheckedValue]:
+    for name, expected in computed.items():
+        text = measured.get(name)
+        if text is None:
+            yield CheckedValue(level, container, name, expected, None)
+            continue
+        value = text.strip()
+        drift = value != expected
+        cause = cause_of(name, value) if drift else None
+        yield CheckedValue(level, container, name, expected, value, drift, cause)
+    for name, default in _UNPROTECTED.items():
+        value = measured.get(name, default).strip()
+        if name not in computed and value not in {"0", "max"}:
+            cause = DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
+            yield CheckedValue(level, container, name, default, value, cause=cause)
+
+
+OOM_SCORE_ADJ: Final = "oom_score_adj"
+DIRECTORY: Final = "directory"
+
+
+class DriftReason(StrEnum):
+    """What may have caused a difference."""
+
+    OWN_ADJ = "the application set its own"
+    SETTING = "another setting"
+    OLDER_RELEASE = "made before an upgrade"
+    RESIZE_UNDER_WAY = "a resize is under way"
+    BEFORE_RESIZE = "started before a resize"
+    RESIZED = "resized"
+    OTHER_DRIVER = "the other cgroup driver"
+    STALE_HIERARCHY = "in the hierarchy of another driver"
+    LEFT_HIERARCHY = "a hierarchy that was left behind"
+    OTHER_CLASS = "made in another class"
+    OTHER_RUNTIME = "another container runtime"
+    MEMORY_QOS_LEFT = "left behind by MemoryQoS"
+    INNER_CGROUP = "read in an inner cgroup"
+    LAGS = "the classes lag behind"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftCause:
+    """One cause, how sure it is, and the facts that its sentence needs."""
+
+    reason: DriftReason
+    confidence: Confidence
+    inputs: Mapping[str, object] = field(default_factory=dict)
+
+
+_SETTINGS: Final = (
+    ("cgroupDriver=cgroupfs",),
+    ("cgroupDriver=systemd",),
+    ("ociRuntime=runc 1.2",),
+    ("ociRuntime=runc",),
+    ("ociRuntime=crun 1.22",),
+    ("cpuManagerPolicy=static",),
+    ("cpuManagerPolicy=none",),
+    ("cpuCFSQuota=false",),
+    ("cpuCFSQuota=true",),
+    ("singleProcessOOMKill=true",),
+    ("singleProcessOOMKill=false",),
+    ("memorySwap.swapBehavior=NoSwap",),
+    ("memorySwap.swapBehavior=LimitedSwap",),
+    ("featureGates.MemoryQoS=false",),
+    ("featureGates.MemoryQoS=true",),
+    ("featureGates.MemoryQoS=true", "memoryReservationPolicy=TieredReservation"),
+    ("featureGates.MemoryQoS=true", "memoryReservationPolicy=None"),
+    ("pageSize=16Ki",),
+    ("pageSize=64Ki",),
+)
+"""The settings to try, the most specific first."""
+
+_RELEASES_BACK: Final = 4
+_PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
+KERNEL_DEFAULTS: Final = {
+    "cpu.weight": "100",
+    "cpu.max": "max 100000",
+    "memory.max": "max",
+    "memory.high": "max",
+    "memory.swap.max": "max",
+    "memory.min": "0",
+    "memory.low": "0",
+    "memory.oom.group": "0",
+}
+SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW, "memory.max"})
+"""The files of kubepods and the classes whose values count every pod of the node."""
+
+
+class _Alternative(NamedTuple):
+    prediction: Prediction
+    cause: DriftCause
+
+
+class CauseFinder:
+    """Finds causes of drift for one pod; alternatives are predicted when the first value differs."""
+
+    def __init__(self, prediction: Prediction, measured: Observed) -> None:
+        self._prediction = prediction
+        self._measured = measured
+
+    def for_file(
+        self, level: CgroupLevel, container: str, name: str, measured: str, *, inner: bool = False
+    ) -> DriftCause | None:
+        """Of a cgroup file's content; `inner` is whether it was read from the container's own root."""
+        setup = self._prediction.setup
+        if name in _PROTECTION and _knows_gates(setup) and measured not in {"0", "max"}:
+            return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
+        if name.endswith("pids.max") and (measured.isdigit() or measured == "max"):
+            limit = measured if measured.isdigit() else "-1"
+            return _setting_cause(setup, (f"podPidsLimit={limit}",))
+        for other in self._alternatives:
+            files = other.prediction.cgroup.files
+            if level is CgroupLevel.CONTAINER:
+                files = other.prediction.container(container).cgroup.files
+            is_older = other.cause.reason is DriftReason.OLDER_RELEASE
+            if is_older and self._was_changed and name in UPDATED_IN_PLACE:
+                return DriftCause(DriftReason.RESIZED, Confidence.POSSIBLE)
+            if files.get(name, KERNEL_DEFAULTS.get(name)) == measured:
+                return other.cause
+        if inner and KERNEL_DEFAULTS.get(name) == measured:
+            return DriftCause(DriftReason.INNER_CGROUP, Confidence.POSSIBLE)
+        return None
+
+    def for_adj(
+        self, container: ContainerPrediction, value: int, read: ObservedContainer
+    ) -> DriftCause | None:
+        """Of an oom_score_adj.
+
+        The runtime gives each process that it starts the container's value, and children inherit it; so
+        where another process has the computed one, this one, or one above it, wrote its own. Any process may
+        raise it (fs/proc/base.c, __set_oom_adj).
+        """
+        computed = container.oom_score_adj
+        inputs = {"raised": computed is not None and value > computed}
+        others = {process.oom_score_adj for process in read.processes} | {read.beside}
+        if computed is not None and computed in others:
+            return DriftCause(DriftReason.OWN_ADJ, Confidence.CERTAIN, inputs)
+        is_from_runtime = read.beside == value
+        if self._was_changed and self._prediction.qos_class is QosClass.BURSTABLE and 2 < value < 1000:
+            return DriftCause(DriftReason.BEFORE_RESIZE, Confidence.LIKELY, self._request_of(value))
+        for other in self._alternatives:
+            if other.prediction.container(container.name).oom_score_adj == value:
+                return other.cause
+        may_be_restricted = is_from_runtime or read.beside is None
+        if computed is not None and computed < 0 and value > computed and may_be_restricted:
+            setting = f"runtimeOOMScoreAdj={value}"
+            return _setting_cause(self._prediction.setup, (setting,), Confidence.POSSIBLE)
+        if is_from_runtime:
+            return None
+        return DriftCause(DriftReason.OWN_ADJ, Confidence.POSSIBLE, inputs)
+
+    def for_directory(self, pod_path: str) -> DriftCause | None:
+        """Of a pod in another place of the tree."""
+        kubelet = self._prediction.setup.kubelet
+        for other in self._alternatives:
+            if other.prediction.cgroup.path == pod_path:
+                driver = other.prediction.setup.kubelet.cgroup_driver
+                kubepods = literal(kubepods_name(kubelet), kubelet.cgroup_driver)
+                if driver is kubelet.cgroup_driver:
+                    return other.cause
+                if kubepods in self._measured.directories:
+                    return DriftCause(DriftReason.STALE_HIERARCHY, Confidence.LIKELY, {"path": kubepods})
+                return DriftCause(DriftReason.OTHER_DRIVER, Confidence.CERTAIN, {"driver": driver.value})
+        for qos in QosClass:
+            if pod_path.rpartition("/")[0] == literal(class_name(qos, kubelet), kubelet.cgroup_driver):
+                return DriftCause(DriftReason.OTHER_CLASS, Confidence.LIKELY, {"qos": qos.value})
+        return None
+
+    @staticmethod
+    def for_container_directory(computed: str, measured: str) -> DriftCause | None:
+        """Of a container's directory with the right ID but another runtime's name."""
+        container_id = computed.removesuffix(".scope").rpartition("-")[2]
+        if container_id and container_id in measured:
+            return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
+        return None
+
+    def _request_of(self, value: int) -> dict[str, object]:
+        capacity = self._prediction.setup.node.memory_capacity_bytes
+        if not capacity or self._prediction.pod.spec.resources is not None:
+            return {}
+        least, most = ((1000 - value + more) * capacity // 1000 for more in (0, 1))
+        return {"least": least, "most": most}
+
+    @property
+    def _was_changed(self) -> bool:
+        """Whether the pod's spec was changed since it was created: by a resize, if by nothing smaller."""
+        return self._prediction.pod.metadata.generation > 1
+
+    @cached_property
+    def _alternatives(self) -> tuple[_Alternative, ...]:
+        return tuple(self._predict_alternatives())
+
+    def _predict_alternatives(self) -> Iterator[_Alternative]:
+        pod, setup = self._prediction.pod, self._prediction.setup
+        actuated = _with_actuated_resources(pod)
+        if actuated is not None:
+            inputs = {"condition": _resize_condition(pod)}
+            cause = DriftCause(DriftReason.RESIZE_UNDER_WAY, Confidence.LIKELY, inputs)
+            yield _Alternative(_predict(actuated, setup), cause)
+        for texts in _SETTINGS:
+            other = _with_settings(setup, texts)
+            if other is not None:
+                yield _Alternative(_predict(pod, other), _setting_cause(setup, texts))
+        for back in range(1, _RELEASES_BACK + 1):
+            release = f"1.{setup.release.minor - back}"
+            other = _with_settings(setup, (), release)
+            if other is not None:
+                cause = DriftCause(DriftReason.OLDER_RELEASE, Confidence.LIKELY, {"release": release})
+                yield _Alternative(_predict(pod, other), cause)
+
+
+def cause_above(setup: NodeSetup, directory: Directory, name: str, _measured: str) -> DriftCause | None:
+    """Of a file of kubepods or a class: what the kubelet writes there is a minute old at most."""
+    if name in _PROTECTION and _knows_gates(setup) and directory.files.get(name) == "0":
+        return DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
+    if name in SUMS and directory.level is CgroupLevel.CLASS:
+        return DriftCause(DriftReason.LAGS, Confidence.POSSIBLE)
+    return None
+
+
+def _knows_gates(setup: NodeSetup) -> bool:
+    return setup.kubelet.origin("feature_gates") is not Origin.ASSUMED
+
+
+def _with_actuated_resources(pod: Pod) -> Pod | None:
+    """The pod with the resources that its status says are in force, None where they are those of its spec.
+
+    Source: status.containerStatuses[].resources, what is actuated (KEP-1287).
+    """
+    statuses = pod.status.every_container
+    actuated = {status.name: status.resources for status in statuses if status.resources is not None}
+
+    def change(container: Container) -> Container:
+        resources = actuated.get(container.name)
+        return container if resources is None else msgspec.structs.replace(container, resources=resources)
+
+    containers = tuple(map(change, pod.containers))
+    init = tuple(map(change, pod.init_containers))
+    if (containers, init) == (pod.containers, pod.init_containers):
+        return None
+    spec = msgspec.structs.replace(pod.spec, containers=containers, init_containers=init)
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def _resize_condition(pod: Pod) -> str:
+    """PodResizePending or PodResizeInProgress with its reason, empty without either."""
+    for condition in pod.status.conditions or ():
+        if condition.type.startswith("PodResize") and condition.status == "True":
+            return f"{condition.type} {condition.reason}".strip()
+    return ""
+
+
+def _predict(pod: Pod, setup: NodeSetup) -> Prediction:
+    return predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+
+
+def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None = None) -> NodeSetup | None:
+    """The node with these settings, None where its release has no such setting."""
+    try:
+        return apply_overrides(setup, [NodeOverride.parse(text) for text in texts], release)
+    except QosError:
+        return None
+
+
+_FIELDS: Final = {
+    "cgroupDriver": "cgroup_driver",
+    "cpuManagerPolicy": "cpu_manager_policy",
+    "cpuCFSQuota": "cpu_cfs_quota",
+    "singleProcessOOMKill": "single_process_oom_kill",
+    "memorySwap.swapBehavior": "memory_swap_behavior",
+    "memoryReservationPolicy": "memory_reservation_policy",
+    "podPidsLimit": "pod_pids_limit",
+}
+
+
+def _setting_cause(
+    setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
+) -> DriftCause:
+    """Another setting: the real one where ours was assumed, else the one when the pod was created."""
+    names = [text.partition("=")[0] for text in texts]
+    is_known = any(
+        setup.kubelet.origin(_FIELDS.get(name, "feature_gates")) is not Origin.ASSUMED for name in names
+    )
+    is_of_node = any(name in {"ociRuntime", "pageSize", "runtimeOOMScoreAdj"} for name in names)
+    inputs = {"settings": texts, "assumed": is_of_node or not is_known}
+    return DriftCause(DriftReason.SETTING, confidence, inputs)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.present.pod_columns import WIDE_KEYS
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
+from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_token
+from kubectl_qos.tui.view import View
+from kubectl_qos.tui.view_model import Trends, build_view_model
+from kubectl_qos.tui.widgets.table import TOKENS
+from tests.tui.sources import demo, renamed
+
+PODS = PodList(Trends())
+
+
+def rows() -> tuple[PodRow, ...]:
+    return build_rows(demo(), Scope()).rows
+
+
+def keys(view: View, available: int) -> list[str]:
+    layout = PODS.layout(view, None, rows(), DEMO_TIME, available)
+    return [column.key for column in layout.columns]
+
+
+@pytest.mark.parametrize("available", range(20, 260, 7))
+def test_what_is_chosen_fits(available: int) -> None:
+    layout = PODS.layout(View(), None, rows(), DEMO_TIME, available)
+    assert layout.line_width <= available
+
+
+def test_the_more_important_a_column_the_longer_it_stays() -> None:
+    for widths in (range(20, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
+        shown = [set(keys(View(), available)) for available in widths]
+        assert all(narrower <= wider for narrower, wider in pairwise(shown))
+    assert shown[-1] == set(IMPORTANCE.split()) == {*WIDE_KEYS, "trend"}
+
+
+def test_at_80_columns_rank_pod_node_class_and_scores_are_there() -> None:
+    assert keys(View(), 79) == ["rank", "pod", "node", "qos", "oom_score_adj", "oom_score"]
+
+
+def test_of_one_node_memory_and_flags_take_the_place_of_the_node() -> None:
+    chosen = ["rank", "pod", "qos", "oom_score_adj", "oom_score", "memory", "flags"]
+    assert keys(View(node="worker-2"), 79) == chosen
+    assert "namespace" not in keys(View(namespace="shop"), 250)
+
+
+def test_wide_shows_every_column_however_narrow_and_fixes_the_names() -> None:
+    layout = PODS.layout(View(wide=True), None, rows(), DEMO_TIME, 60)
+    assert {column.key for column in layout.columns} == {*WIDE_KEYS, "trend"}
+    assert [column.key for column in layout.columns[: layout.fixed]] == ["rank", "namespace", "pod"]
+
+
+def test_the_class_is_a_letter_and_a_glyph_where_there_is_little_room() -> None:
+    narrow = PODS.layout(View(), None, rows(), DEMO_TIME, 79).column("qos")
+    wide = PODS.layout(View(), None, rows(), DEMO_TIME, 150).column("qos")
+    assert narrow is not None
+    assert wide is not None
+    row = rows()[0]
+    assert narrow.cell(row, DEMO_TIME) == "B ◐"
+    assert wide.cell(row, DEMO_TIME) == "Burstable"
+
+
+def test_every_token_has_a_style() -> None:
+    snapshot = demo()
+    found = build_view_model(snapshot, Scope(), DEMO_TIME)
+    tokens = {pod_token(row, key) for row in found.rows.rows for key in WIDE_KEYS}
+    columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
+    tokens |= {group_token(group, column.key) for group in found.nodes for column in columns}
+    assert tokens - {""} <= set(TOKENS)
+    assert {"victim", "error", "success", "warning", "muted"} <= tokens
+
+
+def test_long_node_names_are_cut_and_the_numbers_stay() -> None:
+    snapshot = demo()
+    node = next(iter(snapshot.nodes.values()))
+    found = build_view_model(snapshot, Scope(), DEMO_TIME)
+    groups = tuple(replace(group, key=f"ip-10-0-0-1.{node.name}.compute.internal") for group in found.nodes)
+    layout = group_layout(NODE_COLUMNS, groups, DEMO_TIME, 45)
+    assert layout.line_width <= 45
+    assert layout.widths[0] >= 10
+
+
+def test_markup_and_control_characters_of_a_server_are_only_text() -> None:
+    nasty = renamed(demo(), "db-0", "[bold]x\x1b[31m")
+    row = next(row for row in build_rows(nasty, Scope()).rows if "bold" in row.name)
+    column = PODS.layout(View(), None, [row], DEMO_TIME, 100).column("pod")
+    assert column is not None
+    assert column.cell(row, DEMO_TIME) == "[bold]x\\x1b[31m"

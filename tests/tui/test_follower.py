@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.cluster.source import LIVE, StaticStream, Update
+from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.tui.follower import Updated, UpdateFailed, message_for_update
+from tests.tui.sources import ScriptedSource, demo, pod_named
+
+FORBIDDEN = ApiError("Error from server (Forbidden): pods is forbidden", status=403, reason="Forbidden")
+
+
+def moment(source: ScriptedSource, scope: Scope) -> Update:
+    found = source.follow(scope).next()
+    assert found is not None
+    return found
+
+
+def test_an_answer_carries_facts_of_the_snapshot() -> None:
+    found = message_for_update(moment(ScriptedSource(demo()), Scope(namespace="shop")), None, None)
+    assert isinstance(found, Updated)
+    assert {row.pod.namespace for row in found.view_model.rows.rows} == {"shop"}
+    assert found.view_model.notice == ""
+    assert found.target is None
+
+
+def test_where_the_cluster_is_forbidden_the_own_namespace_is_asked_for() -> None:
+    def own_only(scope: Scope) -> Snapshot:
+        if scope.namespace is None:
+            raise FORBIDDEN
+        return demo()
+
+    source = ScriptedSource(own_only, default_namespace="shop")
+    feed = source.follow(Scope())
+    found = feed.next()
+    assert found is not None
+    assert [scope.namespace for scope in source.asked] == [None, "shop"]
+    assert found.scope.namespace == "shop"
+    assert found.notice == f"only namespace shop is shown: {FORBIDDEN}"
+    answer = message_for_update(found, None, None)
+    assert isinstance(answer, Updated)
+    assert {row.pod.namespace for row in answer.view_model.rows.rows} == {"shop"}
+    feed.refresh()
+    feed.next()
+    assert [scope.namespace for scope in source.asked] == [None, "shop", "shop"]
+
+
+def test_what_is_not_asked_around_is_the_answer() -> None:
+    cases: list[tuple[QosError, str | None, Scope]] = [
+        (FORBIDDEN, None, Scope()),
+        (FORBIDDEN, "shop", Scope(namespace="data")),
+        (ServerUnreachable("no answer"), "shop", Scope()),
+        (ApiError("no", status=401), "shop", Scope()),
+    ]
+    for error, own, scope in cases:
+        source = ScriptedSource(error, default_namespace=own)
+        found = message_for_update(moment(source, scope), None, None)
+        assert isinstance(found, UpdateFailed)
+        assert found.health.error is error
+        assert not found.fatal
+        assert len(source.asked) == 1
+
+
+def test_an_error_keeps_the_snapshot_and_the_moment_of_the_last_answer() -> None:
+    source = ScriptedSource(demo(), FORBIDDEN, FORBIDDEN, demo())
+    feed = source.follow(Scope(namespace="shop"))
+    seen = []
+    for _ in range(4):
+        seen.append(feed.next())
+        source.later(60)
+        feed.refresh()
+    good, bad, worse, again = (one for one in seen if one is not None)
+    assert good.health is again.health is LIVE
+    assert bad.snapshot is worse.snapshot is good.snapshot
+    assert bad.health.since == worse.health.since == good.taken == DEMO_TIME
+    assert again.taken > good.taken
+
+
+def test_a_closed_feed_lets_go_of_who_waits() -> None:
+    feed = StaticStream(lambda _: demo(), Scope(), lambda: DEMO_TIME)
+    assert feed.next() is not None
+    feed.close()
+    assert feed.next() is None
+
+
+def test_the_pod_to_open_is_found_in_the_first_snapshot() -> None:
+    at = moment(ScriptedSource(demo()), Scope())
+    found = message_for_update(at, None, lambda snapshot: pod_named(snapshot, "db-0"))
+    assert isinstance(found, Updated)
+    assert found.target is not None
+    assert found.target.name == "db-0"
+
+
+def test_a_pod_to_open_that_does_not_exist_ends_everything() -> None:
+    def none(_: Snapshot) -> Pod:
+        raise InputError('pods "x" not found')
+
+    found = message_for_update(moment(ScriptedSource(demo()), Scope()), None, none)
+    assert isinstance(found, UpdateFailed)
+    assert found.fatal
+
+
+def test_what_is_the_same_as_before_is_taken_over() -> None:
+    at = moment(ScriptedSource(demo()), Scope())
+    first = message_for_update(at, None, None)
+    assert isinstance(first, Updated)
+    again = message_for_update(at, first.view_model, None)
+    assert isinstance(again, Updated)
+    assert again.view_model.rows.rows == first.view_model.rows.rows

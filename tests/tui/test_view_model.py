@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.cluster.source import Health
+from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.objects import Condition
+from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import UsageOrigin
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.tui.actions import Keys
+from kubectl_qos.tui.filters import RowFilter
+from kubectl_qos.tui.follower import FollowStatus
+from kubectl_qos.tui.lists.base import RowSelection
+from kubectl_qos.tui.lists.pods import PodList
+from kubectl_qos.tui.view import View, empty_sentence, freshness, list_title, title_words
+from kubectl_qos.tui.view_model import (
+    PodGroup,
+    Trends,
+    ViewModel,
+    build_view_model,
+    namespaces_on,
+    oldest_usage,
+)
+from tests.tui.sources import demo
+
+
+@pytest.fixture(scope="module")
+def view_model() -> ViewModel:
+    return build_view_model(demo(), Scope(), DEMO_TIME)
+
+
+def group(view_model: ViewModel, key: str | None) -> PodGroup:
+    return next(one for one in view_model.nodes if one.key == key)
+
+
+def test_a_node_counts_its_pods_and_what_they_use(view_model: ViewModel) -> None:
+    snapshot = view_model.snapshot
+    pods = [pod for pod in snapshot.pods if pod.node_name == "worker-2"]
+    used = sum(
+        snapshot.usage[pod.namespace, pod.name].working_set_bytes
+        for pod in pods
+        if (pod.namespace, pod.name) in snapshot.usage
+    )
+    found = group(view_model, "worker-2")
+    assert found.pods == len(pods) == found.guaranteed + found.burstable + found.best_effort
+    assert found.used == used
+    assert found.capacity == snapshot.setup("worker-2").node.memory_capacity_bytes
+    assert found.percent == round(100 * used / 2**34)
+    assert found.troubles == ("memory",)
+
+
+def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewModel) -> None:
+    keys = [one.key for one in view_model.nodes]
+    assert keys[0] is None
+    assert keys[-1] == ""
+    percents = [one.percent for one in view_model.nodes[1:-1]]
+    assert percents == sorted(percents, reverse=True, key=lambda percent: percent or 0)
+    assert group(view_model, None).pods == 60
+    assert group(view_model, None).capacity == sum(one.capacity or 0 for one in view_model.nodes[1:])
+
+
+def test_a_node_that_is_not_ready_says_so() -> None:
+    snapshot = demo()
+    node = snapshot.nodes["worker-1"]
+    conditions = (Condition(type="Ready", status="Unknown"), Condition(type="DiskPressure", status="True"))
+    status = msgspec.structs.replace(node.status, conditions=conditions)
+    ill = msgspec.structs.replace(node, status=status)
+    found = build_view_model(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
+    assert group(found, "worker-1").troubles == ("not-ready", "disk")
+
+
+def test_usage_of_a_node_counts_pods_that_were_not_asked_for(view_model: ViewModel) -> None:
+    some = build_view_model(demo(), Scope(namespace="shop"), DEMO_TIME)
+    assert group(some, "worker-2").pods < group(view_model, "worker-2").pods
+    assert group(some, "worker-2").used == group(view_model, "worker-2").used
+
+
+def test_unknown_capacity_and_usage_are_unknown_not_zero() -> None:
+    bare = replace(demo(), nodes={}, usage={})
+    found = build_view_model(bare, Scope(), DEMO_TIME)
+    for one in found.nodes:
+        assert one.used is None
+        assert one.percent is None
+
+
+def test_namespaces_are_all_there_on_every_node(view_model: ViewModel) -> None:
+    everywhere = namespaces_on(view_model, None)
+    here = namespaces_on(view_model, "control-1")
+    assert [one.key for one in everywhere] == [one.key for one in here]
+    assert [one.pods for one in here] == [6, 0, 0, 5, 0, 1, 0, 0, 0]
+    assert everywhere[0].pods == 60
+
+
+@pytest.mark.parametrize("node", [None, "worker-2", "", "nope"])
+@pytest.mark.parametrize("namespace", [None, "shop", "nope"])
+def test_a_view_selects_what_a_scope_would(
+    view_model: ViewModel, node: str | None, namespace: str | None
+) -> None:
+    scoped = build_rows(view_model.snapshot, Scope(node=node, namespace=namespace)).rows
+    assert View(node=node, namespace=namespace).pod_rows(view_model) == scoped
+
+
+def test_a_filter_and_risk_narrow_a_view(view_model: ViewModel) -> None:
+    view = View(filter=RowFilter.parse("db-"), at_risk=True)
+    narrowed = RowSelection(PodList(Trends()), view.filter, view.at_risk, view_model.taken)
+    shown = narrowed.selected(view.pod_rows(view_model))
+    assert shown
+    assert all(row.name.startswith("db-") and "PRIORITY" in row.flags for row in shown)
+
+
+def test_a_row_leads_to_the_pod_as_it_is_stored(view_model: ViewModel) -> None:
+    for row in view_model.rows.rows:
+        stored = view_model.pod_of(row)
+        assert stored in view_model.snapshot.pods
+        assert stored.metadata == row.pod.metadata
+
+
+def test_the_age_of_usage_is_that_of_the_oldest_sample(view_model: ViewModel) -> None:
+    stamps = {usage.timestamp for usage in view_model.snapshot.usage.values()}
+    oldest = oldest_usage(view_model)
+    assert oldest is not None
+    assert oldest.isoformat().replace("+00:00", "Z") == min(stamps)
+    assert oldest_usage(build_view_model(replace(view_model.snapshot, usage={}), Scope(), DEMO_TIME)) is None
+
+
+def test_crumbs() -> None:
+    assert list_title(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  by RANK"
+    view = View(node="worker-2", namespace="shop", filter=RowFilter.parse("!api"), at_risk=True)
+    assert (
+        list_title(view, 1, 3, "MEMORY reversed")
+        == "worker-2 / shop  1 of 3 pods  filter !api  only at risk  by MEMORY reversed"
+    )
+    assert list_title(View(node="", namespace=""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
+
+
+@pytest.mark.parametrize(
+    ("view", "sentence"),
+    [
+        (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all 60 again."),
+        (
+            View(node="worker-3", namespace="nope"),
+            "There are no pods in namespace nope on worker-3. tab goes to other panes.",
+        ),
+        (View(node="", at_risk=True), "No pod here is at risk. z shows all 1."),
+    ],
+)
+def test_an_empty_table_says_what_shows_more(view_model: ViewModel, view: View, sentence: str) -> None:
+    rows = view.pod_rows(view_model)
+    assert not RowSelection(PodList(Trends()), view.filter, view.at_risk, view_model.taken).selected(rows)
+    assert empty_sentence(view, view_model, "demo", len(rows), Keys()) == sentence
+
+
+def test_an_empty_cluster_says_so() -> None:
+    nothing = build_view_model(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
+    assert empty_sentence(View(), nothing, "prod", 0, Keys()) == "There are no pods in prod."
+
+
+def test_the_title_counts_and_tells_versions_and_age(view_model: ViewModel) -> None:
+    assert title_words("demo", view_model, DEMO_TIME) == [
+        "kubectl qos",
+        "demo",
+        "v1.34 to v1.36",
+        "4 nodes",
+        "60 pods",
+        "usage 12s old",
+    ]
+    bare = build_view_model(
+        replace(view_model.snapshot, usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME
+    )
+    assert title_words("demo", bare, DEMO_TIME)[2:] == ["v1.33.1", "4 nodes", "60 pods", "no usage"]
+    by_kubelet = {
+        key: msgspec.structs.replace(usage, origin=UsageOrigin.KUBELET_SUMMARY)
+        for key, usage in view_model.snapshot.usage.items()
+    }
+    measured = build_view_model(replace(view_model.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
+    assert title_words("demo", measured, DEMO_TIME)[-1] == "RSS and swap 12s old"
+    one = {"worker-1": view_model.snapshot.nodes["worker-1"]}
+    same = build_view_model(replace(view_model.snapshot, nodes=one), Scope(), DEMO_TIME)
+    assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "4 nodes"], "those that have pods too"
+
+
+def test_freshness(view_model: ViewModel) -> None:
+    assert freshness(None, FollowStatus(is_live=True, loading=True)) == "loading …"
+    assert freshness(view_model, FollowStatus(is_live=True)) == "live"
+    assert freshness(view_model, FollowStatus(is_live=True, paused=True)) == "paused"
+    assert freshness(view_model, FollowStatus(is_live=False)) == "not live"
+    stale = Health(QosError("x"), DEMO_TIME)
+    assert freshness(view_model, FollowStatus(is_live=True, health=stale)) == "! stale since 12:00:00 UTC"
+    assert freshness(None, FollowStatus(is_live=True, health=stale)) == "! no answer"
+    retried = replace(stale, retry_at=time.monotonic() + 7.5)
+    assert (
+        freshness(view_model, FollowStatus(is_live=True, health=retried))
+        == "! stale since 12:00:00 UTC, retry in 8 s"
+    )
