@@ -162,8 +162,8 @@ def test_files_that_are_not_there(
     assert logged.texts()[:2] == [f"kubeconfig {tmp_path / 'none'}: not found", f"kubeconfig {path}: loaded"]
 
 
-def test_at_level_0_nothing_is_in_the_way(serve: Serve, connect_to: ConnectTo) -> None:
-    response = connect_to(serve(ObjectServer())).request("GET", "/version")
+def test_at_level_0_nothing_is_in_the_way(connect_to: ConnectTo) -> None:
+    response = connect_to(ObjectServer()).request("GET", "/version")
     assert type(response).__module__.startswith("urllib3")
     response.release_conn()
 
@@ -179,12 +179,12 @@ def test_a_request_that_fails(tmp_path: Path, logged: Log) -> None:
     )
 
 
-def test_a_retry_is_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
+def test_a_retry_is_logged(connect_to: ConnectTo, logged: Log) -> None:
     objects = ObjectServer()
     busy = Answer(429, b"", headers={"Retry-After": "0"})
     answers = iter([busy, None])
     objects.faults["/version"] = lambda _: next(answers)
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     logged.start(6)
     api.server_version()
     lines = logged.texts()
@@ -210,13 +210,11 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, logged: Log)
     ]
 
 
-def test_lists_are_logged(
-    serve: Serve, connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_logged(connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_qos.cluster.pager.PAGE_SIZE", 1)
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     logged.start(4)
     api.pods()
     assert logged.texts() == [
@@ -225,8 +223,8 @@ def test_lists_are_logged(
     ]
 
 
-def test_a_refusal_logs_its_size_once(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
-    api = KubeApi(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
+def test_a_refusal_logs_its_size_once(connect_to: ConnectTo, logged: Log) -> None:
+    api = KubeApi(connect_to(lambda _: status(403, "Forbidden", "no")))
     logged.start(6)
     with pytest.raises(ApiError):
         api.nodes()
@@ -283,12 +281,12 @@ def test_lines_of_threads_are_whole_and_stay_together() -> None:
         assert pieces[start : start + 4] == [f"{letter}{number}" for letter in "abcd"]
 
 
-def test_a_line_names_its_caller(logged: Log, serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_line_names_its_caller(logged: Log, connect_to: ConnectTo) -> None:
     logged.start(7)
     log.log(6, "here", "and here")
     request = log.LoggedRequest("GET", "/", [("a", "b")])
     request.failed(OSError())
-    response = request.answered(connect_to(serve(ObjectServer())).request("GET", "/version"))
+    response = request.answered(connect_to(ObjectServer()).request("GET", "/version"))
     response.drain_conn()
     response.release_conn()
     response.close()
