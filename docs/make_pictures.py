@@ -13,7 +13,7 @@ os.environ.pop("NO_COLOR", None)
 
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp, screen_text
 from kubectl_qos.tui.screens.main import MainScreen

@@ -105,7 +105,7 @@ def _new_file() -> LogFile | None:
     """The file of this run; None, with a note, where none can be created."""
     from datetime import datetime
 
-    from kubectl_qos.config.paths import state_dir
+    from kubectl_qos.config import state_dir
 
     folder = state_dir()
     if folder is None:

@@ -96,15 +96,11 @@ def _impossible(
 
 
 class _RaisedRequest(NamedTuple):
-    """Whose memory request is raised, and to how many bytes."""
-
     owner: str
     to: int
 
 
 class _RankSearch:
-    """The search for the requests with which one pod has fewer points than `points`."""
-
     def __init__(
         self, pod: Pod, setup: NodeSetup, others: Sequence[Pod], usage: Usage | None, points: int
     ) -> None:
@@ -149,7 +145,6 @@ class _RankSearch:
         return Goal(tuple(drop_redundant(edits, self._suffice)))
 
     def _suffice(self, edits: Iterable[Edit]) -> bool:
-        """Whether a server accepts the edits, and they are enough without making the pod Guaranteed."""
         changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
         if pod_refusals(changed, self._release):
             return False
@@ -232,7 +227,6 @@ class _RankSearch:
         return min(candidates, key=lambda raises: sum(one.to - now[one.owner] for one in raises))
 
     def _raise_with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
-        """The raises with which every app container requests at least `floor`."""
         raises: list[_RaisedRequest] = []
         for one in self._recreated.containers:
             raises += _raise_to(one, max(needed.get(one.name, 0), floor))

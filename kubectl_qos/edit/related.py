@@ -12,10 +12,9 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 OWNER: Final = "the owner"

@@ -15,16 +15,18 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
 from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
+    LimitRange,
     QuotaPod,
     ResourceQuota,
     crosses_namespaces,
     is_terminating,
+    limit_range_refusals,
     matches,
     quota_refusals,
     quota_usage,
+    with_limit_ranges,
 )
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import Refusal, pod_refusals

@@ -61,7 +61,6 @@ def text(raw: Json, *path: str) -> str:
 
 
 def _conditions(raw: Json) -> dict[str, Json]:
-    """The conditions of an object's status by their type."""
     return {text(condition, "type"): condition for condition in nested_list(raw, "status", "conditions")}
 
 

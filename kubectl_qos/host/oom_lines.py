@@ -43,7 +43,6 @@ _ROW: Final = re.compile(r"\[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)", re.ASCII)
 _COLUMNS: Final = {"rss_anon": "anon", "rss_file": "file", "rss_shmem": "shmem", "oom_score_adj": "adj"} | {
     name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
 }
-"""The columns of the task table, and the fields of OomTask that have them."""
 _PAGES_OF_TABLES: Final = frozenset({"nr_ptes", "nr_pmds", "nr_puds"})
 
 _SUMMARY: Final = re.compile(r"oom-kill:constraint=(?P<constraint>CONSTRAINT_[A-Z_]+)")
@@ -116,10 +115,7 @@ class ReportBuilder:
         return True
 
     def hand_over_victim(self, later: ReportBuilder) -> None:
-        """Give the last victim to a later report without a header, which is about a group.
-
-        The line about a group follows its first victim, which therefore looked like one of the group here.
-        """
+        """Give a later report about a group the victim before it, which looked like one of the group here."""
         is_group = later._report.group_kill and not later._victims
         if is_group and self._report.group_kill and len(self._victims) > 1:
             later._victims.append(self._victims.pop())

@@ -122,7 +122,7 @@ class QosApp(App[QosError]):
             self.register_theme(theme)
         name = settings.theme or state.theme
         self.theme = name if name in self.available_themes else THEMES[0].name
-        self.set_keymap(settings.keymap())
+        self.set_keymap({action: ",".join(keys) for action, keys in settings.keys.items()})
         if settings.motion == "reduced":
             self.animation_level = "none"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import Connection, connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster import events as cluster_events
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster import kube_api as cluster_events
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable

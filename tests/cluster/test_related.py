@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError

@@ -15,8 +15,8 @@ from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.changing_server import ChangingServer, Fault, once, refusing
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request

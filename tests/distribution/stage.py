@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_qos.__main__ import main
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.cluster.cluster_objects import metrics, pod
 from tests.host.fake_node import RECORDED, FakeNode, recorded_node
 

@@ -20,7 +20,7 @@ import pytest
 from kubectl_qos.__main__ import main
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
 from tests.end_to_end.golden_text import FOLDER, UPDATE

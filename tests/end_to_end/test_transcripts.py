@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos import __version__
-from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from tests.cluster.serving import Serve
 from tests.end_to_end.changing import Cluster
 from tests.end_to_end.command import Done, Run

@@ -12,10 +12,9 @@ from cryptography.hazmat.primitives import serialization
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.transport import ConnectionOptions, tls
 from kubectl_qos.transport import auth as credentials
-from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write

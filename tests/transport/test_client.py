@@ -15,10 +15,9 @@ import pytest
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions, tls
 from kubectl_qos.transport import client as connection
-from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import pod
@@ -272,11 +271,11 @@ def test_kubectl_says_the_same_of_a_fault(fault: tuple[Path, str]) -> None:
 def test_a_body_and_its_type(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(lambda _: Answer(body=b"{}"))
     connection = connect_to(server)
-    connection.request("POST", REVIEWS, {"a": "b"}, body=b"[]", content_type="text/x").read()
+    connection.request("POST", REVIEWS, {"a": "b"}, body=b"[]").read()
     connection.request("GET", "/x", accept="text/y").read()
     sent, plain = server.requests
     assert (sent.method, sent.query, sent.body) == ("POST", {"a": "b"}, b"[]")
-    assert (sent.headers["content-type"], plain.headers["accept"]) == ("text/x", "text/y")
+    assert (sent.headers["content-type"], plain.headers["accept"]) == ("application/json", "text/y")
     assert sent.headers["content-length"] == "2"
     assert "transfer-encoding" not in sent.headers
     assert "content-type" not in plain.headers

@@ -12,8 +12,8 @@ import pytest
 
 from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.commanding import connected_by
 from tests.cluster.https_server import Answer, HttpsServer

@@ -16,9 +16,9 @@ import pytest
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.transport.exec_plugin import ExecPlugin
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.auth import ExecPlugin
 from kubectl_qos.transport.kubeconfig import resolve_context
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
@@ -342,7 +342,7 @@ def test_kubectl_gives_it_the_same(server: HttpsServer, connect_to: ConnectTo, t
 _ON_A_TERMINAL = """
 import sys
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
 response = connection.request("GET", "/version")
 response.drain_conn()

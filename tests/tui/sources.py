@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from textual.pilot import Pilot
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.related import RelatedObjects

@@ -16,7 +16,7 @@ from textual.filter import LineFilter
 from textual.pilot import Pilot
 from textual.scrollbar import ScrollBarRender
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import Confirm

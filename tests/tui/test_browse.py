@@ -10,7 +10,7 @@ import yaml
 from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.app import QosApp

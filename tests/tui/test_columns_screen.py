@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen

@@ -13,8 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_columns import pod_columns
+from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.lists.base import export_rows
 from kubectl_qos.tui.screens.dialogs import parse_path, save
@@ -56,7 +56,7 @@ def test_the_extension_chooses_the_format() -> None:
     rows = build_rows(demo(), Scope(node="worker-2"))
 
     def text_of(name: str) -> str:
-        shown = pod_columns(KEYS)
+        shown = [BY_KEY[key] for key in KEYS]
         return export_rows(
             Path(name), kind=ListKind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME
         )

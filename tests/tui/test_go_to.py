@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.view import Destination, GoTo, ListKind, View, go_to_completions, parse_go_to

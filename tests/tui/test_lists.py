@@ -15,7 +15,7 @@ import yaml
 from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from textual.app import App, ComposeResult
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar

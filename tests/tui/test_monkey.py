@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from textual.pilot import OutOfBounds, Pilot
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp

@@ -15,7 +15,7 @@ import yaml
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.app import QosApp

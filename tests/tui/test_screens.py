@@ -14,7 +14,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit.apply import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import Side

@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.present.output import NO_AGES, Column
@@ -445,7 +445,7 @@ def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
     reaches = reach_rows(simulate(worker_2(), Scenario(until_oom=True)))
     growth = next(column for column in REACH_COLUMNS if column.key == "growth")
     assert cells([min(reaches, key=growth.sort_key)], "growth") == ["108%"]
-    assert [row.is_next for row in reaches] == [True, *[False] * (len(reaches) - 1)]
+    assert [row.place for row in reaches] == list(range(1, len(reaches) + 1))
 
 
 def test_the_slider_never_ends_below_where_it_stands() -> None:

@@ -21,7 +21,7 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import Align, Column
 from kubectl_qos.present.pod_rows import build_rows

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.tree import file_lines, tree_lines
 from kubectl_qos.qos.cgroup.tree import cgroup_tree

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cli.flags import given_shared_flags
 from kubectl_qos.cli.main import parse
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.options import SourceOptions, parse_options
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, environment
 from tests.web.serving import served
 
@@ -30,7 +30,7 @@ SWITCHES = TABLES["switches"]
 
 def shared(namespace: argparse.Namespace) -> SourceOptions:
     """The options that are not those of `web` itself."""
-    return parse_source(namespace)
+    return parse_options(SourceOptions, namespace)
 
 
 VALUES = st.one_of(

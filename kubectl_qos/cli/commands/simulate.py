@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import (
+    ResolvedSource,
+    parse_node,
+    parse_references,
+    parse_size,
+    reference,
+    require_node,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.simulation.engine import Simulation
@@ -56,6 +64,9 @@ class SimulateOptions:
     output: str | None
 
 
+OPTIONS: Final = SimulateOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `simulate`."""
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
@@ -64,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     modes.add_argument(
         "--grow",
         action="append",
+        default=[],
         metavar="pod/NAME[:CONTAINER]=SIZE",
         help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
         " once, and reach their size together",
@@ -88,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--important",
+        default="",
         metavar="LABELS",
         help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
         " and pods whose PodDisruptionBudget (in the files of -f) is violated",
@@ -101,25 +114,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " those of -f, and the node is that of the cluster or --demo",
     )
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> SimulateOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return SimulateOptions(
-        source=parse_source(namespace),
-        target=tuple(namespace.target),
-        free=namespace.free,
-        grow=tuple(namespace.grow or ()),
-        until_oom=namespace.until_oom,
-        all_at_limit=namespace.all_at_limit,
-        eviction=namespace.eviction,
-        restarts=namespace.restarts,
-        important=namespace.important or "",
-        what_if=namespace.what_if,
-        output=namespace.output,
-    )
 
 
 class _Growth(NamedTuple):
@@ -141,15 +135,12 @@ class _Question(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """A simulation and the state that it began with."""
-
     state: NodeState
     simulation: Simulation
 
 
 def run(options: SimulateOptions) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import reference, require_node, resolve_source
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -192,7 +183,6 @@ def run(options: SimulateOptions) -> int:
 
 
 def _parse_node(words: Sequence[str]) -> str:
-    from kubectl_qos.cli.resources import parse_node, parse_references
 
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
@@ -204,8 +194,6 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_question(options: SimulateOptions) -> _Question:
-    """The question of the flags. Raises UsageError."""
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {
@@ -234,7 +222,6 @@ def _parse_question(options: SimulateOptions) -> _Question:
 
 
 def _parse_growth(text: str) -> _Growth:
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.k8s.kinds import parse_kind
 
     what, equals, size = text.partition("=")

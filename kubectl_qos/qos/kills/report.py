@@ -315,7 +315,6 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
 def _ranked_tasks(
     tasks: Sequence[OomTask], total: int, machine: int | None, page: int, kernel: Kernel
 ) -> tuple[ScoredTask, ...]:
-    """The tasks that may be killed, by points and then in the order of the table."""
     scored = [
         (badness(task.counted_pages(page), task.adj, total, kernel), task)
         for task in tasks
@@ -334,7 +333,6 @@ def _ranked_tasks(
 
 
 def _machine_pages(report: OomReport) -> int | None:
-    """RAM and swap of the machine, None where the report does not have it."""
     ram = report.memory.total_ram_pages
     if ram is None:
         return None

@@ -111,8 +111,6 @@ A pod's cgroup holds its pause container too, so of equal limits the pod's is hi
 
 
 class _Run:
-    """One running simulation."""
-
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         self.steps: list[SimulationStep] = []
         self._state = node_state
@@ -184,7 +182,6 @@ class _Run:
                 yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
-        """What has happened."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
@@ -257,7 +254,6 @@ class _Run:
         return proc_oom_score(points, total, self._kernel)
 
     def _candidates(self, hit: LimitHit) -> Sequence[int]:
-        """The containers that may be killed there."""
         living: Sequence[int] = self._timeline.living
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             living = [hit.owner]
