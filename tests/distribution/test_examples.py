@@ -124,7 +124,7 @@ class Stage:
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         if getattr(options, "what_if", None) == "":
             return words if options.demo else [*words, "--demo"]
-        if options.demo or options.filename:
+        if options.demo or options.files:
             return words
         return [*words, "-f", "dump.json"]
 
