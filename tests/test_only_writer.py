@@ -160,7 +160,7 @@ def test_only_two_commands_are_run_in_containers() -> None:
     runs = [[ast.unparse(argument) for argument in call.args] for name, call in calls(tree) if name == "_run"]
     assert runs == [["connection", "namespace", "pod", "container", "command"]]
     run = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_run")
-    first = run.body[1]
+    first = run.body[0]
     assert isinstance(first, ast.If)
     assert ast.unparse(first.test) == "command not in COMMANDS"
     assert isinstance(first.body[0], ast.Raise)

@@ -201,7 +201,7 @@ class ApplyShell:
                 step = state.dry_run_answered(request, dry_run)
                 return self._dry_run_answered(_checked(dry_run), step)
             case Confirm(dry_run):
-                yes = self._options.yes or self._ask(state, dry_run)
+                yes = self._options.yes or self._confirmed(state, dry_run)
                 if not yes:
                     raise QosError(f"aborted: {dry_run.request.reference} is not changed")
                 return state.confirm(yes=yes)
@@ -219,7 +219,7 @@ class ApplyShell:
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
         return step
 
-    def _ask(self, state: Apply, dry_run: DryRunResult) -> bool:
+    def _confirmed(self, state: Apply, dry_run: DryRunResult) -> bool:
         assert self.writer is not None
         assert state.strategy is not None
         context = self.writer.context
@@ -228,7 +228,7 @@ class ApplyShell:
         )
         by_name = self._settings.for_context(context).confirm == "name"
         what = "the context's name" if by_name else "yes"
-        return output.ask(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
+        return output.prompt(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
 
     def _send(self, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
         from kubectl_qos.config.history_file import HistoryFile, history_path

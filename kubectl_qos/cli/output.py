@@ -79,7 +79,7 @@ def is_interactive() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def ask(question: str) -> str:
+def prompt(question: str) -> str:
     """The line that a person answers, without spaces around it; empty at the end of input."""
     end_progress()
     sys.stderr.write(f"{escape(question)} ")

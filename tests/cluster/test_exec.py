@@ -52,12 +52,12 @@ Execute = Callable[[Any], dict[str, str]]
 
 
 @pytest.fixture
-def execute(serve: Serve, connect_to: ConnectTo) -> Execute:
+def execute(connect_to: ConnectTo) -> Execute:
     """Read a container behind a server that says these frames, or answers by this function."""
 
     def read(answer: Any) -> dict[str, str]:
         by = answer if callable(answer) else lambda request: switched(request, answer)
-        return read_container(connect_to(serve(by)), "shop", "web-0", "app")
+        return read_container(connect_to(by), "shop", "web-0", "app")
 
     return read
 

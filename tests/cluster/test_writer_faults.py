@@ -305,12 +305,10 @@ FAULTS: list[Callable[[], Fault]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_dry_run_that_fails_is_not_repeated(
-    serve: Serve, connect_to: ConnectTo, fault: Callable[[], Fault]
-) -> None:
+def test_a_dry_run_that_fails_is_not_repeated(connect_to: ConnectTo, fault: Callable[[], Fault]) -> None:
     server = serving()
     server.fault = lambda _: fault()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     with pytest.raises(QosError):
         writer.dry_run(resize_request(server))
     assert len(server.patches) == 1

@@ -34,14 +34,14 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 ONLY_PARSED = {
     "edit": "it opens a terminal UI",
     "web": "it serves until it is stopped",
-    "undo": "it needs a cluster in which something was changed: tests/end_to_end/test_undo_command.py",
-    "verify": "it needs running containers: tests/end_to_end/test_verify_command.py",
-    "can-i": "it asks an API server: tests/end_to_end/test_can_i_command.py",
+    "undo": "it needs a cluster in which something was changed: the transcript undo",
+    "verify": "it needs running containers: the transcript verify",
+    "can-i": "it asks an API server: the transcript can-i",
     "--watch": "it goes on until ctrl-c",
     "--local": "it reads the kernel log of this machine",
-    "--yes": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
-    "--dry-run": "it asks an API server: tests/end_to_end/test_set_apply.py",
-    "--by": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
+    "--yes": "it writes to a cluster: the transcript apply",
+    "--dry-run": "it asks an API server: the transcript apply",
+    "--by": "it writes to a cluster: the transcript apply",
     "--context": "there is no such cluster here",
 }
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
@@ -124,7 +124,7 @@ class Stage:
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         if getattr(options, "what_if", None) == "":
             return words if options.demo else [*words, "--demo"]
-        if options.demo or options.filename:
+        if options.demo or options.files:
             return words
         return [*words, "-f", "dump.json"]
 

@@ -58,10 +58,8 @@ def test_the_ca_of_these_tests_is_one_that_strict_checking_refuses(
         strict.wrap_socket(plain, server_hostname="127.0.0.1")
 
 
-def test_a_ca_without_key_usage_and_key_identifiers_is_good_enough(
-    serve: Serve, connect_to: ConnectTo
-) -> None:
-    assert len(KubeApi(connect_to(serve(ObjectServer(pods=ONE_POD)))).pods()) == 1
+def test_a_ca_without_key_usage_and_key_identifiers_is_good_enough(connect_to: ConnectTo) -> None:
+    assert len(KubeApi(connect_to(ObjectServer(pods=ONE_POD))).pods()) == 1
 
 
 def test_a_ca_in_a_file_beside_the_kubeconfig(serve: Serve, tmp_path: Path) -> None:
@@ -283,8 +281,8 @@ def test_a_body_and_its_type(serve: Serve, connect_to: ConnectTo) -> None:
     assert "content-type" not in plain.headers
 
 
-def test_a_dead_peer_is_noticed(serve: Serve, connect_to: ConnectTo) -> None:
-    response = connect_to(serve(lambda _: Answer(body=b"x" * 100))).request("GET", "/")
+def test_a_dead_peer_is_noticed(connect_to: ConnectTo) -> None:
+    response = connect_to(lambda _: Answer(body=b"x" * 100)).request("GET", "/")
     found = getattr(response.connection, "sock")  # noqa: B009 - the protocol of urllib3 does not name it
     assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     if hasattr(socket, "TCP_KEEPIDLE"):

@@ -192,11 +192,11 @@ async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise
         await seen(pilot, "dry run: the server accepts it")
         assert "! c requests.memory would be stored as 768Mi, not 1Gi" in words(pilot)
         assert "! the server warns: old API" in words(pilot)
-        assert [kind for kind, _ in writer_of(pilot).heard] == ["rehearse"]
+        assert [kind for kind, _ in writer_of(pilot).heard] == ["dry run"]
         await press(pilot, "a")
         assert screen(pilot) == "ConfirmWrite"
         assert "would be stored as 768Mi, not 1Gi" in words(pilot), "also where it is confirmed"
-        assert [kind for kind, _ in writer_of(pilot).heard] == ["rehearse"], "it need not be asked twice"
+        assert [kind for kind, _ in writer_of(pilot).heard] == ["dry run"], "it need not be asked twice"
 
 
 async def test_a_dry_run_that_is_answered_after_the_screen_was_left_asks_nothing() -> None:
@@ -505,7 +505,7 @@ async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None
         await press(pilot, "o")
         await seen(pilot, "the server accepts it")
         assert "c requests.memory 2Gi → 1Gi" in words(pilot)
-        request = writer_of(pilot).heard_of("rehearse")[-1]
+        request = writer_of(pilot).heard_of("dry run")[-1]
         assert (str(request.before[0].quantity), request.resource_version) == ("2Gi", "99")
         assert not writer_of(pilot).heard_of("write")
         await confirmed(pilot)

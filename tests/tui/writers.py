@@ -56,7 +56,7 @@ class ScriptedWriter(Writer):
         return [request for heard, request in self.heard if heard == kind]
 
     def dry_run(self, request: PatchRequest) -> DryRunResult:
-        self.heard.append(("rehearse", request))
+        self.heard.append(("dry run", request))
         answer = _next(self.rehearsals)
         assert self.hold_rehearsal.wait(60)
         if isinstance(answer, QosError):
