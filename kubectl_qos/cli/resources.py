@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.errors import ApiError, InputError, QuantityError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QuantityError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import Selection, SourceOptions
@@ -37,9 +37,10 @@ class ResolvedSource(NamedTuple):
         """The scope with the names of some references."""
         return replace(self.scope, names=frozenset(reference.name for reference in references))
 
-    def print_problems(self) -> None:
-        """Name the documents that could not be read."""
+    def print_problems(self) -> int:
+        """Name the documents that could not be read; returns the exit code."""
         output.notes(f"error: {problem}" for problem in self.problems)
+        return EXIT_ERROR if self.problems else 0
 
 
 def resolve_source(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
 from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -91,8 +91,7 @@ def run(options: CompareOptions) -> int:
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _compare(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
 from kubectl_qos.cli.resources import Reference, ResolvedSource, find_pod, parse_references, resolve_source
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -55,8 +55,7 @@ def run(options: ExplainOptions) -> int:
             if number:
                 output.print_lines([""])
             output.print_lines(text_lines(explanation))
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:

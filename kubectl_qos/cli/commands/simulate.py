@@ -18,7 +18,7 @@ from kubectl_qos.cli.resources import (
     require_node,
     resolve_source,
 )
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -163,9 +163,8 @@ def run(options: SimulateOptions) -> int:
         tuple(resolved.source.disruption_budgets()),
     )
     now = _simulate(question, pods, snapshot, name, rules)
-    if changes is None:
-        _print(now, options.output)
-    else:
+    then = None
+    if changes is not None:
         changed = with_manifests(pods, changes)
         if len(changed.unused) == len(changes):
             raise InputError(
@@ -173,13 +172,12 @@ def run(options: SimulateOptions) -> int:
                 hint="change pods of this node, by their names or those of their workloads",
             )
         then = _simulate(question, changed.pods, snapshot, name, rules)
-        _print_both(now, then, options.output)
         problems += tuple(f"{reference(pod)} has no pod on {name}" for pod in changed.unused)
+    _print(now, then, options.output)
     if options.output is None:
         output.notes(_notes(now, snapshot, resolved))
     output.notes(problems)
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _parse_node(words: Sequence[str]) -> str:
@@ -284,17 +282,10 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[
     return [*notes, BUDGETS_NOT_READ] if resolved.source.is_live else notes
 
 
-def _print(now: _Outcome, format_: str | None) -> None:
-    from kubectl_qos.present.simulation import simulation_lines, simulation_values
-
-    if format_ is not None:
-        output.print_values(simulation_values(*now), format_)
-    else:
-        output.print_lines(simulation_lines(*now))
-
-
-def _print_both(now: _Outcome, then: _Outcome, format_: str | None) -> None:
+def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
+    """Print one simulation, or two side by side."""
     from kubectl_qos.present.simulation import (
+        simulation_lines,
         simulation_subject,
         simulation_summary,
         simulation_values,
@@ -302,16 +293,15 @@ def _print_both(now: _Outcome, then: _Outcome, format_: str | None) -> None:
     )
 
     if format_ is not None:
-        values = {"now": simulation_values(*now), "then": simulation_values(*then)}
-        output.print_values({"kind": "SimulationComparison", **values}, format_)
-        return
-    lines = list(what_if_lines(now.simulation, then.simulation))
-    output.print_lines(
-        [
-            simulation_subject(now.state),
-            *(["", *lines] if lines else []),
-            "",
-            f"now: {simulation_summary(now.simulation)}",
-            f"then: {simulation_summary(then.simulation)}",
-        ]
-    )
+        values = simulation_values(*now)
+        if then is not None:
+            values = {"kind": "SimulationComparison", "now": values, "then": simulation_values(*then)}
+        output.print_values(values, format_)
+    elif then is None:
+        output.print_lines(simulation_lines(*now))
+    else:
+        lines = list(what_if_lines(now.simulation, then.simulation))
+        output.print_lines([simulation_subject(now.state), *(["", *lines] if lines else []), ""])
+        output.print_lines(
+            f"{name}: {simulation_summary(one.simulation)}" for name, one in (("now", now), ("then", then))
+        )

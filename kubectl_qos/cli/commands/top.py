@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_no_headers, add_output
-from kubectl_qos.cli.resources import parse_pods_or_nodes, resolve_source
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -87,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: TopOptions) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
+    from kubectl_qos.cli.resources import parse_pods_or_nodes, resolve_source
     from kubectl_qos.cli.top_tables import NodeTable, PodTable
     from kubectl_qos.cli.watch import print_table, watch
 

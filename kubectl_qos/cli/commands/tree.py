@@ -19,7 +19,7 @@ from kubectl_qos.cli.resources import (
     require_node,
     resolve_source,
 )
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -90,8 +90,7 @@ def run(options: TreeOptions) -> int:
         output.notes(notes)
     else:
         _print_values(found, options.output)
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
