@@ -10,19 +10,17 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Callable
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
-from kubectl_qos.__main__ import main
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
 from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
+from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import FOLDER, UPDATE
 from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
 from tests.host.fake_node import FakeNode
@@ -74,19 +72,9 @@ PIPED_IN: dict[str, Callable[[], str]] = {
 class Stage:
     """Runs examples one after the other in one folder."""
 
-    def __init__(
-        self,
-        folder: Path,
-        node: FakeNode,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+    def __init__(self, folder: Path, node: FakeNode) -> None:
         self.node = node
-        self._patch, self._capsys = monkeypatch, capsys
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("HOME", str(folder))
-        monkeypatch.delenv("KUBECONFIG", raising=False)
-        monkeypatch.setattr(sys, "argv", ["kubectl-qos"])
+        self._run = Run(folder)
 
     def run(self, command: str) -> tuple[int, str]:
         """The exit code and all that is printed; of a command that cannot run, that the parser takes it."""
@@ -105,9 +93,9 @@ class Stage:
             given = maker()
         if is_only_parsed(words):
             return 0, ""
-        code, out, err = self._main(self._placed(words), given)
+        code, out, err = self._run(*self._placed(words), given=given)
         if target:
-            path = Path(target).expanduser()
+            path = self._run.home / target.removeprefix("~/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(out, encoding="utf-8")
             out = ""
@@ -124,19 +112,9 @@ class Stage:
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         if getattr(options, "what_if", None) == "":
             return words if options.demo else [*words, "--demo"]
-        if options.demo or options.filename:
+        if options.demo or options.files:
             return words
         return [*words, "-f", "dump.json"]
-
-    def _main(self, words: list[str], given: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        self._patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
-        try:
-            code = main(words)
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = self._capsys.readouterr()
-        return code, printed.out, printed.err
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +124,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FakeNode]:
 
 
 @pytest.fixture
-def on_stage(
-    prepared: tuple[Path, FakeNode],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Stage:
+def on_stage(prepared: tuple[Path, FakeNode], tmp_path: Path) -> Stage:
     folder, node = prepared
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    return Stage(tmp_path, node, monkeypatch, capsys)
+    return Stage(tmp_path, node)
 
 
 def stdout_in_transcript(name: str, command: str) -> str:
