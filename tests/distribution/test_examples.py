@@ -12,8 +12,10 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
@@ -25,41 +27,19 @@ from tests.end_to_end.golden_text import FOLDER, UPDATE
 from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
 from tests.host.fake_node import FakeNode
 
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
-ONLY_PARSED = {
-    "edit": "it opens a terminal UI",
-    "web": "it serves until it is stopped",
-    "undo": "it needs a cluster in which something was changed: the transcript undo",
-    "verify": "it needs running containers: the transcript verify",
-    "can-i": "it asks an API server: the transcript can-i",
-    "--watch": "it goes on until ctrl-c",
-    "--local": "it reads the kernel log of this machine",
-    "--yes": "it writes to a cluster: the transcript apply",
-    "--dry-run": "it asks an API server: the transcript apply",
-    "--by": "it writes to a cluster: the transcript apply",
-    "--context": "there is no such cluster here",
-}
+ONLY_PARSED = TABLES["only_parsed"]
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
 
 IN_TRANSCRIPTS = {"kubectl qos can-i 2> /dev/null": ("can-i", "kubectl qos can-i")}
 """What is printed with a server: the transcript that has it, and the command there."""
 
-NOT_OURS = {
-    r"pip install ('kubectl-qos(\[web\])?'|kubectl-qos)": "an installation from an index",
-    r"(pipx|uv tool) install kubectl-qos": "an installation from an index",
-    r"kubectl krew (install qos|upgrade qos)": "an installation by krew",
-    r"tar -xzf kubectl-qos_linux_amd64\.tar\.gz": "an archive of a release",
-    r"sha256sum -c kubectl-qos_linux_amd64\.tar\.gz\.sha256": "an archive of a release",
-    r"sudo ln -s \S+ /usr/local/bin/kubectl-qos": "an archive of a release",
-    r"git clone https://github\.com/kubectl-qos/kubectl-qos && cd kubectl-qos": "a download",
-    r"kubectl debug node/\S+ .*": "a pod on a node",
-    r"kubectl (apply|create|get|patch|auth can-i|version|config) .*": "kubectl's own",
-    r"talosctl -n \S+ dmesg > w7\.log": "another program's log",
-    r"ssh .* (kubectl qos web|sudo kubectl-qos host -o json > node\.json)": "another machine",
-}
+NOT_OURS = TABLES["not_ours"]
 """Lines that are not about a command of ours, or happen elsewhere."""
 
 PIPED_IN: dict[str, Callable[[], str]] = {
