@@ -30,10 +30,10 @@ from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
-from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.present.apply import (
     confirm_lines,
     conflict_lines,
@@ -308,9 +308,5 @@ def _last_seen(state: Apply) -> str:
 
 
 def _done_words(request: PatchRequest) -> str:
-    workload = WORKLOADS.get(request.kind)
-    group = (
-        workload.group.split("/")[2] if workload is not None and workload.group.startswith("/apis/") else ""
-    )
-    kind = f"{request.kind.lower()}.{group}" if group else request.kind.lower()
+    kind = with_group(request.kind.lower(), request.kind)
     return f"{kind}/{request.name} {'resized' if request.subresource else 'patched'}"

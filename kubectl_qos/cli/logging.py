@@ -33,7 +33,10 @@ def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
             yield
     except Exception:
         if level >= TRACEBACKS:
-            _print_traceback()
+            import traceback
+
+            for line in traceback.format_exc().splitlines():
+                output.note(line)
         raise
     finally:
         if file is not None:
@@ -118,10 +121,3 @@ def _new_file() -> LogFile | None:
     except OSError as error:
         output.note(f"nothing is logged: {folder} cannot be written: {error.strerror}")
         return None
-
-
-def _print_traceback() -> None:
-    import traceback
-
-    for line in traceback.format_exc().splitlines():
-        output.note(line)

@@ -18,7 +18,7 @@ from kubectl_qos.edit.edits import (
     parse_amounts,
     select_containers,
 )
-from kubectl_qos.edit.goals import Goal, reach_class
+from kubectl_qos.edit.goals import Goal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import InputError, UsageError
@@ -120,8 +120,6 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
     """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
     if request.target is not None:
         return reach_class(pod, request.target, setup.release), request.target.value
-    from kubectl_qos.edit.rank_goals import outlive, rank_at_least
-
     neighbours = snapshot.by_node().get(pod.node_name, ())
     if request.outlived is not None:
         other = _find_outlived(request.outlived, pod, snapshot)

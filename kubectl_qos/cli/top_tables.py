@@ -62,7 +62,7 @@ class PodTable:
             columns=[pod_columns.BY_KEY[key] for key in self._keys(found, scope)],
             notes=found.notes,
             key=lambda row: row.key,
-            reference=_pod_reference,
+            reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
             missing=not_found("pods", self._names, (row.pod.name for row in found.rows)),
             ages=(usage_sentence(sampled, now),) if sampled is not None else (),
@@ -96,10 +96,6 @@ def _find_sort_column(options: TopOptions) -> pod_columns.PodColumn | None:
     if column is not None and column.key == "container" and not options.containers:
         raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
     return column
-
-
-def _pod_reference(row: PodRow) -> str:
-    return escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}")
 
 
 class NodeTable:

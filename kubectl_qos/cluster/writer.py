@@ -22,8 +22,8 @@ from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, Dr
 from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
-from kubectl_qos.edit.related import is_managed_by_us
-from kubectl_qos.edit.status import Progress, check_progress, pod_from_object
+from kubectl_qos.edit.related import decode_pod, is_managed_by_us
+from kubectl_qos.edit.status import Progress, check_progress
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.transport.client import Connection
@@ -209,7 +209,7 @@ def _record_done(request: PatchRequest, raw: Json, entry: Entry, history: Histor
 
 def _pod(request: PatchRequest, raw: Json) -> Pod:
     try:
-        return pod_from_object(request, raw)
+        return decode_pod(request.kind, raw)
     except UNDECODABLE as error:
         raise decode_error(request.reference, error) from None
 

@@ -64,10 +64,15 @@ class RelatedObjects:
     missing: tuple[Missing, ...] = ()
 
 
+def decode_pod(kind: str, raw: Json) -> Pod:
+    """The pod, or that of a workload's template. Raises msgspec.ValidationError."""
+    return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+
+
 def pod_from_raw(kind: str, raw: Json) -> Pod:
-    """The pod, or that of a workload's template, in an object. Raises QosError for an unreadable one."""
+    """As `decode_pod`. Raises QosError for an unreadable object."""
     try:
-        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+        return decode_pod(kind, raw)
     except msgspec.ValidationError as error:
         raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None
 

@@ -172,13 +172,19 @@ def _check_container(
         if posixpath.dirname(measured) == pod_path:
             computed, measured = posixpath.basename(computed), posixpath.basename(measured)
         drift = computed != measured
-        cause = causes.for_container_directory(computed, measured) if drift else None
+        cause = _container_directory_cause(computed, measured) if drift else None
         yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
     yield from _check_adj(container, read, causes)
     cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
     yield from _check_files(
         CgroupLevel.CONTAINER, container.name, container.cgroup.files, read.files, cause_of
     )
+
+
+def _container_directory_cause(computed: str, measured: str) -> DriftCause | None:
+    container_id = computed.removesuffix(".scope").rpartition("-")[2]
+    is_renamed = container_id and container_id in measured
+    return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY) if is_renamed else None
 
 
 def _check_adj(
@@ -375,14 +381,6 @@ class CauseFinder:
         for qos in QosClass:
             if pod_path.rpartition("/")[0] == literal(class_name(qos, kubelet), kubelet.cgroup_driver):
                 return DriftCause(DriftReason.OTHER_CLASS, Confidence.LIKELY, {"qos": qos.value})
-        return None
-
-    @staticmethod
-    def for_container_directory(computed: str, measured: str) -> DriftCause | None:
-        """Of a container's directory with the right ID but another runtime's name."""
-        container_id = computed.removesuffix(".scope").rpartition("-")[2]
-        if container_id and container_id in measured:
-            return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
         return None
 
     def _request_of(self, value: int) -> dict[str, object]:

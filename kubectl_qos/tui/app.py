@@ -326,7 +326,7 @@ class QosApp(App[QosError]):
         timeout: float | None = 4,
         markup: bool = False,
     ) -> None:
-        """Show a notification; its text may come from a server."""
+        """Show a notification for `timeout` seconds; its text may come from a server."""
         super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy(self, text: str, what: str) -> None:

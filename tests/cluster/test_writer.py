@@ -14,7 +14,8 @@ from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
-from kubectl_qos.edit.status import Stage, pod_from_object
+from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
@@ -182,7 +183,7 @@ def test_what_the_server_makes_of_the_values_is_reported(connect_to: ConnectTo) 
     written = writer.apply(dry_run_result, history)
     assert [entry.after for entry in history.entries] == [(memory("96Mi"),), (memory("100Mi"),)]
     raw = server.find("Deployment", "web")
-    assert undo_edits(written.entry, pod_from_object(written.request, raw)) == (memory("64Mi"),)
+    assert undo_edits(written.entry, decode_pod(written.request.kind, raw)) == (memory("64Mi"),)
 
 
 def test_a_removed_request_is_the_limit(connect_to: ConnectTo) -> None:

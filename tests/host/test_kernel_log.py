@@ -134,7 +134,7 @@ def test_the_victim_has_the_most_points_and_the_recorded_score(run: str) -> None
 def test_the_memory_of_the_machine_and_of_a_cgroup() -> None:
     first = recorded_reports("global-A")[0]
     assert first.memory.total_ram_pages == MACHINE // 4096
-    assert (first.memory.free_pages, first.memory.total_swap_kb, first.memory.free_swap_kb) == (21414, 0, 0)
+    assert first.memory.total_swap_kb == 0
     assert first.invoker == Invoker("memhog", 16862, 996)
     assert len(first.tasks) == 33
     pods = recorded_reports("kubepods-C")[0]
@@ -181,7 +181,6 @@ def test_a_child_instead_of_the_process_with_the_most_points() -> None:
 def test_a_node_of_2018_with_swap_a_tie_and_the_reaper() -> None:
     (report,) = parsed(REPORTS["4.19"])
     assert (report.constraint, report.reaped) == (Constraint.NONE, (117,))
-    assert report.memory.free_pages == 21538
     choice = choice_of(report)
     assert choice.total_pages == 1048440 - 52405 + 524284 // 4
     assert choice.kernel is Kernel.FLOORED
@@ -204,7 +203,7 @@ def test_names_with_colons_and_spaces() -> None:
 def test_a_table_of_2024() -> None:
     (report,) = parsed(REPORTS["6.8"])
     (task,) = report.tasks
-    assert (task.anon, task.file, task.shmem, task.pgtables_bytes, task.adj) == (12706, 1824, 0, 180224, 200)
+    assert (task.rss, task.pgtables_bytes, task.adj) == (14530, 180224, 200)
     assert report.kernel == "6.12.0-50-generic"
     assert report.invoker == Invoker("python3", 483880, 200)
 
@@ -224,7 +223,7 @@ def test_a_vendors_word_for_the_node() -> None:
 def test_no_task_table() -> None:
     lines = [line for line in REPORTS["5.4"].splitlines() if not line.startswith(("[", "Tasks"))]
     (report,) = read_log(lines).reports
-    assert (report.has_table, report.incomplete) == (False, False)
+    assert (report.tasks, report.incomplete) == ((), False)
     assert explain_choice(report) is Unranked.NO_TABLE
 
 

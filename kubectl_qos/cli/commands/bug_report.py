@@ -52,6 +52,7 @@ _VARIABLES: Final = (
 _OF_TERMINALS: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL")
 _PLAIN_SETTINGS: Final = frozenset({"theme", "view", "readonly", "refresh", "ascii", "motion", "mouse"})
 """Settings whose values name nothing of a cluster."""
+_OTHER_SETTINGS: Final = frozenset({"columns", "scope", "contexts", "keys"})
 _KUBECTL_SECONDS: Final = 5.0
 
 Facts = dict[str, str]
@@ -332,11 +333,7 @@ def _settings() -> str:
     settings = (
         f"{name} {value.text()}"
         if name in _PLAIN_SETTINGS and value.node.id == "scalar"
-        else _setting_name(name)
+        else (name if name in _OTHER_SETTINGS else "an unknown one")
         for name, value in entries.items()
     )
     return ", ".join(settings) or "defaults"
-
-
-def _setting_name(setting: str) -> str:
-    return setting if setting in {"columns", "scope", "contexts", "keys"} else "an unknown one"

@@ -62,7 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: CompareOptions) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.k8s.node_overrides import NodeOverride
-    from kubectl_qos.present.effects import comparison_values
+    from kubectl_qos.present.effects import (
+        comparison_subject,
+        comparison_values,
+        kubelet_sections,
+        pod_sections,
+    )
     from kubectl_qos.present.reasons import missing_sentence
 
     settings = [NodeOverride.parse(text) for text in options.settings]
@@ -80,7 +85,9 @@ def run(options: CompareOptions) -> int:
         values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
         output.print_items(values, options.output)
     elif pod is not None:
-        _print_pod(comparisons[0], settings, pod)
+        (comparison,) = comparisons
+        sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
+        output.print_sections(comparison_subject(comparison, settings), sections)
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
@@ -118,13 +125,6 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
     if pod is not None:
         return [comparison.of(pod)]
     return [effects for effects in comparison.pods if scope.matches(effects.before.pod)]
-
-
-def _print_pod(comparison: Comparison, settings: Sequence[NodeOverride], pod: Pod) -> None:
-    from kubectl_qos.present.effects import comparison_subject, kubelet_sections, pod_sections
-
-    sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
-    output.print_sections(comparison_subject(comparison, settings), sections)
 
 
 def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:

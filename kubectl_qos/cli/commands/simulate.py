@@ -183,7 +183,6 @@ def run(options: SimulateOptions) -> int:
 
 
 def _parse_node(words: Sequence[str]) -> str:
-
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = parse_node(words)

@@ -107,7 +107,6 @@ def run(options: VerifyOptions) -> int:
 
 
 def _run(options: VerifyOptions) -> int:
-
     node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
     if reference is not None and reference.kind != "Pod":
         raise UsageError(
@@ -115,8 +114,11 @@ def _run(options: VerifyOptions) -> int:
         )
     reader = _choose_reader(options)
     resolved = resolve_source(options.source.without_usage().on_node(node))
-    pods = _find_pod(reference, resolved) if reference else _find_pods(str(node), resolved)
-    _refuse_windows(pods)
+    pods = _find_pods(node, reference, resolved)
+    node_object = pods.snapshot.nodes.get(pods.node)
+    if node_object is not None and node_object.status.node_info.operating_system == "windows":
+        # Finding no values there is no agreement.
+        raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run:
         _print_commands(pods)
         return 0
@@ -154,34 +156,24 @@ def _choose_reader(options: VerifyOptions) -> Reader:
     )
 
 
-def _find_pod(reference: Reference, resolved: ResolvedSource) -> VerifiedPods:
+def _find_pods(node: str | None, reference: Reference | None, resolved: ResolvedSource) -> VerifiedPods:
+    """The pod of a reference, else every pod of a node that is in scope and has not ended."""
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
-    snapshot = resolved.source.snapshot(resolved.named([reference]))
-    pod = find_pod(reference, snapshot, resolved)
-    require_cgroup(pod)
-    if not pod.node_name:
-        raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
-    return VerifiedPods((pod,), snapshot, pod.node_name)
-
-
-def _find_pods(node: str, resolved: ResolvedSource) -> VerifiedPods:
-    from kubectl_qos.cli.verify_readers import VerifiedPods
-
+    if reference is not None:
+        snapshot = resolved.source.snapshot(resolved.named([reference]))
+        pod = find_pod(reference, snapshot, resolved)
+        require_cgroup(pod)
+        if not pod.node_name:
+            raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
+        return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
-    snapshot = resolved.source.snapshot(scope)
+    snapshot, node = resolved.source.snapshot(scope), str(node)
     require_node(node, snapshot, resolved)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
     pods.sort(key=lambda pod: (pod.namespace, pod.name))
     return VerifiedPods(tuple(pods), snapshot, node)
-
-
-def _refuse_windows(pods: VerifiedPods) -> None:
-    """Raise InputError for a node without values: finding none is no agreement."""
-    node = pods.snapshot.nodes.get(pods.node)
-    if node is not None and node.status.node_info.operating_system == "windows":
-        raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
 
 
 def _verify(

@@ -164,11 +164,8 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
     """What MemoryQoS asks for a container whose own request and limit in bytes these are, 0 where absent."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
-        if request != 0 and _is_tiered(setup):
-            files[_protection(qos)] = str(request)
-        else:
-            files[MEMORY_MIN] = "0"
-            files[MEMORY_LOW] = "0"
+        is_protected = request != 0 and _is_tiered(setup)
+        files = {_protection(qos): str(request)} if is_protected else {MEMORY_MIN: "0", MEMORY_LOW: "0"}
     elif request != 0:
         files[MEMORY_MIN] = str(request)
     high = _memory_high(request, limit, setup)
