@@ -25,7 +25,7 @@ from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer
 from tests.cluster.https_server import Request as Sent
-from tests.cluster.replay import answer_of, recorded
+from tests.cluster.replay import answer_of, exchanges, recorded
 from tests.cluster.serving import Serve
 
 RESOURCES = {"requests": {"memory": "64Mi"}, "limits": {"memory": "128Mi"}}
@@ -233,26 +233,14 @@ def _requests(text: str) -> dict[str, Any]:
     return {"resources": {"requests": {"memory": text}}}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "deployment-patch-stale-409",
-        "deployment-patch-forbidden-403",
-        "deployment-apply-conflict-409",
-        "job-template-immutable-422",
-        "resize-pod-spec-directly-422",
-        "resize-qos-change-422",
-        "resize-besteffort-to-burstable-422",
-        "resize-limit-below-request-422",
-        "resize-remove-limit-422",
-        "resize-ephemeral-storage-422",
-        "resize-init-403",
-        "resize-pod-level-403",
-        "resize-404",
-        "resize-forbidden-403",
-        "patch-wrong-content-type-415",
-    ],
-)
+REFUSED = [
+    found["name"]
+    for found in exchanges()
+    if found["request"]["method"] == "PATCH" and found["response"]["status"] >= 400
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo, name: str) -> None:
     exchange = recorded(name)
     server = serving()

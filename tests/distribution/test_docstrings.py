@@ -12,11 +12,14 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
+import yaml
 
 from kubectl_qos import errors
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "kubectl_qos"
@@ -35,22 +38,7 @@ UNIT = re.compile(
 NUMBER = re.compile(r"(int|float)( \| None)?")
 SOURCE = re.compile(r"\.go\b|\bmm/|\bfs/proc|\bkernel/|\.c\b|\bKEP-\d+|\bk8s\.io/|\bpkg/|\bgo\.dev/")
 
-WITHOUT_AN_UPSTREAM = {
-    "k8s/__init__.py": "no code",
-    "k8s/interning.py": "how values are held in memory",
-    "k8s/rbac.py": "which permissions the program uses",
-    "k8s/snapshot.py": "a value of our own",
-    "k8s/usage.py": "values of our own",
-    "qos/__init__.py": "no code",
-    "qos/cgroup/__init__.py": "no code",
-    "qos/flags.py": "flags of our own",
-    "qos/kills/__init__.py": "no code",
-    "qos/kills/analyze.py": "puts the evidence together",
-    "qos/observed.py": "values that were read",
-    "qos/prediction.py": "puts the rules together",
-    "qos/reason.py": "the form of a reason",
-    "qos/simulation/__init__.py": "no code",
-}
+WITHOUT_AN_UPSTREAM = TABLES["without_an_upstream"]
 """Modules of the rules that hold none of Kubernetes or the kernel themselves, and why."""
 
 

@@ -16,7 +16,6 @@ import pytest
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import ConnectionOptions, tls
-from kubectl_qos.transport import client as connection
 from kubectl_qos.transport.client import REVIEWS, connect
 from tests.cluster import certificates
 from tests.cluster.certificates import Authority
@@ -148,16 +147,6 @@ def test_an_unknown_host(connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     assert failure(KubeApi(connect_to("https://kube.invalid:6443")).pods) == (
         "Unable to connect to the server: dial tcp: lookup kube.invalid: no such host"
-    )
-
-
-def test_a_server_that_does_not_answer(
-    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
-    server = serve(lambda _: Answer(delay_seconds=1.0))
-    assert failure(KubeApi(connect_to(server)).pods) == (
-        f"Unable to connect to the server: read tcp 127.0.0.1:{server.port}: i/o timeout"
     )
 
 
