@@ -13,7 +13,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import (
     AskNumber,
-    Confirm,
+    ConfirmDialog,
     ConfirmWrite,
     SaveAs,
     TextScreen,
@@ -49,7 +49,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.UNDO: (UndoScreen,),
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
-    BindingGroup.CONFIRM: (Confirm, ConfirmWrite),
+    BindingGroup.CONFIRM: (ConfirmDialog, ConfirmWrite),
     BindingGroup.NUMBER: (AskNumber,),
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),

@@ -19,7 +19,7 @@ from textual.scrollbar import ScrollBarRender
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import Confirm
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
 from tests.tui.sources import press, settled
@@ -69,7 +69,7 @@ async def test_every_screen_is_painted_in_ascii() -> None:
             assert {sign for line in lines for sign in line if not sign.isascii()} == set(), keys
             assert {len(line) for line in lines} == {120}, keys
             while not isinstance(pilot.app.screen, MainScreen):
-                await press(pilot, "y" if isinstance(pilot.app.screen, Confirm) else "escape")
+                await press(pilot, "y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
             await press(pilot, "escape", "escape", "4")
 
 

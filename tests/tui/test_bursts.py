@@ -19,7 +19,7 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import Confirm
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.sources import press, settled
 
@@ -63,7 +63,7 @@ async def test_leaving_many_times_leaves_once(pilot: Pilot[Any], monkeypatch: py
 
 async def test_answering_a_question_many_times_answers_once(pilot: Pilot[Any]) -> None:
     await press(pilot, "e", "tab", "1", "G", "i", "escape")
-    assert isinstance(pilot.app.screen, Confirm)
+    assert isinstance(pilot.app.screen, ConfirmDialog)
     await burst(pilot, "y", "y", "y", "escape")
     assert len(pilot.app.screen_stack) == 1
 
@@ -73,7 +73,7 @@ async def test_opening_many_times_opens_once(pilot: Pilot[Any]) -> None:
         await burst(pilot, *[opening] * 4)
         assert len(pilot.app.screen_stack) == 2, opening
         await press(pilot, "escape")
-        if isinstance(pilot.app.screen, Confirm):  # the other letters were typed into a field
+        if isinstance(pilot.app.screen, ConfirmDialog):  # the other letters were typed into a field
             await press(pilot, "y")
 
 

@@ -23,7 +23,7 @@ from kubectl_qos.present.effects import preview_sections
 from kubectl_qos.present.output import to_yaml
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.patch import PatchScreen
@@ -344,7 +344,7 @@ async def test_leaving_with_something_unsaved_asks(pilot: Pilot[Any]) -> None:
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     for key in ("n", "escape", "enter"):
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, Confirm)
+        assert isinstance(pilot.app.screen, ConfirmDialog)
         await press(pilot, key)
         assert edit_of(pilot) is screen
         assert field(screen, "c", Side.REQUESTS, "memory").value == "1Gi"
@@ -356,12 +356,12 @@ async def test_quitting_with_something_unsaved_asks_and_insisting_helps(pilot: P
     await edit(pilot, API)
     await put(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     await press(pilot, "ctrl+c")
-    assert isinstance(pilot.app.screen, Confirm)
+    assert isinstance(pilot.app.screen, ConfirmDialog)
     assert not pilot.app._exit
     await press(pilot, "n")
     edit_of(pilot)
     await press(pilot, "ctrl+s", "m", "q")
-    assert isinstance(pilot.app.screen, Confirm), "a screen below counts too"
+    assert isinstance(pilot.app.screen, ConfirmDialog), "a screen below counts too"
     await press(pilot, "ctrl+c")
     assert pilot.app._exit
 
