@@ -50,7 +50,7 @@ def run(*checks: Progress | QosError, **options: Any) -> list[str]:
         shell.apply(state)
     finally:
         heard = [kind for kind, _ in source.scripted.heard]
-        assert heard[:2] == ["rehearse", "write"]
+        assert heard[:2] == ["dry run", "write"]
         assert heard[2:] == ["look"] * len(heard[2:])
     return heard[2:]
 

@@ -21,10 +21,8 @@ ROOT = Path(__file__).parents[2]
 NOT_YET: Final = frozenset(
     [
         "kubectl_qos/cli",
-        "kubectl_qos/tui",
         "tests/cli",
         "tests/end_to_end",
-        "tests/tui",
         "docs",
     ]
 )
