@@ -27,7 +27,7 @@ import msgspec
 
 from benchmarks import cluster
 from benchmarks.first_frame import first_frame
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.writer import Writer

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.server import KUBECONFIG_FILE
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 
 HERE = Path(__file__).parent
 RATE = 1_000

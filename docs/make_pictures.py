@@ -13,7 +13,7 @@ os.environ.pop("NO_COLOR", None)
 
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp, screen_text
 from kubectl_qos.tui.screens.main import MainScreen
@@ -33,7 +33,7 @@ SHOTS = (
     ("explain", (110, 40), ("d",)),
     ("edit", (120, 36), ("e", "tab", "1", "G", "i")),
     ("make-guaranteed", (120, 36), ("e", "ctrl+g")),
-    ("landing", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
+    ("apply", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s")),
     ("simulation", (110, 30), ("o", "shift+right", "shift+right", "shift+right")),
     ("kills", (110, 26), ("K",)),
     ("patch", (100, 24), ("e", "tab", "1", "G", "i", "ctrl+s", "m")),

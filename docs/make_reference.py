@@ -32,7 +32,7 @@ GUIDES: Final[Mapping[str, str]] = {
 }
 """Where a command is told with examples; the others have a page of their name."""
 
-SURROUNDINGS: Final = """\
+FILES_AND_VARIABLES: Final = """\
 ## Environment
 
 `KUBECONFIG`
@@ -122,7 +122,7 @@ def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator
     yield from ("## Flags", "", *_grouped(parser, own))
     yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
     yield from _epilog(parser)
-    yield SURROUNDINGS
+    yield FILES_AND_VARIABLES
     yield from ("## See also", "", f"[{SITE}](../index.md)")
 
 

@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command line; without a command, of the terminal UI."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["__complete"]:
-        from kubectl_qos.cli.completion.protocol import answer
+        from kubectl_qos.cli.completion import answer
 
         return answer(words[1:])
     from kubectl_qos.cli.main import run

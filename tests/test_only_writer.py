@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import kubectl_qos
-from kubectl_qos.cluster.demo import DemoSource
 from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import REVIEWS, connect
-from kubectl_qos.transport.options import ConnectionOptions
 
 ROOT = Path(kubectl_qos.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
@@ -160,7 +160,7 @@ def test_only_two_commands_are_run_in_containers() -> None:
     runs = [[ast.unparse(argument) for argument in call.args] for name, call in calls(tree) if name == "_run"]
     assert runs == [["connection", "namespace", "pod", "container", "command"]]
     run = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_run")
-    first = run.body[1]
+    first = run.body[0]
     assert isinstance(first, ast.If)
     assert ast.unparse(first.test) == "command not in COMMANDS"
     assert isinstance(first.body[0], ast.Raise)

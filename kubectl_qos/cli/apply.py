@@ -1,7 +1,7 @@
 """Applying a change from the command line: carries out the commands of the state machine, prints its states.
 
 Shared by `set` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr. Not
-here: the steps of a change (edit/apply.py), and the flags (apply_flags.py).
+here: the steps of a change (edit/apply.py), and the flags (flags.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.resources import ResolvedSource, resolve_source
+from kubectl_qos.cli.resources import ResolvedSource, reference, resolve_source
 from kubectl_qos.edit.apply import (
     Apply,
     ApplyResult,
@@ -26,13 +26,14 @@ from kubectl_qos.edit.apply import (
     Send,
     Step,
 )
+from kubectl_qos.edit.edits import as_flags
 from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
-from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.present.apply import (
     confirm_lines,
     conflict_lines,
@@ -47,8 +48,7 @@ from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.apply_flags import ApplyOptions
-    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -61,7 +61,7 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
 
     Raises UsageError where a person would have to be asked without a terminal, and QosError.
     """
-    from kubectl_qos.config.paths import config_file
+    from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
 
     settings = read_settings(config_file())
@@ -81,6 +81,38 @@ def choose_strategy(strategies: Sequence[Strategy], kind: StrategyKind | None) -
     wanted = kind or StrategyKind.IN_PLACE
     index = next((index for index, strategy in enumerate(strategies) if strategy.kind is wanted), None)
     return 0 if index is None and kind is None else index
+
+
+def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
+    """Raise InputError unless the chosen strategy is of that kind, if given, and has a request."""
+    strategy = state.strategy
+    assert strategy is not None
+    words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
+    if kind is not None and strategy.kind is not kind:
+        titles = ", ".join(map(strategy_title, state.strategies))
+        raise InputError(
+            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"it can be: {titles}"
+        )
+    if strategy.request is None:
+        how = words.get(strategy.kind, "from here")
+        raise InputError(
+            f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
+            hint=_alternative(state),
+        )
+
+
+def _alternative(state: Apply) -> str:
+    requests = [one.request for one in state.strategies if one.kind is StrategyKind.TEMPLATE]
+    request = next(filter(None, requests), None)
+    if request is not None:
+        where = f" -n {request.namespace}" if request.namespace else ""
+        flags = as_flags(request.edits)
+        values = flags[0] if len(flags) == 1 else "…"
+        command = f"kubectl qos set {request.reference}{where} {values}"
+        return f"change its owner: {command}, or add --by template"
+    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
+        return ""
+    return "save what -o yaml prints, delete the pod and recreate it"
 
 
 class ApplyShell:
@@ -169,7 +201,7 @@ class ApplyShell:
                 step = state.dry_run_answered(request, dry_run)
                 return self._dry_run_answered(_checked(dry_run), step)
             case Confirm(dry_run):
-                yes = self._options.yes or self._ask(state, dry_run)
+                yes = self._options.yes or self._confirmed(state, dry_run)
                 if not yes:
                     raise QosError(f"aborted: {dry_run.request.reference} is not changed")
                 return state.confirm(yes=yes)
@@ -187,8 +219,7 @@ class ApplyShell:
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
         return step
 
-    def _ask(self, state: Apply, dry_run: DryRunResult) -> bool:
-        """Ask on the terminal."""
+    def _confirmed(self, state: Apply, dry_run: DryRunResult) -> bool:
         assert self.writer is not None
         assert state.strategy is not None
         context = self.writer.context
@@ -197,7 +228,7 @@ class ApplyShell:
         )
         by_name = self._settings.for_context(context).confirm == "name"
         what = "the context's name" if by_name else "yes"
-        return output.ask(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
+        return output.prompt(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
 
     def _send(self, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
         from kubectl_qos.config.history_file import HistoryFile, history_path
@@ -214,7 +245,7 @@ class ApplyShell:
         self._print([_done_words(result.request)])
         if not undoes:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
-        return step if self._options.wait else step[0].leave()
+        return step[0].leave() if self._options.wait is False else step
 
     def _check(self, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
         """Look at the object once, and print the progress where it is another one."""
@@ -277,10 +308,5 @@ def _last_seen(state: Apply) -> str:
 
 
 def _done_words(request: PatchRequest) -> str:
-    """What was done, in kubectl's words: `deployment.apps/web patched`."""
-    workload = WORKLOADS.get(request.kind)
-    group = (
-        workload.group.split("/")[2] if workload is not None and workload.group.startswith("/apis/") else ""
-    )
-    kind = f"{request.kind.lower()}.{group}" if group else request.kind.lower()
+    kind = with_group(request.kind.lower(), request.kind)
     return f"{kind}/{request.name} {'resized' if request.subresource else 'patched'}"

@@ -8,14 +8,17 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from kubectl_qos.errors import QosError
+
 SHARED_DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys(("namespace", "selector", "node", "filename")),
+    **dict.fromkeys(("namespace", "node")),
     **dict.fromkeys(("kubeconfig", "context", "cluster", "user", "server", "token", "username", "password")),
-    **dict.fromkeys(("as_user", "as_uid", "as_groups", "certificate_authority", "client_certificate")),
-    **dict.fromkeys(("client_key", "tls_server_name", "request_timeout")),
-    **dict.fromkeys(("node_memory", "assume", "feature_gates")),
+    **dict.fromkeys(("as_user", "as_uid", "certificate_authority", "client_certificate")),
+    **dict.fromkeys(("client_key", "tls_server_name", "request_timeout", "node_memory")),
+    **dict.fromkeys(("files", "as_groups", "assume", "feature_gates"), ()),
     **dict.fromkeys(("all_namespaces", "recursive", "demo"), False),
     **dict.fromkeys(("insecure_skip_tls_verify", "disable_compression"), False),
+    "selector": "",
     "usage": "metrics",
     "verbosity": 0,
 }
@@ -45,6 +48,7 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "-f",
         "--filename",
+        dest="files",
         action="append",
         metavar="FILE|DIR|-",
         help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
@@ -155,6 +159,38 @@ def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "
     parser.add_argument("-o", "--output", choices=formats, metavar="|".join(formats), help=help_)
 
 
+def add_no_headers(parser: argparse.ArgumentParser) -> None:
+    """Add --no-headers, of commands that print a table."""
+    parser.add_argument("--no-headers", dest="headers", action="store_false", help="no header line")
+
+
+def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the flags of the commands that change a cluster; returns the group, for flags of one of them."""
+    group = parser.add_argument_group("how it is applied to a cluster")
+    group.add_argument(
+        "--dry-run",
+        choices=("none", "client", "server"),
+        default="none",
+        metavar="client|server",
+        help="client: preview only, nothing is sent; server: a dry run of the server, nothing is changed",
+    )
+    group.add_argument(
+        "-y", "--yes", action="store_true", help="do not ask for confirmation; required without a terminal"
+    )
+    group.add_argument(
+        "--readonly", action="store_true", default=argparse.SUPPRESS, help="refuse to change the cluster"
+    )
+    add_switch(group, "--wait", "watch the change until it has settled (default)", default=None)
+    group.add_argument(
+        "--timeout",
+        dest="timeout_seconds",
+        type=_parse_seconds,
+        metavar="TIME",
+        help="how long to watch it: 30s, 5m; 0 = wait forever; a timeout does not revert the change",
+    )
+    return group
+
+
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
     """The shared flags of a command line, a word each: parsed again, they mean the same."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -171,6 +207,15 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
         elif value == action.const:
             words[action.dest] = [flag]
     return tuple(word for flags in words.values() for word in flags)
+
+
+def _parse_seconds(text: str) -> float:
+    from kubectl_qos.transport.net_errors import parse_timeout
+
+    try:
+        return parse_timeout(text) or 0
+    except QosError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _parse_level(text: str) -> int:

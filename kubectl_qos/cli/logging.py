@@ -33,7 +33,10 @@ def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
             yield
     except Exception:
         if level >= TRACEBACKS:
-            _print_traceback()
+            import traceback
+
+            for line in traceback.format_exc().splitlines():
+                output.note(line)
         raise
     finally:
         if file is not None:
@@ -105,7 +108,7 @@ def _new_file() -> LogFile | None:
     """The file of this run; None, with a note, where none can be created."""
     from datetime import datetime
 
-    from kubectl_qos.config.paths import state_dir
+    from kubectl_qos.config import state_dir
 
     folder = state_dir()
     if folder is None:
@@ -118,10 +121,3 @@ def _new_file() -> LogFile | None:
     except OSError as error:
         output.note(f"nothing is logged: {folder} cannot be written: {error.strerror}")
         return None
-
-
-def _print_traceback() -> None:
-    import traceback
-
-    for line in traceback.format_exc().splitlines():
-        output.note(line)

@@ -124,10 +124,11 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
         return 0
     opens_ui = namespace.command in {None, "edit"}
     command = import_module(module_name(namespace.command or "edit"))
+    from kubectl_qos.cli.options import parse_options
 
     def act() -> int:
         run: Callable[[Any], int] = open_ui if opens_ui else command.run
-        return run(command.parse(namespace))
+        return run(parse_options(command.OPTIONS, namespace))
 
     if not opens_ui:
         # A command keeps what it makes until it ends: collecting garbage took a fifth of its time.

@@ -1,16 +1,23 @@
-"""What shared flags become: typed, frozen values.
+"""What flags become: typed, frozen values.
 
-`argparse.Namespace` ends here and in the `parse` of each command; nothing else sees it. Not here: the options
-of one command (commands/), and what options name (resources.py).
+`argparse.Namespace` ends here: commands see options alone. Not here: the options of one command (commands/),
+and what options name (resources.py).
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.transport import ConnectionOptions
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +79,50 @@ class TableFormat:
     headers: bool = True
 
 
-def parse_source(namespace: argparse.Namespace) -> SourceOptions:
-    """The shared flags of a parsed command line."""
-    given = {option.name: getattr(namespace, option.name) for option in fields(ConnectionOptions)}
-    return SourceOptions(
-        connection=ConnectionOptions(**given | {"as_groups": tuple(namespace.as_groups or ())}),
-        selection=Selection(
-            namespace.namespace, namespace.all_namespaces, namespace.selector or "", namespace.node
-        ),
-        files=tuple(namespace.filename or ()),
-        recursive=namespace.recursive,
-        demo=namespace.demo,
-        usage=namespace.usage,
-        node_memory=namespace.node_memory,
-        assume=tuple(namespace.assume or ()),
-        feature_gates=tuple(namespace.feature_gates or ()),
-    )
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """How a change is applied; `wait` and `timeout_seconds` are None where the flag is not given."""
+
+    dry_run: Literal["none", "client", "server"] = "none"
+    yes: bool = False
+    readonly: bool = False
+    wait: bool | None = None
+    timeout_seconds: float | None = None
+
+    @property
+    def cluster_flags(self) -> tuple[str, ...]:
+        """Those of the given flags that make no sense without a cluster."""
+        flags = {
+            "--yes": self.yes,
+            "--wait": self.wait is not None,
+            "--timeout": self.timeout_seconds is not None,
+            "--dry-run=server": self.dry_run == "server",
+        }
+        return tuple(flag for flag, is_given in flags.items() if is_given)
+
+
+_GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
+    "source": SourceOptions,
+    "connection": ConnectionOptions,
+    "selection": Selection,
+    "format": TableFormat,
+    "apply": ApplyOptions,
+}
+
+
+def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -> OptionsT:
+    """Options from a parsed command line, each field from the value of its name.
+
+    `_GROUPS` has the fields that are options themselves; `flags` are the shared flags, as they were given.
+    """
+    values: dict[str, Any] = {}
+    for option in fields(options_type):
+        name = option.name
+        if name in _GROUPS:
+            values[name] = parse_options(_GROUPS[name], namespace)
+        elif name == "flags":
+            values[name] = given_shared_flags(namespace)
+        elif name in namespace:
+            value = getattr(namespace, name)
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return options_type(**values)

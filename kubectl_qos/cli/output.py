@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from itertools import cycle
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
+
+if TYPE_CHECKING:
+    from kubectl_qos.present.output import Section
 
 _is_closed = False
 _KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "Unable to connect")
@@ -33,6 +35,13 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_text(text: str) -> None:
     """Print a text of data unchanged."""
     _write((text,))
+
+
+def print_sections(subject: str, sections: Iterable[Section]) -> None:
+    """Print a subject and the sections about it."""
+    from kubectl_qos.present.output import marked_lines
+
+    print_lines([subject, *marked_lines(sections)])
 
 
 def print_values(values: object, format_: str) -> None:
@@ -70,7 +79,7 @@ def is_interactive() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def ask(question: str) -> str:
+def prompt(question: str) -> str:
     """The line that a person answers, without spaces around it; empty at the end of input."""
     end_progress()
     sys.stderr.write(f"{escape(question)} ")
@@ -92,6 +101,8 @@ class ProgressLine:
     """How many pods have been loaded, on one line of a terminal that is cleared at the end."""
 
     def __init__(self) -> None:
+        import threading
+
         self._loaded = 0
         self._total: int | None = None
         self._ended = threading.Event()

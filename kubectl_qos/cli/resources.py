@@ -1,29 +1,27 @@
-"""From typed options to what they name: a source and a scope, and in it pods, workloads and nodes."""
+"""From typed options to what they name: a source and a scope, and in it pods, workloads and nodes.
+
+Every command imports this module, also for its --help, so it imports slow ones inside of functions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.options import Selection, SourceOptions
-from kubectl_qos.cluster.source import Source
-from kubectl_qos.errors import ApiError, InputError, QuantityError, UsageError
-from kubectl_qos.k8s.kinds import parse_kind
-from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QuantityError, UsageError
 
 if TYPE_CHECKING:
+    from kubectl_qos.cli.options import Selection, SourceOptions
+    from kubectl_qos.cluster.source import Source
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.transport.client import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSource:
+class ResolvedSource(NamedTuple):
     """What a command works on, and the problems of documents that could not be read."""
 
     source: Source
@@ -39,9 +37,10 @@ class ResolvedSource:
         """The scope with the names of some references."""
         return replace(self.scope, names=frozenset(reference.name for reference in references))
 
-    def print_problems(self) -> None:
-        """Name the documents that could not be read."""
+    def print_problems(self) -> int:
+        """Name the documents that could not be read; returns the exit code."""
         output.notes(f"error: {problem}" for problem in self.problems)
+        return EXIT_ERROR if self.problems else 0
 
 
 def resolve_source(
@@ -76,7 +75,7 @@ def resolve_source(
     problems: tuple[str, ...] = ()
     source: Source
     if options.demo:
-        from kubectl_qos.cluster.demo import DemoSource
+        from kubectl_qos.cluster.files import DemoSource
 
         source = DemoSource(overrides)
     elif options.files:
@@ -105,6 +104,9 @@ def resolve_source(
 
 def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> Scope:
     """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
+    from kubectl_qos.k8s.selectors import Selector
+    from kubectl_qos.k8s.snapshot import Scope
+
     names = frozenset(names)
     if names and selection.selector:
         raise UsageError("only one of NAME or selector can be provided")
@@ -122,7 +124,7 @@ def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> 
 
 def _is_writable(context: str, settings: Settings | None) -> bool:
     if settings is None:
-        from kubectl_qos.config.paths import config_file
+        from kubectl_qos.config import config_file
         from kubectl_qos.config.settings import read_settings
 
         settings = read_settings(config_file())
@@ -154,6 +156,9 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
 
 def _parse_overrides(options: SourceOptions) -> NodeOverrides:
     """The facts about nodes in the flags, kubectl's own form of feature gates included. Raises UsageError."""
+    from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
+    from kubectl_qos.k8s.snapshot import NodeOverrides
+
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
     settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
     overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
@@ -164,6 +169,8 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 def parse_size(text: str, flag: str, example: str) -> int:
     """The bytes of a flag's value. Raises UsageError."""
+    from kubectl_qos.k8s.quantity import Quantity
+
     hint = f"write a size such as {example}"
     try:
         size = Quantity.parse(text).value()
@@ -174,8 +181,7 @@ def parse_size(text: str, flag: str, example: str) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A pod or workload as it is named on the command line."""
 
     kind: str
@@ -205,6 +211,13 @@ def parse_references(words: Sequence[str]) -> list[Reference]:
     if len(words) == 1:
         raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
     return [_parse_reference(words[0], name) for name in words[1:]] if words else []
+
+
+def parse_kind(word: str) -> str | None:
+    """The kind of a word such as `pods` or `deploy`; None for an unknown one."""
+    from kubectl_qos.k8s import kinds
+
+    return kinds.parse_kind(word)
 
 
 _NO_NAME: Final = "resource(s) were provided, but no name was specified"

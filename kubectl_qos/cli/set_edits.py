@@ -1,12 +1,13 @@
-"""What the flags of `kubectl qos set` ask for, and the edits of one pod or workload that it takes."""
+"""The edits that the flags of `kubectl qos set` ask for, of one pod or workload, and their preview."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubectl_qos.cli.resources import Reference, parse_references, reference
+from kubectl_qos.cli import output
+from kubectl_qos.cli.resources import Reference, ResolvedSource, parse_references, reference
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -17,14 +18,17 @@ from kubectl_qos.edit.edits import (
     parse_amounts,
     select_containers,
 )
-from kubectl_qos.edit.goals import Goal, reach_class
+from kubectl_qos.edit.goals import Goal, outlive, rank_at_least, reach_class
+from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
+from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.effects import change_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
-from kubectl_qos.present.reasons import step_sentence
+from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 
 if TYPE_CHECKING:
@@ -116,8 +120,6 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
     """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
     if request.target is not None:
         return reach_class(pod, request.target, setup.release), request.target.value
-    from kubectl_qos.edit.rank_goals import outlive, rank_at_least
-
     neighbours = snapshot.by_node().get(pod.node_name, ())
     if request.outlived is not None:
         other = _find_outlived(request.outlived, pod, snapshot)
@@ -127,7 +129,6 @@ def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snaps
 
 
 def _find_outlived(outlived: Reference, pod: Pod, snapshot: Snapshot) -> Pod:
-    """The pod to outlive, one of the same namespace sooner than another. Raises InputError."""
     named = [one for one in snapshot.pods if (one.kind, one.name) == (outlived.kind, outlived.name)]
     near = [one for one in named if one.namespace == pod.namespace] or named
     if not near:
@@ -169,3 +170,60 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
             hint=f"give numbers together with --to {name.lower()}, by -c, --requests and --limits",
         )
     return goal.edits
+
+
+def print_preview(
+    effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions, *, with_flags: bool
+) -> None:
+    """Print the preview, or with -o the patch or the manifest."""
+    if options.output == "patch":
+        output.print_values(build_patch(pod, effects.edits) if effects.edits else {}, "yaml")
+        if not options.write:
+            output.notes(_how_to_apply(effects, pod))
+    elif options.output is not None:
+        manifest = build_manifest(resolved.source.raw(pod), pod, effects.edits)
+        output.print_values(manifest, options.output)
+    else:
+        sections = [change_section(pod, effects.edits, with_flags=with_flags)]
+        if effects.edits:
+            sections += preview_sections(effects)
+        output.print_sections(pod_subject(effects.before), sections)
+
+
+def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
+    kind = effects.strategy_kind
+    if not effects.edits or effects.refusals:
+        return
+    if kind is StrategyKind.RECREATE:
+        yield "a server refuses this patch: save the manifest of -o yaml, delete the pod and recreate it"
+    elif kind is not StrategyKind.NEVER:
+        yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
+
+
+def preview_notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
+    """What could not be read, and what is not known of the node."""
+    yield from map(missing_sentence, snapshot.missing)
+    node = effects.after.setup.node
+    if node.memory_capacity_bytes is None:
+        yield capacity_sentence([node.name])
+
+
+def check_possible(effects: Preview, *, writes: bool) -> None:
+    """Raise InputError where the change cannot be made, after it was shown.
+
+    A manifest may be written whose object cannot be changed: it can be recreated from it.
+    """
+    name = reference(effects.before.pod)
+    if effects.refusals:
+        first, *others = effects.refusals
+        error = InputError(
+            f"{name}: a server would refuse this: {first}",
+            hint="change values that belong together in one command"
+            + ("; nothing is written" if writes else ""),
+        )
+        for other in others:
+            error.add_note(f"{name}: {other}")
+        raise error
+    if effects.strategy_kind is StrategyKind.NEVER and not writes:
+        what, _, remedy = never_sentence(effects).partition(": ")
+        raise InputError(f"{name}: {what}", hint=remedy)

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.node_rows import NodeRow, build_node_rows
+from kubectl_qos.present.output import find_column
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
@@ -58,10 +59,10 @@ class PodTable:
         return TableView(
             kind="PodRanking",
             rows=rows,
-            columns=pod_columns.pod_columns(self._keys(found, scope)),
+            columns=[pod_columns.BY_KEY[key] for key in self._keys(found, scope)],
             notes=found.notes,
             key=lambda row: row.key,
-            reference=_pod_reference,
+            reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
             missing=not_found("pods", self._names, (row.pod.name for row in found.rows)),
             ages=(usage_sentence(sampled, now),) if sampled is not None else (),
@@ -91,14 +92,10 @@ class PodTable:
 
 def _find_sort_column(options: TopOptions) -> pod_columns.PodColumn | None:
     name = options.sort_by
-    column = pod_columns.find_pod_column(name) if name else None
+    column = find_column(name, pod_columns.BY_KEY, pod_columns.OTHER_NAMES) if name else None
     if column is not None and column.key == "container" and not options.containers:
         raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
     return column
-
-
-def _pod_reference(row: PodRow) -> str:
-    return escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}")
 
 
 class NodeTable:
@@ -109,7 +106,8 @@ class NodeTable:
             if value:
                 raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")
         self._names = names
-        self._sort_column = node_columns.find_node_column(options.sort_by) if options.sort_by else None
+        columns, name = node_columns.NODE_COLUMNS, options.sort_by
+        self._sort_column = find_column(name, columns, node_columns.OTHER_NAMES) if name else None
         self._keys = self._choose_keys(options.format.output)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
@@ -140,7 +138,7 @@ class NodeTable:
         return TableView(
             kind="NodeMemory",
             rows=rows,
-            columns=node_columns.node_columns(self._keys),
+            columns=[node_columns.NODE_COLUMNS[key] for key in self._keys],
             notes=(*found.notes, *(found.eviction_notes if self._has_eviction else ())),
             key=lambda row: row.name,
             reference=lambda row: escape(f"node/{row.name}"),

@@ -11,21 +11,22 @@ from kubectl_qos.cli.commands.host import read_dump, roots
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.resources import open_connection
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.host.node_view import HostView, read_host
+from kubectl_qos.host.node_view import read_host
 from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy
 from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import kubepods_name, literal
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
-from kubectl_qos.qos.verify.compare import Unread
-from kubectl_qos.qos.verify.observed import (
+from kubectl_qos.qos.observed import (
     Files,
     Observed,
     ObservedContainer,
     observed_from_sections,
     observed_on_node,
 )
+from kubectl_qos.qos.process_order import HostView
+from kubectl_qos.qos.verification import Unread
 from kubectl_qos.transport.client import Connection
 
 MAX_CONCURRENT_EXECS: Final = 8

@@ -203,7 +203,6 @@ class _Appended:
 
 
 def _state(update: Update, resolved: ResolvedSource) -> str:
-    """Whether the table is up to date."""
     now, health = resolved.source.now(), update.health
     if health.error is None:
         return _live(resolved.source.title, now)

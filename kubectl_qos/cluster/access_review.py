@@ -1,7 +1,4 @@
-"""What a user may do, as the API server judges it: SelfSubjectAccessReviews.
-
-Source: k8s.io/api/authorization/v1/types.go. Not here: which permissions are of use (k8s/rbac.py).
-"""
+"""What the API server lets a user do: SelfSubjectAccessReviews (k8s.io/api/authorization/v1/types.go)."""
 
 from __future__ import annotations
 
@@ -18,12 +15,10 @@ from kubectl_qos.k8s.rbac import AccessReview, Permission
 from kubectl_qos.transport.client import REVIEWS, Connection
 
 AT_ONCE: Final = 8
-"""How many reviews are under way at a time, fewer than the connections that are kept."""
+"""Fewer than the connections that are kept."""
 
 
 class _Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """ResourceAttributes; no namespace is all of them."""
-
     verb: str
     resource: str
     group: str = ""
@@ -49,10 +44,12 @@ def review_access(
 ) -> dict[Permission, AccessReview]:
     """The server's review of each permission; namespaced ones in this namespace, or in all for None.
 
-    A server that refuses one review refuses every one, so the first is sent alone. Raises QosError where no
-    server answers and where it does not know the user.
+    A server that refuses one review refuses every one, so the first is sent alone. Raises QosError.
     """
-    requested = {permission: _attributes(permission, namespace) for permission in permissions}
+    requested = {
+        one: _Attributes(one.verb, one.resource, one.group, one.subresource, one.namespace(namespace) or "")
+        for one in permissions
+    }
     first, *others = dict.fromkeys(requested.values())
     try:
         reviews: dict[_Attributes, AccessReview | QosError] = {first: _review_one(connection, first)}
@@ -70,13 +67,7 @@ def review_access(
     }
 
 
-def _attributes(permission: Permission, namespace: str | None) -> _Attributes:
-    where = permission.namespace(namespace) or ""
-    return _Attributes(permission.verb, permission.resource, permission.group, permission.subresource, where)
-
-
 def _review_one(connection: Connection, attributes: _Attributes) -> AccessReview:
-    """One review. Raises QosError where it is refused, fails, or is unreadable."""
     request = msgspec.json.encode(
         {
             "apiVersion": "authorization.k8s.io/v1",

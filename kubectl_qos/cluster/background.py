@@ -1,8 +1,6 @@
-"""Work in threads: a value computed meanwhile, items made ahead, several requests at once.
+"""Work in threads, which are daemons, unlike executors': ctrl-c ends the program at once.
 
-The threads are daemons: a caller that stops waiting, for an error or for ctrl-c, leaves at once. Waits are
-cut into pieces, because a signal that comes just before a wait begins does not end it. Executors of
-concurrent.futures have no daemons, and importing it takes 10 ms.
+Waits are cut into pieces, because a signal that comes just before a wait begins does not end it.
 """
 
 from __future__ import annotations
@@ -52,10 +50,7 @@ class Future(Generic[T]):
 
 
 def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
-    """The same items, the next ones made in a thread while one is worked on.
-
-    At most `at_most` finished items wait. Raises what making them raised, after the items before it.
-    """
+    """The items, up to `at_most` made ahead in a thread. Raises what making them raised, in its place."""
     queue: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
     free = threading.Semaphore(at_most)
     stopped = threading.Event()

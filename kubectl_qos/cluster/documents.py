@@ -1,8 +1,4 @@
-"""YAML and JSON files taken apart: documents, Lists and objects, each with its location for error messages.
-
-Every problem is one sentence: the location, the field and the reason. A bad document does not take the others
-of its file with it.
-"""
+"""YAML and JSON files as documents, Lists and objects; a problem is one sentence with its location."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ class DocumentLocation:
     path: str = ""
 
     def item(self, number: int) -> DocumentLocation:
-        """An item of the List that is here."""
+        """The location of an item of the List that is here."""
         return replace(self, path=f"{self.path}: items[{number}]")
 
     def __str__(self) -> str:
@@ -74,10 +70,6 @@ class Document(NamedTuple):
                     yield number, {"kind": kind.removesuffix("List"), **item}
         else:
             yield None, self.value
-
-    def location_of(self, item: int | None) -> str:
-        """The location of an object in words."""
-        return str(self.location if item is None else self.location.item(item))
 
 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
@@ -144,7 +136,6 @@ def _yaml_documents(text: str, name: str, on_problem: _OnProblem) -> Iterator[Do
 
 
 def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, memoryview]]:
-    """One JSON text after another, as two kubectl commands write them into one pipe."""
     rest, line = memoryview(content), 1
     for number in count(1):
         end = _end_of_first(rest)
@@ -157,14 +148,13 @@ def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, m
 
 def _end_of_first(content: memoryview) -> int | None:
     """Where the first of several JSON texts ends; None for a single one, and for what is no JSON."""
-    try:
-        _raw.decode(content)
-    except msgspec.DecodeError as error:
-        trailing = _TRAILING.search(str(error))
-        # The byte that is named is the second one of the next text.
-        return int(trailing[1]) - 1 if trailing is not None else None
-    except (UnicodeError, RecursionError):
-        return None
+    with suppress(UnicodeError, RecursionError):
+        try:
+            _raw.decode(content)
+        except msgspec.DecodeError as error:
+            # The byte that is named is the second one of the next text.
+            trailing = _TRAILING.search(str(error))
+            return int(trailing[1]) - 1 if trailing is not None else None
     return None
 
 
@@ -266,8 +256,7 @@ class ParsedObjects:
 
 
 class _Envelope(msgspec.Struct):
-    """The outside of an object; items stay bytes until each is decoded by its kind."""
-
+    # Items stay bytes until each is decoded by its kind.
     kind: str = ""
     items: list[msgspec.Raw] | None = None
 
@@ -279,12 +268,11 @@ _plain = msgspec.json.Decoder(float_hook=str)
 
 
 def not_text(name: str, byte: int) -> InputError:
-    """A file that is not UTF-8."""
+    """The error for a file that is not UTF-8."""
     return InputError(f"{name}: not a text file (byte {byte})", hint="manifests are UTF-8 YAML or JSON")
 
 
 def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> InputError:
-    """JSON that cannot be parsed; msgspec's byte offset becomes a line of the file."""
     message = " ".join(str(error).split())
     match = re.search(r" \(byte (\d+)\)", message)
     if match is None:
@@ -295,7 +283,6 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
 
 
 def _bad_field(where: str, raw: Mapping[str, Any], error: Exception) -> InputError:
-    """An object with an invalid field: the field's path and the reason."""
     if isinstance(error, QuantityError):
         for path, value, reason in _bad_quantities(raw, ""):
             return InputError(

@@ -1,12 +1,12 @@
 """Reads files in a running container: an exec through the API server, by websocket.
 
-One exec a container, with one of the commands below and no other: they read, and write nothing. The API
-server takes an exec as a websocket, which begins with a GET. That needs permission to `get` pods/exec, from
-1.35 on to `create` it as well (AuthorizePodWebsocketUpgradeCreatePermission).
+One exec a container, with one of the commands below, which read and write nothing. The API server takes an
+exec as a websocket, which begins with a GET. That needs permission to `get` pods/exec, from 1.35 on to
+`create` it as well (AuthorizePodWebsocketUpgradeCreatePermission).
 
 Sources: k8s.io/apimachinery/pkg/util/remotecommand/constants.go (the protocols and their channels),
 k8s.io/client-go/tools/remotecommand/v4.go (the error channel). Not here: frames (transport/websocket.py),
-what the files mean (qos/verify/observed.py).
+what the files mean (qos/observed.py).
 """
 
 from __future__ import annotations
@@ -95,17 +95,13 @@ CAT: Final = ("cat", *_CAT_FILES)
 """For images without a shell; each file but the last two is one line, stderr names those that are absent."""
 
 COMMANDS: Final = (SHELL, CAT)
-"""The commands that are run, one after the other until one prints something useful."""
 
 _HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
-"""A line of /proc/PID/cgroup."""
 _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class CommandResult:
-    """What a command printed, and the server's error where it failed."""
-
+class _CommandResult:
     out: str
     err: str
     error: str = ""
@@ -121,13 +117,7 @@ _status = msgspec.json.Decoder(_ExecStatus)
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
-    """The content of the files that it has, by their path; `$$` is the pid of the shell that read them.
-
-    Raises:
-        ApiError: the server refused, in kubectl's words.
-        ServerUnreachable: there was no answer, or it broke off.
-        QosError: the image has neither sh nor cat, or their output is useless.
-    """
+    """The files that it has, by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
     errors: list[str] = []
     for command, parse in ((SHELL, _parse_sections), (CAT, _parse_lines)):
         result = _run(connection, namespace, pod, container, command)
@@ -145,7 +135,7 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
     )
 
 
-def _parse_sections(result: CommandResult) -> dict[str, str]:
+def _parse_sections(result: _CommandResult) -> dict[str, str]:
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for line in result.out.splitlines():
@@ -156,7 +146,7 @@ def _parse_sections(result: CommandResult) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in sections.items()} if "$$" in sections else {}
 
 
-def _parse_lines(result: CommandResult) -> dict[str, str]:
+def _parse_lines(result: _CommandResult) -> dict[str, str]:
     """One line a file in their order, without those that stderr names; nothing if the count is off."""
     absent = set(_ABSENT.findall(result.err))
     present = [name for name in _CAT_FILES if name not in absent]
@@ -173,8 +163,7 @@ def _parse_lines(result: CommandResult) -> dict[str, str]:
 
 def _run(
     connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]
-) -> CommandResult:
-    """Run one of COMMANDS to its end."""
+) -> _CommandResult:
     if command not in COMMANDS:
         raise QosError(f"{command[0]} is not run: it is none of the commands that only read")
     from kubectl_qos.transport.websocket import handshake_problem, request_headers
@@ -188,7 +177,9 @@ def _run(
     response = connection.switch_protocols(path, query, headers, read_seconds=SECONDS)
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
-            raise _switch_error(response)
+            if HTTPStatus.OK <= response.status < HTTPStatus.BAD_REQUEST:
+                raise _no_websocket(f"it answered {response.status} in place of a websocket")
+            raise read_api_error(response)
         problem = handshake_problem(headers, response.headers)
         if problem:
             raise _no_websocket(problem)
@@ -199,12 +190,6 @@ def _run(
         response.close()
 
 
-def _switch_error(response: BaseHTTPResponse) -> QosError:
-    if HTTPStatus.OK <= response.status < HTTPStatus.BAD_REQUEST:
-        return _no_websocket(f"it answered {response.status} in place of a websocket")
-    return read_api_error(response)
-
-
 def _no_websocket(why: str) -> ServerUnreachable:
     return ServerUnreachable(
         f"Unable to connect to the server: {why}",
@@ -213,10 +198,7 @@ def _no_websocket(why: str) -> ServerUnreachable:
 
 
 def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
-    """The connection of the response, with what its reader has buffered.
-
-    After a 101 http.client leaves the connection alone; the response holds its buffered reader.
-    """
+    """The response's connection, which http.client leaves alone after a 101; its reader has buffered some."""
     from kubectl_qos.transport.websocket import BoundedWebSocket
 
     inner: Any = response
@@ -226,7 +208,7 @@ def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
     return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
 
 
-def _read_result(socket: BoundedWebSocket) -> CommandResult:
+def _read_result(socket: BoundedWebSocket) -> _CommandResult:
     outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
     for message in socket.messages():
         channel, data = message[0] if message else 0, message[1:]
@@ -236,12 +218,11 @@ def _read_result(socket: BoundedWebSocket) -> CommandResult:
             # An empty message only says that the channel is open.
             socket.send_close()
             out, err = (output.decode(errors="replace") for output in outputs.values())
-            return CommandResult(out, err, _error_message(data))
+            return _CommandResult(out, err, _error_message(data))
     raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
 
 
 def _error_message(data: bytes) -> str:
-    """The message of the error channel's metav1.Status, empty for a success."""
     try:
         status = _status.decode(data)
     except msgspec.MsgspecError:

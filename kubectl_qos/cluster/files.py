@@ -1,7 +1,4 @@
-"""Manifests, dumps and standard input as a source; and what programs that import us have already.
-
-Not here: what documents hold (documents.py), how a text is changed in place (yaml_patch.py).
-"""
+"""Manifests, dumps, standard input and the demo as a source; and what programs that import us have."""
 
 from __future__ import annotations
 
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.selectors import DisruptionBudget
 
+
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
 STANDARD_INPUT: Final = "-"
 _WRITABLE: Final = 0o222
@@ -38,10 +36,7 @@ T = TypeVar("T", Pod, NodeObject)
 
 
 class FileSource(Source):
-    """Manifests and dumps, read once; `problems` are the documents that could not be read.
-
-    Raises InputError where nothing in them is a pod or node.
-    """
+    """Manifests and dumps, read once; `problems` are unreadable ones. Raises InputError without objects."""
 
     is_live = False
     default_namespace = None
@@ -58,7 +53,7 @@ class FileSource(Source):
 
     @property
     def title(self) -> str:
-        """The paths."""
+        """The paths, or standard input."""
         return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
 
     def now(self) -> datetime:
@@ -90,7 +85,7 @@ class FileSource(Source):
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as it is written, read again. Raises InputError where it is gone."""
-        return self._find_raw((raw for _, _, raw in self._objects()), pod)
+        return self._find_raw((raw for *_, raw in self._objects()), pod)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Those of a dump; manifests have none."""
@@ -107,44 +102,33 @@ class FileSource(Source):
         return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object as it is written, with its owners and the limits of its namespace in the same files.
-
-        Raises InputError where it is gone.
-        """
+        """The object with its owners and the limits of its namespace in the same files. Raises InputError."""
         from kubectl_qos.cluster.related import related_in_files
 
-        objects = [raw for _, _, raw in self._objects()]
+        objects = [raw for *_, raw in self._objects()]
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
         """Those in the files."""
         from kubectl_qos.k8s.selectors import find_budgets
 
-        return tuple(find_budgets(raw for _, _, raw in self._objects()))
+        return tuple(find_budgets(raw for *_, raw in self._objects()))
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """File, document and item."""
         return [
-            document.location_of(item)
-            for document, item, raw in self._objects()
+            str(document.location if item is None else document.location.item(item))
+            for _, document, item, raw in self._objects()
             if any(_is_object_of(raw, pod) for pod in pods)
         ]
 
     def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
-        """Make edits in the file that holds an object; the file's name.
-
-        The file is replaced by one with the same mode; of a symbolic link, the file that it points to.
-
-        Raises:
-            InputError: the object is gone, or there twice; the file cannot be written, or not in place.
-        """
+        """Make edits in an object's file; its name. Raises InputError if it is gone or not writable."""
         from kubectl_qos.cluster.yaml_patch import patch_object
 
         matches = [
             (content, document, item)
-            for name, content in self._contents()
-            for document in plain_documents(content, name)
-            for item, raw in document.objects()
+            for content, document, item, raw in self._objects()
             if _is_object_of(raw, pod)
         ]
         if len(matches) != 1:
@@ -162,19 +146,18 @@ class FileSource(Source):
         )
 
     def _contents(self) -> Iterator[tuple[str, bytes]]:
-        """Every file with its name, read again but for standard input. Raises InputError."""
         for path in self._paths:
             if path == STANDARD_INPUT:
                 yield "standard input", self._stdin
             else:
                 yield from _read_path(path, recursive=self._recursive)
 
-    def _objects(self) -> Iterator[tuple[Document, int | None, dict[str, Any]]]:
-        """Every object as plain JSON, after its document and its number in a List."""
+    def _objects(self) -> Iterator[tuple[bytes, Document, int | None, dict[str, Any]]]:
+        """Every object as plain JSON, after its file's content, its document and its number in a List."""
         for name, content in self._contents():
             for document in plain_documents(content, name):
                 for item, raw in document.objects():
-                    yield document, item, raw
+                    yield content, document, item, raw
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
         raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)
@@ -205,7 +188,6 @@ class FileSource(Source):
 
 
 def _read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
-    """A file, or the files of a folder, each with its name."""
     place = Path(path)
     if not place.exists():
         raise InputError(f'the path "{path}" does not exist')
@@ -231,7 +213,6 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
-    """Whether this is the object behind a pod: its kind, name and namespace."""
     key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
     return key == (pod.kind, pod.name, pod.namespace)
 
@@ -265,10 +246,7 @@ def pod_from_client(pod: Any) -> Pod:
 
 
 def node_from_client(node: Any) -> Node:
-    """A `V1Node` of the official Python client; its kubelet is assumed to be configured by default.
-
-    Raises InputError for anything else.
-    """
+    """A `V1Node` of the official client, with the default kubelet. Raises InputError for anything else."""
     raw = _from_client(node, NodeObject, "V1Node")
     release = Release.of(raw.status.node_info.kubelet_version or "1.36", {})
     return node_from_object(raw, Kubelet.defaults(release))
@@ -283,3 +261,27 @@ def _from_client(value: Any, object_type: type[T], name: str) -> T:
         return convert(ApiClient().sanitize_for_serialization(value), object_type)
     except msgspec.ValidationError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+DEMO_FILE: Final = Path(__file__).with_name("demo.json")
+DEMO_TIME: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+"""When the demo is frozen; ages are counted from it."""
+
+
+class DemoSource(FileSource):
+    """The demo: four nodes and some sixty pods, made from recordings by tests/recordings/make_demo.py."""
+
+    title = "demo"
+    locations = Source.locations
+    change_file = Source.change_file
+
+    def __init__(self, overrides: NodeOverrides = NO_OVERRIDES) -> None:
+        super().__init__([str(DEMO_FILE)], overrides=overrides)
+
+    def now(self) -> datetime:
+        """The demo's frozen time."""
+        return DEMO_TIME
+
+    def writer(self) -> Writer:
+        """Raise QosError: there is no cluster."""
+        raise QosError("nothing is sent: the demo is no cluster", hint="name a context of your kubeconfig")

@@ -1,8 +1,7 @@
 """Requests to an API server: bodies as they arrive, unzipped, and refusals in kubectl's words.
 
-Sources: k8s.io/apimachinery/pkg/api/errors/errors.go (NewGenericServerResponse),
-k8s.io/client-go/rest/request.go and with_retry.go, k8s.io/kubectl/pkg/cmd/util/helpers.go
-(StandardErrorMessage). Not here: connections (transport/), what bodies mean (pager.py, kube_api.py).
+Sources: k8s.io/apimachinery/pkg/api/errors/errors.go (NewGenericServerResponse), k8s.io/client-go/rest,
+k8s.io/kubectl/pkg/cmd/util/helpers.go (StandardErrorMessage). Not here: what bodies mean (pager.py).
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_BYTES: Final = 1 << 20
-"""A body is read, and unzipped, in parts of about this size."""
 UNDECODABLE: Final = (msgspec.MsgspecError, QuantityError, UnicodeDecodeError, RecursionError)
 """What decoding raises for an unexpected body, however odd it is."""
 
@@ -44,10 +42,7 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 
 
 class RestClient:
-    """Sends GETs to one server; any status but a success is raised as an ApiError in kubectl's words.
-
-    With `retries` a request is sent again where the server says when (Retry-After).
-    """
+    """Sends GETs to one server, again where it says when; a refusal is an ApiError in kubectl's words."""
 
     def __init__(self, connection: Connection, *, retries: bool = True) -> None:
         self._connection = connection
@@ -80,32 +75,19 @@ class RestClient:
     def request_once(
         self, path: str, query: Mapping[str, str], *, watch_seconds: float | None = None
     ) -> BaseHTTPResponse:
-        """A successful response with its body unread; a refusal is raised, whatever it says of retrying.
-
-        For a watch, `watch_seconds` is how long the server may be silent.
-        """
+        """A successful response with its body unread; of a watch the server may be silent `watch_seconds`."""
         is_watch = watch_seconds is not None
         response = self._connection.request("GET", path, query, read_seconds=watch_seconds, is_watch=is_watch)
-        self._compare_clocks(response.headers.get("Date"))
-        if not is_success(response):
+        with suppress(ValueError, TypeError):
+            ahead = parsedate_to_datetime(response.headers.get("Date") or "") - datetime.now(UTC)
+            self._ahead = ahead if abs(ahead) > _CLOCK_TOLERANCE else timedelta()
+        if not _is_success(response):
             raise read_api_error(response)
         return response
-
-    @staticmethod
-    def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
-        """How long the server may be silent from now on."""
-        sock = getattr(response.connection, "sock", None)
-        if sock is not None:
-            sock.settimeout(seconds)
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """Kubectl's sentence for an answer that broke off."""
         return unreachable_error(error, self._connection.server)
-
-    def _compare_clocks(self, date: str | None) -> None:
-        with suppress(ValueError, TypeError):
-            ahead = parsedate_to_datetime(date or "") - datetime.now(UTC)
-            self._ahead = ahead if abs(ahead) > _CLOCK_TOLERANCE else timedelta()
 
     def _raw_parts(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         try:
@@ -117,10 +99,7 @@ class RestClient:
 
 
 def retrying(send: Callable[[], T], what: str, deadline: float | None = None) -> T:
-    """What `send` returns, called again where it raises an ApiError that says when.
-
-    No wait goes beyond the deadline, which is on the clock of `time.monotonic`; `what` is for the log.
-    """
+    """What `send` returns, called again where an ApiError says when, until the monotonic deadline."""
     for _ in range(MAX_RETRIES):
         try:
             return send()
@@ -135,7 +114,7 @@ def retrying(send: Callable[[], T], what: str, deadline: float | None = None) ->
 
 def read_body(response: BaseHTTPResponse, server: str, max_bytes: int | None = None) -> bytes:
     """The body of a success. Raises ServerUnreachable where it breaks off, ApiError for any other status."""
-    if not is_success(response):
+    if not _is_success(response):
         raise read_api_error(response)
     try:
         return response.read(max_bytes, decode_content=True)
@@ -146,8 +125,7 @@ def read_body(response: BaseHTTPResponse, server: str, max_bytes: int | None = N
         response.release_conn()
 
 
-def is_success(response: BaseHTTPResponse) -> bool:
-    """Whether the status is 2xx."""
+def _is_success(response: BaseHTTPResponse) -> bool:
     return HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
 
 
@@ -203,10 +181,7 @@ _GENERIC: Final[Mapping[int, tuple[str, str]]] = {
     406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
     409: ("Conflict", "the server reported a conflict"),
     422: ("Invalid", "the server rejected our request due to an error in our request"),
-    429: (
-        "TooManyRequests",
-        "the server has received too many requests and has asked us to try again later",
-    ),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
     504: (
         "Timeout",
@@ -220,8 +195,6 @@ _GENERIC: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class _Status(msgspec.Struct):
-    """metav1.Status, the body of a refusal."""
-
     kind: str = ""
     reason: str = ""
     message: str = ""

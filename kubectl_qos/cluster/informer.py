@@ -1,7 +1,6 @@
-"""The update stream of a live cluster: reflectors fill a store, and `next` reads snapshots from it.
+"""The update stream of a live cluster: reflectors, each in a thread, and a loop for usage fill a store.
 
-Each reflector runs in a thread of its own, as does the loop that reads usage. `next` runs in its caller's
-thread, and makes one update of what has changed since the last.
+`next` runs in its caller's thread, and makes one update of what has changed since the last.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ FIRST_USAGE_SECONDS: Final = 3.0
 
 
 class Informer:
-    """The updates of a scope; most arguments are those of LiveSource.
-
-    The default namespace is followed in place of the whole cluster where that is forbidden.
-    """
+    """The updates of a scope; where all pods are forbidden, those of the default namespace."""
 
     def __init__(
         self,
@@ -107,7 +103,6 @@ class Informer:
         return Update(None, self._scope, health, self._api.client.now())
 
     def _watch_pods(self, namespace: str | None) -> None:
-        """Watch all pods (of the scope's node), or those of one namespace."""
         fields = f"spec.nodeName={self._scope.node}" if self._scope.node else ""
         handler = EventHandler(
             replace=self._store.replace_pods,
@@ -140,7 +135,6 @@ class Informer:
         _start(reflector.run)
 
     def _pods_refused(self, namespace: str | None, error: ApiError) -> None:
-        """Watch fewer pods, or give up."""
         fewer = self._scope.namespace
         if namespace is None and fewer is None and self._default_namespace:
             fewer = self._default_namespace
@@ -163,10 +157,9 @@ class Informer:
 
     def _nodes_failed(self, error: QosError, retry_seconds: float) -> None:
         """Until there are nodes, go on as if they were forbidden: pods are shown all the same."""
-        if not self._store.is_listed(NODES):
-            if not self._store.is_optional(NODES):
-                self._store.set_server_version(self._api.server_version())
-            self._store.make_optional(NODES, no_capacity(error))
+        if self._store.is_waited_for(NODES):
+            self._store.set_server_version(self._api.server_version())
+        self._store.make_optional(NODES, no_capacity(error))
         self._store.out_of_sync(NODES, error, retry_seconds)
 
     def _polled(self, watch: str, error: ApiError | None) -> None:
@@ -176,7 +169,6 @@ class Informer:
         self._store.note(f"watch {watch}", missing)
 
     def _keep_reading_usage(self) -> None:
-        """Read usage, and the configurations of new kubelets, at intervals."""
         version = 0
         while self._usage is UsageChoice.SUMMARY and not self._store.is_complete() and not self._closed:
             version = self._store.wait(version)
@@ -205,17 +197,11 @@ def _start(work: Callable[[], None]) -> None:
 
 def no_neighbours(error: QosError) -> Missing:
     """Where the pods of other namespaces may not be listed."""
-    return Missing(
-        OTHER_PODS,
-        str(error),
-        "grant list on pods in all namespaces; until then ranks are among the pods shown",
-    )
+    remedy = "grant list on pods in all namespaces; until then ranks are among the pods shown"
+    return Missing(OTHER_PODS, str(error), remedy)
 
 
 def no_capacity(error: QosError) -> Missing:
     """Where nodes cannot be read."""
-    return Missing(
-        "the nodes' memory capacity",
-        str(error),
-        "grant get and list on nodes; or give --node-memory 16Gi",
-    )
+    remedy = "grant get and list on nodes; or give --node-memory 16Gi"
+    return Missing("the nodes' memory capacity", str(error), remedy)

@@ -1,4 +1,4 @@
-"""The requests that predictions, versions and completion need, each returning decoded values."""
+"""The requests that predictions, versions, completion and events need, each returning decoded values."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import RestClient, decode_body, decode_error, read_body
 from kubectl_qos.cluster.pager import ListMeta, Pager, Progress
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.k8s.events import (
+    NODE_EVENTS_NAMESPACE,
+    Event,
+    EventList,
+    in_order,
+    is_of_node_memory,
+    reported_uid,
+)
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.k8s.usage import PodMetrics, Summary
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
@@ -92,10 +102,7 @@ _count_page = msgspec.json.Decoder(_CountPage)
 
 
 class KubeApi:
-    """An API server; its lists come from its watch cache.
-
-    Without `ids` the uids of pods and the ids of containers are dropped from lists (see k8s/interning.py).
-    """
+    """An API server and its watch cache; without `ids` lists drop uids of pods and ids of containers."""
 
     def __init__(self, connection: Connection, *, ids: bool = True, retries: bool = True) -> None:
         self.client = RestClient(connection, retries=retries)
@@ -125,9 +132,8 @@ class KubeApi:
         """Pods of a namespace or of the whole cluster."""
         path = list_path("pods", namespace)
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        return (
-            Pager(Pod, Interner(ids=self.ids).pod).list_all(self.client, path, query, progress=progress).items
-        )
+        pager = Pager(Pod, Interner(ids=self.ids).pod)
+        return pager.list_all(self.client, path, query, progress=progress).items
 
     def pod(self, namespace: str, name: str) -> Pod:
         """One pod."""
@@ -188,7 +194,6 @@ class KubeApi:
         return decode_body(_object, self.client.whole(path, {}), what)
 
     def _named(self, decoder: msgspec.json.Decoder[Named], path: str, kind: str, name: str) -> Named:
-        """One object. Raises QosError for one of another name: any JSON object decodes as a pod."""
         what = f"{kind} {name}"
         item = decode_body(decoder, self.client.whole(path, {}), what)
         if item.metadata.name != name:
@@ -213,9 +218,8 @@ class KubeletConfigs:
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
         """Read those of these nodes that were not tried before, unless there are too many."""
         if len(nodes) > MAX_CONFIGZ_NODES:
-            log.log(
-                log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
-            )
+            too_many = f"{len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
+            log.log(log.DECISIONS, f"configz is not read: {too_many}")
             return
         for name, node in nodes.items():
             if name not in self._tried and not self._forbidden:
@@ -234,11 +238,8 @@ class KubeletConfigs:
 
 def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
     """The path of a list, of all namespaces where none is given."""
-    return (
-        f"{group}/{resource}"
-        if namespace is None
-        else f"{group}/namespaces/{path_segment(namespace)}/{resource}"
-    )
+    inside = "" if namespace is None else f"/namespaces/{path_segment(namespace)}"
+    return f"{group}{inside}/{resource}"
 
 
 def read_object(client: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
@@ -255,3 +256,73 @@ def check_object(raw: Mapping[str, Any], kind: str, name: str, what: str) -> Non
     if actual != (kind, name):
         about = " ".join(filter(None, actual)) or "something else"
         raise decode_error(what, ValueError(f"it is about {about}"))
+
+
+NODE_SECONDS: Final = 2.0
+"""How long the node's events are waited for after the pod's."""
+
+_events = Pager(Event)
+
+
+def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
+    """The events about a pod and its node's memory (left out if late), the newest last. Raises QosError.
+
+    Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
+    """
+    of_node: list[Event] = []
+    pending = Future(lambda: of_node.extend(_node_events(client, pod.node_name)))
+    uid = reported_uid(pod)
+    fields = {"involvedObject.name": pod.name}
+    fields |= {"involvedObject.uid": uid} if uid else {"involvedObject.kind": pod.kind}
+    try:
+        of_pod = _list_events(client, pod.namespace, fields)
+    except ApiError as error:
+        error.hint = _events_remedy(error, pod.namespace)
+        raise
+    pending.wait(NODE_SECONDS)
+    return in_order((*of_pod, *of_node))
+
+
+def read_events(client: RestClient, namespace: str | None) -> EventList:
+    """All events of a namespace, or of all, and those of nodes; the result names what is missing."""
+    try:
+        events = _list_events(client, namespace, {})
+    except QosError as error:
+        return EventList(of_nodes=False, missing=_missing_events("events", error, namespace))
+    if namespace in {None, NODE_EVENTS_NAMESPACE}:
+        return EventList(in_order(events))
+    try:
+        of_nodes = _list_events(client, NODE_EVENTS_NAMESPACE, {"involvedObject.kind": "Node"})
+    except QosError as error:
+        missing = _missing_events("the nodes' events", error, NODE_EVENTS_NAMESPACE)
+        return EventList(in_order(events), of_nodes=False, missing=missing)
+    return EventList(in_order((*events, *of_nodes)))
+
+
+def _missing_events(what: str, error: QosError, namespace: str | None) -> Missing:
+    return Missing(f"the list of {what}", str(error), _events_remedy(error, namespace))
+
+
+def _events_remedy(error: QosError, namespace: str | None) -> str:
+    if not isinstance(error, ApiError) or error.status != HTTPStatus.FORBIDDEN:
+        return error.hint
+    where = f"in the namespace {namespace}" if namespace is not None else "in all namespaces"
+    return f"grant list on events {where}, as docs/rbac/events.yaml does"
+
+
+def _node_events(client: RestClient, name: str) -> list[Event]:
+    """A kubelet names its node by the name alone, a controller by the uid too: selected by the name."""
+    if not name:
+        return []
+    fields = {"involvedObject.kind": "Node", "involvedObject.name": name}
+    return [
+        event
+        for event in _list_events(client, NODE_EVENTS_NAMESPACE, fields)
+        if is_of_node_memory(event, name)
+    ]
+
+
+def _list_events(client: RestClient, namespace: str | None, fields: dict[str, str]) -> list[Event]:
+    query = {"fieldSelector": ",".join(f"{name}={value}" for name, value in fields.items())}
+    # No server keeps events in its watch cache.
+    return _events.list_all(client, list_path("events", namespace), query, consistent=True).items

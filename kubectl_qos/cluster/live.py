@@ -1,8 +1,4 @@
-"""A live cluster as a source: the requested pods, what they are ranked against, and what is missing.
-
-A rank needs every pod of a node. Where the user may not list them, the rank is among the pods that are
-visible, and the snapshot says so.
-"""
+"""A live cluster as a source; a snapshot names what is missing, such as pods that the user may not list."""
 
 from __future__ import annotations
 
@@ -12,9 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.background import Future
-from kubectl_qos.cluster.events import read_events, read_pod_events
 from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
-from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, read_object
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, read_events, read_object, read_pod_events
 from kubectl_qos.cluster.pager import Progress
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
@@ -41,15 +36,9 @@ CONFIGZ_SECONDS: Final = 2.0
 class LiveSource(Source):
     """The cluster behind a connection.
 
-    Args:
-        connection: to its API server.
-        usage: where usage is read from.
-        ids: keep the uids of pods and the ids of containers, which only cgroup paths and events need.
-        configz: read the kubelets' configurations, which a ranking does not need.
-        overrides: what the user says about nodes.
-        progress: called while pods are listed.
-        refresh_seconds: how often a followed source reads what cannot be watched; 15 if None.
-        may_write: without it there is no writer.
+    `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
+    reads the kubelets' configurations, which a ranking does not need. What cannot be watched is read every
+    `refresh_seconds`, 15 if None. Without `may_write` there is no writer.
     """
 
     is_live = True
@@ -90,11 +79,7 @@ class LiveSource(Source):
         return self._api.client.now()
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Pods, nodes and usage of this moment.
-
-        Raises QosError where the requested pods cannot be listed; nodes, usage and the pods of other
-        namespaces may be missing.
-        """
+        """Pods, nodes and usage of this moment. Raises QosError where the requested pods cannot be listed."""
         missing: list[Missing] = []
         by_metrics = self._usage is UsageChoice.METRICS
         metrics = Future(lambda: self._read_usage(scope, ())) if by_metrics else None
@@ -130,10 +115,7 @@ class LiveSource(Source):
         )
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
-        """A pod, or the pod of a workload's template.
-
-        Raises ApiError (NotFound) in kubectl's words, and InputError for a kind without a template.
-        """
+        """A pod, or the pod of a workload's template. Raises ApiError (NotFound), InputError."""
         namespace = namespace or self.default_namespace or "default"
         if kind == "Pod":
             return self._api.pod(namespace, name)
@@ -171,7 +153,6 @@ class LiveSource(Source):
         return Writer(self._connection)
 
     def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
-        """The requested pods, and those that share a node with them."""
         fields = [f"spec.nodeName={scope.node}"] if scope.node else []
         all_namespaces = scope.namespace is None or scope.node is not None
         if all_namespaces and not scope.selector_text and not scope.names:
@@ -187,7 +168,6 @@ class LiveSource(Source):
         return self._with_neighbours([pod for pod in requested if scope.matches(pod)], missing)
 
     def _all_pods(self, fields: str, scope: Scope, missing: list[Missing]) -> list[Pod]:
-        """Every pod of the cluster or node; with fewer permissions, of the namespace."""
         try:
             return self._api.pods(field_selector=fields, progress=self._progress)
         except ApiError as error:
@@ -218,10 +198,7 @@ class LiveSource(Source):
         return pods + [pod for pod in requested if (pod.namespace, pod.name) not in seen]
 
     def _nodes(self, scope: Scope, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
-        """The nodes of these names, and the requested one; one that is gone is left out.
-
-        A pod may outlive its node for a while, and a node may have no pod.
-        """
+        """The nodes of these names, and the requested one; a pod may outlive its node for a while."""
         try:
             if scope == Scope() or len(names) > MAX_NODES_ONE_BY_ONE:
                 return {node.name: node for node in self._api.nodes()}

@@ -60,8 +60,7 @@ class Pager(Generic[T]):
     ) -> ListResult[T]:
         """The items of all pages: from the watch cache, or with `consistent` from etcd.
 
-        A list that takes so long that its resourceVersion is gone before the last page (410) is requested
-        again, in one piece, as client-go does it (tools/pager FullListIfExpired).
+        Again in one piece if its resourceVersion expires (410), as in tools/pager FullListIfExpired.
         """
         parameters = {name: value for name, value in query.items() if value}
         selectors = "".join(f", {name} {value}" for name, value in parameters.items())
@@ -138,9 +137,8 @@ def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[
 class PageItems(Generic[T]):
     """Cuts one page into items while it arrives.
 
-    Servers write `"items":[{"metadata":…},{"metadata":…}]`. Where `},{"metadata":` stands between two items,
-    what lies before it decodes as a whole; where it stands inside an item, decoding fails and the next place
-    is tried. A page written otherwise is decoded in one piece at its end.
+    Where `},{"metadata":` stands between two items, what lies before it decodes as a whole; inside an item
+    that fails, and the next place is tried. A page written otherwise is decoded in one piece at its end.
     """
 
     def __init__(self, decoder: msgspec.json.Decoder[list[T]], what: str) -> None:
@@ -184,7 +182,6 @@ class PageItems(Generic[T]):
         raise decode_error(self._what, EOFError("the list breaks off"))
 
     def _until(self, comma: int) -> list[T]:
-        """The items before a comma, if it stands between two of them."""
         rest = self._rest
         rest[comma] = _CLOSE
         try:
@@ -201,8 +198,6 @@ class PageItems(Generic[T]):
 
 
 class _Page(msgspec.Struct):
-    """A page without items, or with its items left out."""
-
     metadata: ListMeta = ListMeta()
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 

@@ -24,6 +24,7 @@ from kubectl_qos.cluster.pager import Pager, check_names
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.transport import logging as log
+from kubectl_qos.transport.net_errors import set_read_timeout
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -35,7 +36,6 @@ POLL_SECONDS: Final = 15.0
 FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
 LIST_SILENCE_SECONDS: Final = 60.0
-"""How long a streaming list may be silent before its end."""
 MAX_EMPTY_WATCH_SECONDS: Final = 150.0
 """Bookmarks come every minute: a watch that brought nothing for longer may be of a past that is gone."""
 _MIN_WATCH_SECONDS: Final = 1.0
@@ -47,7 +47,6 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _NO_STREAMING_LIST: Final = frozenset({400, 403, 404, 405, 406, 415, 422, 500})
 """A streaming list is refused with these by a server without it, or where watching is forbidden."""
 
-
 T = TypeVar("T", bound=Pod | NodeObject)
 
 
@@ -55,14 +54,9 @@ T = TypeVar("T", bound=Pod | NodeObject)
 class EventHandler(Generic[T]):
     """What a reflector calls, in its own thread.
 
-    Attributes:
-        replace: with a list: these items and no others.
-        put: with a new or changed item.
-        drop: with a deleted item.
-        synced: the items are those of the server.
-        out_of_sync: the items may be old for so many seconds, until the retry.
-        polled: items may be listed, but not watched; with None when they may be watched again.
-        refused: items may not be listed; nothing more will come.
+    `replace` gets all items, `synced` says that they are the server's, `out_of_sync` that they may be old for
+    so many seconds. `polled` says that they may be listed only, with None that they may be watched again;
+    after `refused` nothing more comes.
     """
 
     replace: Callable[[list[T]], None]
@@ -134,7 +128,8 @@ class Reflector(Generic[T]):
                 self._wait_for_retry(error)
             except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
                 self._relist()
-                self._wait_for_retry(_defect(error))
+                hint = "this is a defect of kubectl-qos"
+                self._wait_for_retry(QosError(f"unexpected {type(error).__name__}: {error}", hint))
 
     def retry_now(self) -> None:
         """Do not wait any longer."""
@@ -150,7 +145,6 @@ class Reflector(Generic[T]):
                 response.shutdown()
 
     def _list_and_watch(self) -> None:
-        """List if need be, then watch until the server ends it."""
         if not self._revision:
             if self._streams:
                 self._stream_list()
@@ -187,7 +181,7 @@ class Reflector(Generic[T]):
             self._streams = self._response is None
             self._response = None
             raise
-        self._client.set_read_timeout(response, WATCH_SECONDS + _SILENCE_SECONDS)
+        set_read_timeout(response, WATCH_SECONDS + _SILENCE_SECONDS)
         self._handler.replace(list(items.values()))
         self._listed(revision)
         self._handle(events, began)
@@ -195,7 +189,6 @@ class Reflector(Generic[T]):
     def _read_initial(
         self, events: Iterator[tuple[str, msgspec.Raw]], items: dict[tuple[str, str], T]
     ) -> str:
-        """Collect what comes before the bookmark that ends a streaming list; the bookmark's revision."""
         for event_type, raw in events:
             if event_type == "BOOKMARK":
                 bookmark = decode_body(_bookmark, raw, self._path).metadata
@@ -230,11 +223,16 @@ class Reflector(Generic[T]):
             self._revision = ""
 
     def _handle(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:
-        """Hand events on until the server ends the watch."""
         count = 0
         try:
             for event_type, raw in events:
-                self._handle_event(event_type, raw)
+                if event_type == "BOOKMARK":
+                    self._advance(decode_body(_bookmark, raw, self._path).metadata.resource_version)
+                else:
+                    item = self._item(raw)
+                    self._advance(item.metadata.resource_version)
+                    hand_on = self._handler.drop if event_type == "DELETED" else self._handler.put
+                    hand_on(self._keep(item))
                 count += 1
                 self._failures, self._is_new = 0, False
         finally:
@@ -248,14 +246,6 @@ class Reflector(Generic[T]):
         if lasted > MAX_EMPTY_WATCH_SECONDS:
             self._relist()
 
-    def _handle_event(self, event_type: str, raw: msgspec.Raw) -> None:
-        if event_type == "BOOKMARK":
-            self._advance(decode_body(_bookmark, raw, self._path).metadata.resource_version)
-            return
-        item = self._item(raw)
-        self._advance(item.metadata.resource_version)
-        (self._handler.drop if event_type == "DELETED" else self._handler.put)(self._keep(item))
-
     def _advance(self, revision: str) -> None:
         """Events come in the order of their revisions, but from a server with another past."""
         if _order(revision) < _order(self._revision):
@@ -266,7 +256,6 @@ class Reflector(Generic[T]):
         return check_names([decode_body(self._decoder, raw, self._path)], self._path)[0]
 
     def _open(self, query: Mapping[str, str], silence_seconds: float) -> BaseHTTPResponse:
-        """A watch that the server has accepted."""
         query = {
             **{name: value for name, value in self._list_watch.query.items() if value},
             "watch": "true",
@@ -283,7 +272,6 @@ class Reflector(Generic[T]):
         return response
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[tuple[str, msgspec.Raw]]:
-        """The type and object of each event of one watch. Raises the ApiError of an ERROR event."""
         try:
             for line in self._lines(response):
                 event = decode_body(_event, line, self._path)
@@ -363,9 +351,4 @@ def _ended(path: str) -> QosError:
 
 
 def _order(revision: str) -> int:
-    """The revision as a number; before all others if it is none."""
     return int(revision) if revision.isascii() and revision.isdigit() else -1
-
-
-def _defect(error: Exception) -> QosError:
-    return QosError(f"unexpected {type(error).__name__}: {error}", hint="this is a defect of kubectl-qos")

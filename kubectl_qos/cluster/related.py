@@ -1,7 +1,4 @@
-"""What bears on a change of a pod or workload: the object, its owners, and the limits of its namespace.
-
-Everything but the object may be missing, and is then named. Not here: what follows from it (edit/).
-"""
+"""What bears on a change of an object: its owners and its namespace's limits, or that they are missing."""
 
 from __future__ import annotations
 
@@ -20,10 +17,9 @@ from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Json, Pod, convert
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 SECONDS: Final = 5.0
@@ -35,8 +31,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _RelatedKind(Generic[T]):
-    """A kind that is listed; a cluster need not have an `optional` one."""
-
     kind: str
     item_type: type[T]
     group: str = "/api/v1"
@@ -55,10 +49,7 @@ _AUTOSCALERS: Final = _RelatedKind(
 
 
 def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
-    """What a server has for a pod, or for the workload whose template `pod` is.
-
-    Raises QosError where the object itself cannot be read.
-    """
+    """What a server has for a pod or a workload of that template. Raises QosError without the object."""
     client = client.without_retries()
     end = time.monotonic() + SECONDS
     lists = _Lists(client, pod.namespace, end)
@@ -102,8 +93,6 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
 
 
 class _Lists:
-    """The lists of one namespace, requested at the same time."""
-
     def __init__(self, client: RestClient, namespace: str, end: float) -> None:
         self.missing: list[Missing] = []
         self._client = client
@@ -115,7 +104,6 @@ class _Lists:
         return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, consistent=True).items)
 
     def take(self, kind: _RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
-        """The items, none where they fail or come late, which is then missing."""
         what = f"the {kind.kind}s of the namespace {self._namespace}"
         if not future.wait(self._end - time.monotonic()):
             self.missing.append(Missing(what, "the server did not answer in time"))
@@ -140,7 +128,6 @@ class _OwnerChain:
         self._kind = self._name = ""
 
     def read(self, raw: Json) -> None:
-        """Read them one after the other, as far as possible."""
         try:
             for owner in _walk_owners(raw, self._read):
                 self.owners.append(owner)
@@ -149,7 +136,6 @@ class _OwnerChain:
             self.miss(str(error), _remedy("get", group, f"{self._kind.lower()}s", self._namespace, error))
 
     def miss(self, why: str, remedy: str = "") -> None:
-        """The next one cannot be read."""
         self.missing.append(Missing(f"{OWNER} {self._kind.lower()}/{self._name}", why, remedy))
 
     def _read(self, reference: Json) -> Owner | None:
@@ -179,7 +165,6 @@ def _walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Ow
 
 
 def _parse_owner(raw: Json) -> Owner:
-    """An owner with its template, if it is of a workload kind."""
     kind = str(raw.get("kind", ""))
     if not _is_workload(kind, str(raw.get("apiVersion", ""))):
         return Owner(raw, None)
@@ -205,10 +190,9 @@ def _remedy(verb: str, group: str, resource: str, namespace: str, error: QosErro
 
 
 def _convert_all(objects: Sequence[Json], kind: _RelatedKind[T]) -> tuple[T, ...]:
-    """The objects of a kind, without those that cannot be read."""
-    found = []
+    readable = []
     for raw in objects:
         if raw.get("kind") == kind.kind:
             with suppress(*UNDECODABLE):
-                found.append(convert(raw, kind.item_type))
-    return tuple(found)
+                readable.append(convert(raw, kind.item_type))
+    return tuple(readable)

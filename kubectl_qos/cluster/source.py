@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether what is shown is up to date: without an error live, else stale since a time.
-
-    `retry_at` is when the server is asked again, on the clock of `time.monotonic`.
-    """
+    """Live without an error, else stale since a time; `retry_at` is on the clock of `time.monotonic`."""
 
     error: QosError | None = None
     since: datetime | None = None
@@ -37,10 +34,7 @@ LIVE: Final = Health()
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is known at `taken`; no snapshot where nothing is known yet.
-
-    `scope` is what the snapshot holds, and `notice` a sentence where that is less than was requested.
-    """
+    """What is known at `taken`, if anything; `notice` says why `scope` is less than was requested."""
 
     snapshot: Snapshot | None
     scope: Scope
@@ -108,10 +102,7 @@ class Source(Protocol):
         """The time that ages are counted from."""
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """The pods in scope and what they are ranked against.
-
-        Raises QosError where nothing is known at all; what is partly known is in `Snapshot.missing`.
-        """
+        """The pods in scope and what they are ranked against. Raises QosError where nothing is known."""
 
     def follow(self, scope: Scope) -> UpdateStream:
         """Snapshots from now on, as they change."""
@@ -120,10 +111,7 @@ class Source(Protocol):
         """A pod, or the pod that a workload's template makes. Raises QosError where there is none."""
 
     def raw(self, pod: Pod) -> dict[str, Any]:
-        """The whole object behind a pod (the workload, for a template) as plain JSON.
-
-        For manifests that keep what we do not read. Raises QosError where it is gone.
-        """
+        """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """The events about a pod and its node's memory, the newest last. Raises QosError without access."""
@@ -132,10 +120,7 @@ class Source(Protocol):
         """All events of a namespace, or of all, with those of nodes; the result names what is missing."""
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """The object behind a pod, its owners, and the limits of its namespace; it names what is missing.
-
-        Raises QosError where the object itself cannot be read.
-        """
+        """An object, its owners and limits, and what is missing. Raises QosError without the object."""
 
     def writer(self) -> Writer:
         """What changes this cluster. Raises QosError where that is impossible or forbidden."""

@@ -1,8 +1,4 @@
-"""The state of a cluster that is followed: the one mutable state, filled by watches, read in snapshots.
-
-A snapshot is consistent: it is made under the lock that every change is made under. What did not change since
-the snapshot before is the very same object in both.
-"""
+"""The one mutable state of a followed cluster; consistent snapshots share what has not changed."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ _WAIT_SECONDS: Final = 0.5
 
 @dataclass(slots=True)
 class _WatchState:
-    """One of the watches; where it is `optional`, snapshots are made without it."""
-
     listed: bool = False
     optional: bool = False
     health: Health = LIVE
@@ -91,22 +85,18 @@ class Store:
         with self._changed:
             return all(watch.listed or watch.optional for watch in self._watches.values())
 
-    def is_listed(self, watch: str) -> bool:
-        """Whether a watch has listed, or never will."""
+    def is_waited_for(self, watch: str) -> bool:
+        """Whether there is no snapshot until a watch has listed."""
         with self._changed:
-            return self._watches[watch].listed
-
-    def is_optional(self, watch: str) -> bool:
-        """Whether snapshots are made without a watch that has not listed yet."""
-        with self._changed:
-            return self._watches[watch].optional
+            return not (self._watches[watch].listed or self._watches[watch].optional)
 
     def make_optional(self, watch: str, missing: Missing) -> None:
         """Make snapshots without a watch until it has listed."""
         with self._changed:
-            self._watches[watch].optional = True
-            self._note(watch, missing)
-            self._notify()
+            if not self._watches[watch].listed:
+                self._watches[watch].optional = True
+                self._note(watch, missing)
+                self._notify()
 
     def refusal(self) -> ApiError | None:
         """Why no pod may be listed at all."""
@@ -122,7 +112,8 @@ class Store:
         """New usage; where some of it is missing, the last one measured stays."""
         with self._changed:
             if missing is not None:
-                before = self._usage_of_pods()
+                keys = (held.keys() & self._usage.keys() for held in self._pods.values())
+                before = {key: self._usage[key] for key in chain.from_iterable(keys)}
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
@@ -157,7 +148,7 @@ class Store:
         """Hold these pods and no others; nodes whose pods are equal keep theirs."""
         by_node: dict[str, dict[PodKey, Pod]] = {}
         for pod in pods:
-            by_node.setdefault(pod.node_name, {})[_key(pod)] = pod
+            by_node.setdefault(pod.node_name, {})[pod.metadata.namespace, pod.metadata.name] = pod
         with self._changed:
             for node, held in by_node.items():
                 if held == self._pods.get(node):
@@ -173,7 +164,7 @@ class Store:
         """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
             held = self._pods.setdefault(pod.node_name, {})
-            key = _key(pod)
+            key = pod.metadata.namespace, pod.metadata.name
             if held.get(key) == pod:
                 return
             if key not in held:
@@ -185,7 +176,7 @@ class Store:
     def drop_pod(self, pod: Pod) -> None:
         """A pod was deleted."""
         with self._changed:
-            if self._remove(_key(pod), pod.node_name):
+            if self._remove((pod.metadata.namespace, pod.metadata.name), pod.node_name):
                 self._notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
@@ -237,16 +228,11 @@ class Store:
             self._notify()
 
     def _remove(self, key: PodKey, node: str) -> bool:
-        """Remove a pod, which is at this node most of the time."""
         for name in chain((node,), self._pods):
             if self._pods.get(name, {}).pop(key, None) is not None:
                 self._tuples.pop(name, None)
                 return True
         return False
-
-    def _usage_of_pods(self) -> Mapping[PodKey, PodUsage]:
-        usage = self._usage
-        return {key: usage[key] for held in self._pods.values() for key in held.keys() & usage.keys()}
 
     def _note(self, subject: str, missing: Missing | None) -> None:
         if missing is None:
@@ -257,7 +243,3 @@ class Store:
     def _notify(self) -> None:
         self._version += 1
         self._changed.notify_all()
-
-
-def _key(pod: Pod) -> PodKey:
-    return pod.metadata.namespace, pod.metadata.name

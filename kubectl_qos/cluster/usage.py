@@ -1,8 +1,7 @@
 """How much memory pods use, by the metrics API or the kubelets' summaries, and why that may be unknown.
 
 The metrics API gives working sets of all pods in one answer. The kernel ranks by RSS and swap, which only the
-kubelets' own summary has: one answer a node, through the node proxy, a right that allows far more than
-reading (docs/rights.md).
+kubelets' summaries have, through the node proxy: a right to far more than reading (docs/rights.md).
 """
 
 from __future__ import annotations
@@ -46,14 +45,7 @@ NO_USAGE: Final = Usage({})
 
 
 def read_usage(api: KubeApi, choice: UsageChoice, namespace: str | None, nodes: Collection[str]) -> Usage:
-    """Usage of all pods, because a rank is among the pods of every namespace.
-
-    Args:
-        api: the server.
-        choice: where usage comes from.
-        namespace: read in place of all namespaces where those are forbidden.
-        nodes: whose kubelets' summaries are read.
-    """
+    """Usage of all pods, as ranks need; `namespace` is read where the others' is forbidden."""
     if choice is UsageChoice.NONE:
         usage = NO_USAGE
     else:
@@ -83,7 +75,6 @@ def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
 
 
 def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
-    """What the kubelets of these nodes measured; where the first is forbidden, the others are not tried."""
     first, *others = sorted(nodes) or [""]
     if not first:
         return NO_USAGE

@@ -22,8 +22,8 @@ from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, Dr
 from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
-from kubectl_qos.edit.related import is_managed_by_us
-from kubectl_qos.edit.status import Progress, check_progress, pod_from_object
+from kubectl_qos.edit.related import decode_pod, is_managed_by_us
+from kubectl_qos.edit.status import Progress, check_progress
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.transport.client import Connection
@@ -57,10 +57,8 @@ class Writer:
     def dry_run(self, request: PatchRequest) -> DryRunResult:
         """What the server would make of a request, tried on the object as it is now.
 
-        Raises:
-            ConflictError: the object is another one, or its values are not those that the request has.
-            ApiError: the server would refuse it, in its words.
-            QosError: the server did more than a dry run.
+        Raises ConflictError where the object or its values are others, ApiError where the server refuses, and
+        QosError where it did more than a dry run.
         """
         current = self._read_unchanged(request)
         request = replace(request, resource_version=metadata_text(current, "resourceVersion"))
@@ -82,11 +80,8 @@ class Writer:
     def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
         """Send the request of a dry run, once; the server takes it only if the object is still the same.
 
-        Raises:
-            ApiError: the server refuses, in its words: nothing was changed.
-            ConflictError: the same values have changed since the dry run: nothing was changed.
-            QosError: the request was not sent, without a server or credentials: nothing was changed.
-            UnknownOutcome: it may have happened.
+        Raises UnknownOutcome where it may have happened. Nothing was changed after an ApiError (refused), a
+        ConflictError (changed since the dry run) or another QosError (not sent).
         """
         request = dry_run_result.request
         entry = self._new_entry(request, undoes)
@@ -118,12 +113,6 @@ class Writer:
             raise decode_error(result.request.reference, error) from None
 
     def _send(self, request: PatchRequest, *, dry_run: bool) -> tuple[BaseHTTPResponse, bytes]:
-        """The successful response and its body.
-
-        Raises:
-            ApiError: the server refused.
-            ServerUnreachable: no whole answer came; `may_have_arrived` says whether the request left.
-        """
         body = msgspec.json.encode(request.body)
         response = self._connection.patch(request.path, request.query(dry_run=dry_run), body, CONTENT_TYPE)
         try:
@@ -136,7 +125,6 @@ class Writer:
         return read_object(self._client, request.kind, request.namespace, request.name)
 
     def _read_unchanged(self, request: PatchRequest) -> Json:
-        """The object. Raises ConflictError where it is not what the request was made for."""
         raw = self._read(request)
         if metadata_text(raw, "uid") != request.uid:
             raise ConflictError(_recreated(request))
@@ -148,7 +136,6 @@ class Writer:
         return raw
 
     def _explain(self, error: QosError, request: PatchRequest) -> QosError:
-        """The same error; for another version of the object (409) with what has changed."""
         if not isinstance(error, ApiError) or error.status != HTTPStatus.CONFLICT:
             return error
         try:
@@ -163,7 +150,6 @@ class Writer:
     def _find_out(
         self, dry_run_result: DryRunResult, entry: Entry, history: HistoryStore, error: QosError
     ) -> ApplyResult:
-        """The write after all, where the object shows it; else raises UnknownOutcome."""
         request = dry_run_result.request
         raw, seen = self._look_for_write(dry_run_result)
         if raw is not None:
@@ -174,7 +160,6 @@ class Writer:
         raise UnknownOutcome(sentence, unknown) from error
 
     def _look_for_write(self, dry_run_result: DryRunResult) -> tuple[Json | None, str]:
-        """The object if our write is in it, and what it shows in a sentence."""
         request = dry_run_result.request
         try:
             raw = self._read(request)
@@ -212,7 +197,6 @@ class Writer:
 
 
 def _values_at_targets(request: PatchRequest, raw: Json) -> tuple[Edit, ...]:
-    """The values at a request's targets in an object. Raises QosError for an unreadable one."""
     pod = _pod(request, raw)
     return tuple(replace(edit, quantity=value_now(pod, edit)) for edit in request.edits)
 
@@ -225,13 +209,12 @@ def _record_done(request: PatchRequest, raw: Json, entry: Entry, history: Histor
 
 def _pod(request: PatchRequest, raw: Json) -> Pod:
     try:
-        return pod_from_object(request, raw)
+        return decode_pod(request.kind, raw)
     except UNDECODABLE as error:
         raise decode_error(request.reference, error) from None
 
 
 def _decode_answer(request: PatchRequest, body: bytes, what: str) -> Json:
-    """The object that a patch was answered with. Raises QosError for another one."""
     what = f"{what} {request.reference}"
     raw = decode_body(_object, body, what)
     check_object(raw, request.kind, request.name, what)

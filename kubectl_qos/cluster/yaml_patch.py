@@ -1,26 +1,138 @@
-"""Manifests changed in place: the values of one object, and nothing else of the file that holds it."""
+"""Manifests changed in place: where the values of one object are written, and what replaces them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
+from typing import Any, Final, TypeAlias
 
-from kubectl_qos.cluster.documents import (
-    BYTE_ORDER_MARK,
-    Document,
-    json_value,
-    not_text,
-    yaml_value,
-)
-from kubectl_qos.cluster.yaml_positions import Branch, Leaf, Span, json_spans, yaml_spans
+from kubectl_qos.cluster.documents import BYTE_ORDER_MARK, Document, json_value, not_text, yaml_value
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.yaml_loader import yaml_loader
+
+_QUOTES: Final = ("'", '"')
+_BLOCKS: Final = ("|", ">")
+_PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*(?:[&!]\S*$)?")
+"""An anchor and a tag."""
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_WORD: Final = re.compile(r"[^\s,\]}]+")
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A scalar, `text[start:end]`; empty where a YAML key has no value.
+
+    `quote` is empty for a plain one; an `alias` has its anchor's value, and a `block` has lines of its own.
+    """
+
+    start: int
+    end: int
+    value: str = ""
+    quote: str = ""
+    alias: bool = False
+    block: bool = False
+
+
+@dataclass(slots=True)
+class Branch:
+    """A mapping or a sequence, in brackets if `flow`; a key is None in a sequence, and if it is no text."""
+
+    start: int
+    end: int
+    flow: bool
+    mapping: bool
+    entries: list[tuple[Leaf | None, Span]] = field(default_factory=list)
+
+    def entry(self, key: str) -> tuple[Leaf, Span] | None:
+        """The entry of a key as it is written here; of several the last, which counts."""
+        for leaf, value in reversed(self.entries):
+            if leaf is not None and leaf.value == key:
+                return leaf, value
+        return None
+
+
+Span: TypeAlias = Leaf | Branch
+
+
+def _yaml_spans(text: str) -> Span | None:
+    import yaml
+
+    open_branches: list[tuple[Branch, list[Leaf | None]]] = []
+    root: Span | None = None
+
+    def add(span: Span) -> None:
+        nonlocal root
+        if not open_branches:
+            root = span
+            return
+        branch, keys = open_branches[-1]
+        if not branch.mapping:
+            branch.entries.append((None, span))
+        elif len(keys) == len(branch.entries):
+            keys.append(span if isinstance(span, Leaf) and not span.alias else None)
+        else:
+            branch.entries.append((keys[-1], span))
+
+    event: Any
+    for event in yaml.parse(text, Loader=yaml_loader()):
+        start, end = event.start_mark.index, event.end_mark.index
+        value_start = _behind(_PROPERTIES, text, start, end)
+        if isinstance(event, yaml.ScalarEvent):
+            style = event.style or ""
+            quote = style if style in _QUOTES else ""
+            add(Leaf(value_start, end, event.value, quote, block=style in _BLOCKS))
+        elif isinstance(event, yaml.AliasEvent):
+            add(Leaf(start, end, alias=True))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            branch = Branch(value_start, end, bool(event.flow_style), is_mapping)
+            add(branch)
+            open_branches.append((branch, []))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            open_branches.pop()[0].end = end
+    return root
+
+
+def _behind(pattern: re.Pattern[str], text: str, start: int, end: int | None = None) -> int:
+    match = pattern.match(text, start, len(text) if end is None else end)
+    return match.end() if match is not None else start
+
+
+def _json_value(text: str, start: int) -> Span:
+    if text[start] in "{[":
+        return _json_branch(text, start)
+    if text[start] == '"':
+        value, end = scanstring(text, start + 1)
+        return Leaf(start, end, value, '"')
+    end = _behind(_WORD, text, start)
+    return Leaf(start, end, text[start:end])
+
+
+def _json_branch(text: str, start: int) -> Branch:
+    branch = Branch(start, start, flow=True, mapping=text[start] == "{")
+    at = _behind(_SPACE, text, start + 1)
+    while text[at] not in "}]":
+        key = None
+        if branch.mapping:
+            name, end = scanstring(text, at + 1)
+            key = Leaf(at, end, name, '"')
+            at = _behind(_SPACE, text, _behind(_SPACE, text, end) + 1)
+        value = _json_value(text, at)
+        branch.entries.append((key, value))
+        at = _behind(_SPACE, text, value.end)
+        if text[at] == ",":
+            at = _behind(_SPACE, text, at + 1)
+    branch.end = at + 1
+    return branch
+
 
 _MAX_CHANGES: Final = 1_000
 _DEFAULT_INDENT: Final = 2
@@ -32,30 +144,31 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,
 def patch_object(
     content: bytes, document: Document, item: int | None, pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
-    """The content of a file with edits made in a document, or in an item of the List that it is.
-
-    Raises InputError where the file is not UTF-8 or the values cannot be changed in place.
-    """
+    """A file with edits made in a document or an item of its List. Raises InputError if that cannot be."""
     mark = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
     try:
         text = content.removeprefix(mark).decode()
     except UnicodeDecodeError as error:
         raise not_text(document.location.name, error.start) from None
-    patched = patch_document(document, _edit_object(document.value, item, pod, edits))
+    value = document.value
+    if item is None:
+        wanted = edit_object(value, pod, edits)
+    else:
+        items = list(value["items"])
+        items[item] = edit_object(items[item], pod, edits)
+        wanted = {**value, "items": items}
+    patched = patch_document(document, wanted)
     end = document.begin + len(document.text)
     return mark + f"{text[: document.begin]}{patched}{text[end:]}".encode()
 
 
 def patch_document(document: Document, wanted: Any) -> str:
-    """The text of a document changed so that its value is the wanted one, which differs in few places.
-
-    Raises InputError where that takes more than replacing, adding and removing entries of mappings.
-    """
+    """The text with the wanted value, changed in few places. Raises InputError if that takes rewriting it."""
     text, value = document.text, document.value
     read: Callable[[str], Any] = partial(yaml_value, location=document.location)
-    spans: Callable[[str], Span | None] = yaml_spans
+    spans: Callable[[str], Span | None] = _yaml_spans
     if document.is_json:
-        read, spans = json_value, json_spans
+        read, spans = json_value, lambda json: _json_value(json, _behind(_SPACE, json, 0))
     for _ in range(_MAX_CHANGES):
         if value == wanted:
             return text
@@ -71,21 +184,11 @@ def patch_document(document: Document, wanted: Any) -> str:
     )
 
 
-def _edit_object(value: Any, item: int | None, pod: Pod, edits: Sequence[Edit]) -> Any:
-    if item is None:
-        return edit_object(value, pod, edits)
-    items = list(value["items"])
-    items[item] = edit_object(items[item], pod, edits)
-    return {**value, "items": items}
-
-
 class _Impossible(Exception):
     """Text of this style is not changed."""
 
 
 class _TextChange:
-    """One change of one text; positions are found again for the next one."""
-
     def __init__(self, text: str, is_json: bool) -> None:
         self._text = text
         self._is_json = is_json
@@ -94,7 +197,6 @@ class _TextChange:
         self._indent = len(indented[1]) if indented is not None else _DEFAULT_INDENT
 
     def change(self, span: Span | None, old: Any, new: Any) -> str:
-        """The text without the first of the differences."""
         if isinstance(span, Branch):
             if span.mapping and isinstance(old, dict) and isinstance(new, dict):
                 return self._change_mapping(span, old, new)
@@ -146,7 +248,6 @@ class _TextChange:
         return self._splice(leaf.start, _known(span.entries[1][0]).start, "")
 
     def _empty(self, key: Leaf, value: Branch) -> str:
-        """`{}` in place of the lines of a block."""
         first = _known(value.entries[0][0])
         colon = self._text.index(":", key.end) + 1
         begin = self._line_start(first.start)
@@ -154,7 +255,6 @@ class _TextChange:
         return self._splice(colon, end, f" {{}}{self._text[colon:begin]}{self._comments(begin, end)}")
 
     def _comments(self, begin: int, end: int) -> str:
-        """The comments and empty lines among lines that are removed."""
         lines = self._text[begin:end].splitlines(keepends=True)
         return "".join(line for line in lines if line.lstrip()[:1] in {"", "#"})
 
@@ -186,7 +286,6 @@ class _TextChange:
         return self._splice(held.end, held.end, f"{separator}{entry}")
 
     def _fill(self, key: Leaf, value: Span, new: Mapping[str, Any]) -> str:
-        """The lines of a block in place of nothing, `null` or `{}`."""
         column = key.start - self._line_start(key.start) + self._indent
         lines = [line for name, held in new.items() for line in self._lines(name, held, column, key.quote)]
         start = len(self._text[: value.start].rstrip(" ")) if value.end > value.start else value.start
@@ -204,7 +303,6 @@ class _TextChange:
         return self._text[:start] + new + self._text[end:]
 
     def _insert_lines(self, at: int, lines: list[str]) -> str:
-        """The text with lines behind the line that `at` is in."""
         end = self._next_line(at)
         added = "".join(f"{line}{self._newline}" for line in lines)
         if not self._text[:end].endswith("\n"):
@@ -218,7 +316,6 @@ class _TextChange:
         return self._text.find("\n", at) + 1 or len(self._text)
 
     def _lines(self, key: str, value: Any, column: int, quote: str) -> list[str]:
-        """An entry in block style."""
         name = " " * column + self._inline(key, quote=quote)
         if not isinstance(value, dict) or not value:
             return [f"{name}: {self._inline(value)}"]
@@ -227,7 +324,6 @@ class _TextChange:
         return [f"{name}:", *chain.from_iterable(inner)]
 
     def _flow_entry(self, key: str, value: Any, quote: str, colon: str, indent: str | None) -> str:
-        """An entry inside brackets; over several lines unless `indent` is None."""
         name = self._inline(key, quote=quote)
         if indent is None or not isinstance(value, dict) or not value:
             compact = ":" if colon == ":" else ": "
@@ -262,7 +358,6 @@ def _known(key: Leaf | None) -> Leaf:
 
 
 def _last(key: Leaf, value: Span) -> int:
-    """A position in the last line of an entry."""
     while isinstance(value, Branch) and not value.flow and value.entries:
         inner, value = value.entries[-1]
         key = inner or key

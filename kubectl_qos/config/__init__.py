@@ -1,1 +1,39 @@
-"""A person's settings, and what is kept between runs. Not here: what any setting does."""
+"""A person's settings, what is kept between runs, and where both are, by each system's conventions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+NAME: Final = "kubectl-qos"
+
+
+def config_file() -> Path | None:
+    """The file with a person's settings: that of $KUBECTL_QOS_CONFIG, none if that is empty."""
+    return _path("KUBECTL_QOS_CONFIG", "user_config_path", "config.yaml")
+
+
+def state_dir() -> Path | None:
+    """The folder of what is kept between runs: that of $KUBECTL_QOS_STATE, none if that is empty."""
+    return _path("KUBECTL_QOS_STATE", "user_state_path")
+
+
+def state_path(name: str) -> Path | None:
+    """A file in that folder; None where nothing is kept."""
+    folder = state_dir()
+    return None if folder is None else folder / name
+
+
+def _path(variable: str, kind: Literal["user_config_path", "user_state_path"], *names: str) -> Path | None:
+    value = os.environ.get(variable)
+    if value is None:
+        import platformdirs
+
+        folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
+        # Without a home, as in some containers, it begins with `~` and would be in the current folder.
+        return folder.joinpath(*names) if folder.is_absolute() else None
+    try:
+        return Path(value).expanduser() if value else None
+    except RuntimeError:  # `~` of an unknown user
+        return Path(value)

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.config.paths import state_dir
+from kubectl_qos.config import state_path
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import Quantity
@@ -34,9 +34,8 @@ _NOT_WRITTEN: Final = "the change history is kept for this run only"
 
 
 def history_path() -> Path | None:
-    """The file in the state folder; None where nothing is kept."""
-    folder = state_dir()
-    return None if folder is None else folder / "history.jsonl"
+    """The file; None where nothing is kept."""
+    return state_path("history.jsonl")
 
 
 class HistoryFile:
@@ -68,7 +67,6 @@ class HistoryFile:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Add a line, on disk. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(path) as file:
         if file.seek(0, os.SEEK_END):
@@ -103,7 +101,6 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _read(path: Path | None) -> dict[str, Entry]:
-    """The entries by id."""
     entries: dict[str, Entry] = {}
     with contextlib.suppress(OSError):
         if path is not None and path.is_file():
@@ -123,7 +120,6 @@ def _encode(entry: Entry) -> bytes:
 
 
 def _decode(line: bytes) -> Entry | None:
-    """The entry of a line, None for a line that is damaged or of another program."""
     try:
         values = json.loads(line)
         if not isinstance(values, dict) or not values.keys() >= _FIELDS or values["version"] != VERSION:

@@ -46,11 +46,7 @@ _HINT: Final = (
 
 
 def textual_key(shown: str) -> str:
-    """Textual's name of a key: `ctrl+f` for `ctrl-f`, `slash` for `/`, `S` for `S` and `shift-s`.
-
-    Raises InputError for an unknown key, for one that terminals do not send or cannot tell from another, and
-    for those that must not be bound.
-    """
+    """Textual's name of a key: `ctrl+f` for `ctrl-f`. Raises InputError for one that cannot be bound."""
     modifiers, key = set(), shown
     while match := _MODIFIER.match(key):
         modifiers.add(match[1].lower())
@@ -64,7 +60,6 @@ def textual_key(shown: str) -> str:
 
 
 def _character_key(shown: str, modifiers: set[str], character: str) -> tuple[set[str], str]:
-    """The modifiers and the name of a key that types a character. Raises InputError."""
     if "ctrl" in modifiers:
         _check_control_key(shown, modifiers, character.lower())
         return modifiers, _name(character.lower())
@@ -82,7 +77,6 @@ def _character_key(shown: str, modifiers: set[str], character: str) -> tuple[set
 
 
 def _check_control_key(shown: str, modifiers: set[str], character: str) -> None:
-    """Raise InputError for what cannot or must not be bound with ctrl."""
     if character in "kd":
         message = f"{shown} is not bound: k9s users press ctrl-k to kill and ctrl-d to delete by reflex"
         raise InputError(message, hint="choose another key")

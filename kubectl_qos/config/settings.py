@@ -19,7 +19,6 @@ from kubectl_qos.yaml_loader import is_too_deep, yaml_loader
 
 MAX_BYTES: Final = 1 << 20
 MAX_CHOICES: Final = 24
-"""Longer lists of valid words are cut in hints."""
 _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _HINTS: Final = {
     "tab character": "indent with spaces, not with tabs",
@@ -73,24 +72,13 @@ class Settings:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
 
     def for_context(self, name: str) -> ContextSettings:
-        """The settings of the context of this name, with a value for each.
-
-        Each is that of the most specific entry that sets it: the one of exactly this name, then the last
-        pattern that matches, then the file's `readonly`. Only `*` is special in patterns.
-        """
-        patterns = [pattern for pattern in self.contexts if "*" in pattern and _matches(pattern, name)]
+        """A context's settings: of its own entry, else of the last pattern, else of the file."""
+        forms = {key: ".*".join(map(re.escape, key.split("*"))) for key in self.contexts if "*" in key}
+        patterns = [key for key, form in forms.items() if re.fullmatch(form, name, re.DOTALL)]
         entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
         readonly = (entry.readonly for entry in entries if entry.readonly is not None)
         confirm = (entry.confirm for entry in entries if entry.confirm is not None)
         return ContextSettings(next(readonly, self.readonly), next(confirm, "key"))
-
-    def keymap(self) -> dict[str, str]:
-        """The keys in the form of Textual's `set_keymap`."""
-        return {action: ",".join(keys) for action, keys in self.keys.items()}
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return bool(re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +86,7 @@ class AllowedNames:
     """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
     An action is named `group.verb`, and has its default keys in Textual's names. `active_together` has sets
-    of binding groups that are active at the same time, in which a key can have one meaning only.
+    of binding groups in which a key can have one meaning only.
     """
 
     columns: Collection[str]
@@ -109,11 +97,7 @@ class AllowedNames:
 
 
 def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
-    """The settings of a file; the defaults if there is none.
-
-    Commands give no allowed names: they read only `readonly` and `contexts`, and ignore the rest. Raises
-    InputError for the first mistake, with the file and the line.
-    """
+    """The settings of a file; without allowed names `readonly` and `contexts` alone. Raises InputError."""
     document = None if path is None else read_yaml(path)
     if document is None:
         return Settings()
@@ -223,7 +207,6 @@ def _keys(value: YamlValue, allowed: AllowedNames) -> Mapping[str, tuple[str, ..
 
 
 def _action_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
-    """The keys of one action: Textual's name of each, and what is in the file. Raises InputError."""
     items = value.items() if value.node.id == "sequence" else [value]
     if not items:
         raise value.error(f"{value.name} has no key", "name one, or leave the line out")
@@ -239,7 +222,6 @@ def _action_keys(value: YamlValue) -> Iterator[tuple[str, str]]:
 def _rivals(
     action: str, active_together: Collection[Collection[str]], actions: Collection[str]
 ) -> Iterator[str]:
-    """The actions whose binding groups are active together with that of this action."""
     group = action.partition(".")[0]
     groups = {group}.union(*(together for together in active_together if group in together))
     yield from (other for other in actions if other.partition(".")[0] in groups)
@@ -289,10 +271,7 @@ class YamlValue:
         return [YamlValue(self.file, self.name, node) for node in self.node.value]
 
     def entries(self, kind: str, names: Collection[str] | None = None) -> dict[str, YamlValue]:
-        """The values of a mapping by their names, which are of this kind; `names` None means any.
-
-        Raises InputError.
-        """
+        """The values of a mapping by their names of this kind; None allows any name. Raises InputError."""
         if self.node.id != "mapping":
             raise self.error(f"{self.name} has entries of the form NAME: VALUE, not {self._description()}")
         entries: dict[str, YamlValue] = {}
@@ -312,10 +291,7 @@ class YamlValue:
 
 
 def read_yaml(file: Path) -> YamlValue | None:
-    """The one document of a YAML file; None if there is no such file, or nothing in it.
-
-    Raises InputError with the line for a file that cannot be read or is not YAML.
-    """
+    """The one document of a YAML file, None if there is nothing in it. Raises InputError with the line."""
     text = _read(file)
     if text is None or not text.strip():
         return None
@@ -340,7 +316,6 @@ def read_yaml(file: Path) -> YamlValue | None:
 
 
 def _read(file: Path) -> str | None:
-    """What is in the file, None if there is no such file. Raises InputError."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
@@ -360,7 +335,6 @@ def _read(file: Path) -> str | None:
 
 
 def _suggestion(word: str, words: Collection[str]) -> str:
-    """The similar one of the valid words, else all of them."""
     from difflib import get_close_matches
 
     similar = get_close_matches(word.lower(), words, n=1)

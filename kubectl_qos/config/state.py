@@ -1,7 +1,4 @@
-"""What is kept from one run to the next, in one small JSON file.
-
-Reading it never fails: a field that cannot be used is left out. Writing replaces the whole file.
-"""
+"""What is kept between runs, in one small JSON file; what cannot be used of it is left out."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ MAX_BYTES: Final = 1 << 20
 MAX_LINES: Final = 50
 MAX_CONTEXTS: Final = 50
 Json = dict[str, Any]
-"""A JSON object that the UI makes and reads."""
 Width = Annotated[int, msgspec.Meta(gt=0, le=1000)]
 
 
@@ -29,15 +25,8 @@ Width = Annotated[int, msgspec.Meta(gt=0, le=1000)]
 class UiState:
     """What the last run left.
 
-    Attributes:
-        theme: its name.
-        view: what was shown.
-        sort: by the name of the list, the key of the column and whether its order is reversed.
-        wide: whether all columns were shown.
-        widths: by the name of the list, widths of columns in cells by their keys.
-        columns: by the name of the list, the keys of the columns that were chosen, in their order.
-        filters: the last filters that were entered, the newest last; `places` likewise.
-        views: what was shown of each context, by its title, the one that was left last at the end.
+    `sort`, `widths` (in cells) and `columns` are by the name of the list; `sort` has a column and whether its
+    order is reversed. Of `filters` and `places` the newest is last, as of `views`, by the context's title.
     """
 
     theme: str | None = None
@@ -83,10 +72,7 @@ def load_state(path: Path | None) -> UiState:
 
 
 def save_state(path: Path | None, state: UiState) -> bool:
-    """Write the file, which only its owner may read; False where that is not possible.
-
-    Raises TypeError or ValueError for a `view` that is not JSON.
-    """
+    """Write the file for its owner only, if possible. Raises TypeError or ValueError if `view` is no JSON."""
     if path is None:
         return False
     text = json.dumps({"version": VERSION, **asdict(state.shortened())}, allow_nan=False)

@@ -351,7 +351,6 @@ class Apply:
         return replace(self, phase=phase, is_left=True), None
 
     def _without_answers(self) -> Apply:
-        """Without what the server said."""
         return replace(self, phase=Phase.READY, accepted=None, confirms_next=False, error=None)
 
 

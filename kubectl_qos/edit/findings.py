@@ -24,10 +24,9 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.k8s.limit_range import with_limit_ranges
 from kubectl_qos.k8s.managers import ManagedValue, Manager, ManagerKind, find_managers, matching_autoscalers
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, quota_refusals
+from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, quota_refusals, with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.usage import PodUsage
@@ -204,7 +203,6 @@ def _quota_counts(
     release: Release,
     before: QuotaPod | None = None,
 ) -> Iterator[Finding]:
-    """What would be used of the quotas that count the changed resources."""
     touched = tuple({edit.resource for edit in target.edits})
     for charge in charges(claim, quotas, release, before):
         if not charge.exceeds and charge.resource.endswith(touched):
@@ -252,7 +250,6 @@ def _limit_range_values(
 
 
 def _rollout(related: RelatedObjects, target: ChangedObject, new: Pod, release: Release) -> Iterator[Finding]:
-    """Where the new pods are refused, at once or once a quota is used up."""
     plan = rollout_plan(target.raw)
     if not plan.pods:
         return
@@ -352,7 +349,6 @@ def _memory(
 
 
 def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
-    """A new pod does not fit beside the others of the node; a manifest may be bound to that node."""
     full = tuple(fit.resource for fit in preview.node_fit if not fit.fits)
     if kind in {StrategyKind.RECREATE, StrategyKind.TEMPLATE} and full:
         node = preview.after.setup.node.name
@@ -362,7 +358,6 @@ def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Ite
 
 
 def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
-    """Who manages the values of the changed object, and those of its pods."""
     values = [ManagedValue(*edit.target) for edit in target.edits]
     for manager in find_managers(target.raw, values, FIELD_MANAGER):
         yield _managed_by(manager, Severity.WARNING)
@@ -379,7 +374,6 @@ def _managed_by(manager: Manager, severity: Severity) -> Finding:
 
 
 def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
-    """What the priority decides whatever the requests and limits are."""
     name, priority = target.new.spec.priority_class_name, target.new.spec.priority
     subject = f"PriorityClass {name}" if name else "priority"
     if preview.before.node_critical:

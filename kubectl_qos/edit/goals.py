@@ -1,25 +1,44 @@
-"""Goals and the fewest edits that reach them; here: another QoS class. The kill order is in rank_goals.py."""
+"""Goals and the fewest edits that reach them: another QoS class, or a later place in the kill order.
+
+For the latter the least memory requests are found: the kernel goes by usage and oom_score_adj, which the
+kubelet computes for Burstable containers from their memory requests.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
+from kubectl_qos.edit.preview import as_recreated, neighbours_without
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
+from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
+from kubectl_qos.k8s.releases import Change, Release
+from kubectl_qos.k8s.resources import aggregate_requests, is_sidecar
+from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.oom_score import (
+    BEST_EFFORT_ADJ,
+    LOWEST_BURSTABLE_ADJ,
+    Kernel,
+    PodAdj,
+    kernel_formula,
+    restrict_adj,
+)
 from kubectl_qos.qos.qos_class import (
     SPEC_RESOURCES,
     ClassStep,
     ClassStepKind,
     QosClass,
     computed_class,
+    is_decided_at_pod_level,
     steps_to,
 )
+from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
 
 _RESOURCES: Final = (CPU, MEMORY)
 
@@ -146,3 +165,255 @@ def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
         if computed_class(changed, release) is QosClass.BURSTABLE:
             yield edit
             return
+
+
+UNIT_BYTES: Final = 1 << 20
+"""Requests are raised to whole Mi: people write no less, and few nodes have a finer step of the score."""
+
+Usage = Mapping[PodKey, PodUsage]
+
+
+def outlive(
+    pod: Pod, other: Pod, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
+) -> Goal:
+    """The least memory requests with which a pod is killed after another one of its node.
+
+    After means a higher kill rank: two pods that share a rank do not outlive each other. Usage is assumed to
+    stay, and requests are raised to whole Mi (`UNIT_BYTES`): one Mi less is not enough. Each container's
+    request is raised as far as necessary; where spec.resources decides the pod's class, only its request,
+    which the containers share. A limit is raised where the request would exceed it, and to one Mi above the
+    request where the pod would become Guaranteed otherwise. Nothing is ever lowered. What the node has free
+    does not matter here: the preview checks it.
+
+    Args:
+        pod: as stored or written, not defaulted by us.
+        other: the one to outlive, among the neighbours.
+        setup: the node.
+        neighbours: the pods of the node, the pod itself may be among them.
+        usage: memory by pod; those without count as using nothing.
+    """
+    others = neighbours_without(pod, neighbours, setup.release)
+    if not setup.node.memory_capacity_bytes:
+        return _impossible(ObstacleReason.NO_CAPACITY)
+    rows = rank_node(others, setup.node, setup.release, usage).pods
+    key = (other.kind, other.namespace, other.name)
+    row = next((row for row in rows if (row.pod.kind, row.pod.namespace, row.pod.name) == key), None)
+    if row is None:
+        return _impossible(ObstacleReason.OTHER_NOT_THERE)
+    if row.worst is None or row.worst.points is None:
+        return _impossible(ObstacleReason.OTHER_HAS_NO_PROCESSES)
+    return _RankSearch(pod, setup, others, usage, row.worst.points).find()
+
+
+def rank_at_least(
+    pod: Pod, rank: int, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
+) -> Goal:
+    """The least memory requests with which a pod gets the kill rank `rank` or a higher one on its node.
+
+    Rank 1 is the next victim: with rank 10 or more at least nine pods are killed before it. The rest is as
+    in `outlive`.
+    """
+    others = neighbours_without(pod, neighbours, setup.release)
+    if not setup.node.memory_capacity_bytes:
+        return _impossible(ObstacleReason.NO_CAPACITY)
+    rows = rank_node(others, setup.node, setup.release, usage).pods
+    points = [row.worst.points for row in rows if row.worst is not None and row.worst.points is not None]
+    if rank <= 1:
+        return Goal(())
+    if rank > len(points) + 1:
+        return Goal((), obstacle=Obstacle(ObstacleReason.TOO_FEW_PODS, ranked=len(points) + 1))
+    return _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2]).find()
+
+
+def _impossible(
+    reason: ObstacleReason, container: str = "", needed: int | None = None, least: int | None = None
+) -> Goal:
+    return Goal((), obstacle=Obstacle(reason, container, needed, least))
+
+
+class _RaisedRequest(NamedTuple):
+    owner: str
+    to: int
+
+
+class _RankSearch:
+    def __init__(
+        self, pod: Pod, setup: NodeSetup, others: Sequence[Pod], usage: Usage | None, points: int
+    ) -> None:
+        self._pod = pod
+        self._setup = setup
+        self._others = others
+        self._usage = usage
+        self._points = points
+        self._release = setup.release
+        self._capacity = setup.node.memory_capacity_bytes or 0
+        self._recreated = default_pod(as_recreated(pod), setup.release)
+        self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
+
+    def find(self) -> Goal:
+        """The edits, or what stands in the way."""
+        ranking, mine = self._rank(default_pod(self._pod, self._release))
+        if mine.worst is None:
+            return _impossible(ObstacleReason.NO_PROCESSES)
+        if ranking.basis is Basis.USAGE and mine.usage is None:
+            return _impossible(ObstacleReason.NO_USAGE)
+        if self._is_reached(mine):
+            return Goal(())
+        highest = self._highest_adj(mine)
+        name, needed = min(highest.items(), key=lambda item: item[1])
+        qos = computed_class(self._recreated, self._release)
+        fixed = PodAdj(self._recreated, qos, self._capacity, self._release).fixed
+        if fixed is not None and fixed.adj != BEST_EFFORT_ADJ:
+            reason = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
+            return _impossible(reason, name, needed, fixed.adj)
+        least = restrict_adj(LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
+        if needed < least:
+            by_runtime = needed >= LOWEST_BURSTABLE_ADJ
+            reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
+            return _impossible(reason, name, needed, least)
+        requests = {name: self._request_for(adj) for name, adj in highest.items()}
+        raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
+        edits = [edit for one in raises or self._raise_any() for edit in self._edits(one)]
+        edits = self._keep_burstable(edits)
+        if not self._suffice(edits):
+            return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
+        # A request that is not written is its limit.
+        return Goal(tuple(drop_redundant(edits, self._suffice)))
+
+    def _suffice(self, edits: Iterable[Edit]) -> bool:
+        changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
+        if pod_refusals(changed, self._release):
+            return False
+        if computed_class(changed, self._release) is QosClass.GUARANTEED:
+            return False
+        return self._is_reached(self._rank(changed)[1])
+
+    def _rank(self, pod: Pod) -> tuple[Ranking, RankedPod]:
+        ranking = rank_node([pod, *self._others], self._setup.node, self._release, self._usage)
+        return ranking, next(row for row in ranking.pods if row.pod is pod)
+
+    def _is_reached(self, mine: RankedPod) -> bool:
+        return mine.worst is not None and mine.worst.points is not None and mine.worst.points < self._points
+
+    def _highest_adj(self, mine: RankedPod) -> dict[str, int]:
+        """The highest oom_score_adj of each container with processes that is low enough.
+
+        The inverse of `badness`: used pages + adj * (total / 1000) have to stay below the points. Kernels
+        before 5.9 have no score below one point.
+        """
+        node = self._setup.node
+        page = node.page_size_bytes
+        thousandth = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page // 1000
+        most = self._points - 1
+        if kernel_formula(node.kernel) is not Kernel.SIGNED and most < 1:
+            most = _OUT_OF_REACH
+        highest = {}
+        for score in mine.alive():
+            used = score.usage.kernel_bytes // page if score.usage is not None else 0
+            if thousandth:
+                highest[score.name] = (most - used) // thousandth
+            else:
+                highest[score.name] = BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
+        return highest
+
+    def _request_for(self, adj: int) -> int:
+        """The least request for at most this oom_score_adj.
+
+        The inverse of `1000 - 1000 * request / capacity`; no Burstable container has more than 999.
+        """
+        return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
+
+    def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
+        """The pod's request: containers share equally what none of them requests."""
+        containers = [*self._recreated.containers, *self._recreated.init_containers]
+        share = max(needed[one.name] - self._counted_request(one) for one in containers if one.name in needed)
+        to = _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))
+        return [_RaisedRequest(POD_LEVEL, to)] if to > self._pod_request() else []
+
+    def _pod_request(self) -> int:
+        return (current_value(self._recreated, POD_LEVEL, Side.REQUESTS, MEMORY) or ZERO).value()
+
+    def _sum_of_containers(self) -> int:
+        """The requests of all containers: the pod cannot request less."""
+        return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
+
+    def _counted_request(self, container: Container) -> int:
+        """What counts as a container's request: of a sidecar at least the least of the app containers."""
+        own = _request(container)
+        if not self._counts_as_app(container):
+            return own
+        return max(own, min(map(_request, self._recreated.containers)))
+
+    def _counts_as_app(self, container: Container) -> bool:
+        if not self._release.has(Change.SIDECAR_OOM_SCORE) or not is_sidecar(container, self._release):
+            return False
+        return any(container.name == init.name for init in self._recreated.init_containers)
+
+    def _raise_containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
+        """Requests of containers, the fewest bytes in total.
+
+        A sidecar can be reached by its own request or by those of all app containers, so both are tried for
+        each.
+        """
+        sidecars = [one for one in self._recreated.init_containers if self._counts_as_app(one)]
+        floors = {0, *(needed.get(one.name, 0) for one in sidecars)}
+        candidates = [self._raise_with_floor(needed, floor) for floor in sorted(floors)]
+        containers = (*self._recreated.containers, *self._recreated.init_containers)
+        now = {one.name: _request(one) for one in containers}
+        return min(candidates, key=lambda raises: sum(one.to - now[one.owner] for one in raises))
+
+    def _raise_with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
+        raises: list[_RaisedRequest] = []
+        for one in self._recreated.containers:
+            raises += _raise_to(one, max(needed.get(one.name, 0), floor))
+        raised = {one.owner: one.to for one in raises}
+        least = min(raised.get(one.name, _request(one)) for one in self._recreated.containers)
+        for one in self._recreated.init_containers:
+            if not (self._counts_as_app(one) and least >= needed.get(one.name, 0)):
+                raises += _raise_to(one, needed.get(one.name, 0))
+        return raises
+
+    def _raise_any(self) -> list[_RaisedRequest]:
+        """The least possible request: it makes a BestEffort pod Burstable."""
+        if self._is_pod_level:
+            least = max(self._pod_request() + 1, self._sum_of_containers())
+            return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
+        first = self._recreated.containers[0]
+        return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
+
+    def _edits(self, raised: _RaisedRequest) -> Iterable[Edit]:
+        """The request, and the limit where it would be below; a limit of 0 means none and is removed."""
+        quantity = _quantity(raised.to)
+        yield Edit(raised.owner, Side.REQUESTS, MEMORY, quantity)
+        limit = current_value(self._recreated, raised.owner, Side.LIMITS, MEMORY)
+        if limit is not None and limit < quantity:
+            yield Edit(raised.owner, Side.LIMITS, MEMORY, None if limit.is_zero else quantity)
+
+    def _keep_burstable(self, edits: list[Edit]) -> list[Edit]:
+        """The edits with one limit above its request where the pod would become Guaranteed."""
+        changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
+        if computed_class(changed, self._release) is not QosClass.GUARANTEED:
+            return edits
+        last = next(edit for edit in reversed(edits) if edit.side is Side.REQUESTS)
+        assert last.quantity is not None, "requests are raised, never removed"
+        above = Edit(last.owner, Side.LIMITS, MEMORY, _quantity(last.quantity.value() + UNIT_BYTES))
+        return [edit for edit in edits if edit.target != above.target] + [above]
+
+
+_OUT_OF_REACH: Final = -(1 << 62)
+
+
+def _request(container: Container) -> int:
+    return container.requests.get(MEMORY, ZERO).value()
+
+
+def _raise_to(container: Container, needed: int) -> list[_RaisedRequest]:
+    return [_RaisedRequest(container.name, _whole_units(needed))] if needed > _request(container) else []
+
+
+def _whole_units(size: int) -> int:
+    return -(-size // UNIT_BYTES) * UNIT_BYTES
+
+
+def _quantity(size: int) -> Quantity:
+    return Quantity(size, 0, Format.BINARY_SI)

@@ -32,13 +32,9 @@ class Entry:
     Attributes:
         id: unique among all entries; later ones sort after earlier ones.
         at: when it was sent, RFC 3339 in UTC.
-        context: the kubeconfig context's name.
-        server: the API server's address.
-        kind: of the object; likewise `namespace`, `name`, `uid`.
         subresource: `resize` or empty.
         before: the previous values, None for absent ones.
         after: the values that were sent; once done, as the server stored them.
-        state: its outcome.
         message: the server's or the network's sentence, or empty.
         undoes: the id of the entry that this one reverts, or empty.
     """

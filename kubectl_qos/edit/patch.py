@@ -16,8 +16,6 @@ FIELD_MANAGER: Final = "kubectl-qos"
 METHOD: Final = "PATCH"
 CONTENT_TYPE: Final = "application/strategic-merge-patch+json"
 RESIZE: Final = "resize"
-
-
 _SERVER_FIELDS: Final = frozenset(
     {"managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"}
 )
@@ -27,16 +25,9 @@ _SERVER_FIELDS: Final = frozenset(
 class PatchRequest:
     """A strategic merge patch of one object.
 
-    Attributes:
-        kind: of the object: `Pod`, `Deployment`.
-        namespace: of the object.
-        name: of the object.
-        uid: of the object that was read, so that no other of its name is changed.
-        resource_version: of the object that was read.
-        subresource: `resize` for a change in place, else empty.
-        edits: the new values.
-        before: the old values, None for absent ones.
-        patch: the change alone, without the precondition.
+    `uid` and `resource_version` are those of the object that was read, so that no other of its name is
+    changed. `subresource` is `resize` for a change in place, else empty; `before` are the old values of
+    `edits`; `patch` is the change alone, without the precondition.
     """
 
     kind: str

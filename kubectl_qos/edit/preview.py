@@ -140,7 +140,6 @@ def build_effects(
 def _newly_earlier(
     ranking: Ranking, mine: RankedPod, other_ranking: Ranking, mine_in_other: RankedPod
 ) -> tuple[PodKey, ...]:
-    """Pods that are killed strictly before mine in the one ranking and not in the other."""
     if mine.rank is None or mine_in_other.rank is None:
         return ()
     earlier_in_other = _earlier(other_ranking, mine_in_other.rank)

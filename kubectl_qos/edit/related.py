@@ -12,10 +12,9 @@ from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
 OWNER: Final = "the owner"
@@ -65,10 +64,15 @@ class RelatedObjects:
     missing: tuple[Missing, ...] = ()
 
 
+def decode_pod(kind: str, raw: Json) -> Pod:
+    """The pod, or that of a workload's template. Raises msgspec.ValidationError."""
+    return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+
+
 def pod_from_raw(kind: str, raw: Json) -> Pod:
-    """The pod, or that of a workload's template, in an object. Raises QosError for an unreadable one."""
+    """As `decode_pod`. Raises QosError for an unreadable object."""
     try:
-        return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
+        return decode_pod(kind, raw)
     except msgspec.ValidationError as error:
         raise QosError(f"the server's {kind.lower()} cannot be read: {error}") from None
 

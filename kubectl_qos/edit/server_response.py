@@ -15,16 +15,18 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
 from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
+    LimitRange,
     QuotaPod,
     ResourceQuota,
     crosses_namespaces,
     is_terminating,
+    limit_range_refusals,
     matches,
     quota_refusals,
     quota_usage,
+    with_limit_ranges,
 )
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
@@ -47,11 +49,6 @@ class ChangedObject:
     old: Pod
     new: Pod
     edits: tuple[Edit, ...]
-
-    @property
-    def raw_spec(self) -> Json:
-        """The pod spec inside the object."""
-        return nested(self.raw, *template_path(self.old.kind), "spec")
 
 
 def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind) -> ChangedObject:
@@ -94,7 +91,7 @@ def as_resized(target: ChangedObject, ranges: Sequence[LimitRange], release: Rel
 
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
     """The pod as quotas count it."""
-    spec = target.raw_spec
+    spec = nested(target.raw, *template_path(target.old.kind), "spec")
     best_effort = qos_class(pod, release) is QosClass.BEST_EFFORT
     return QuotaPod(pod, best_effort, is_terminating(spec), crosses_namespaces(spec))
 
@@ -252,8 +249,9 @@ def _is_stale(request: PatchRequest, target: ChangedObject) -> bool:
 
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
     sentences = [f"{one.path or '[]'}: {one.message}" for one in refusals]
-    kind = ".".join(filter(None, (pod.kind, _group(pod))))
-    return ServerRefusal(422, "Invalid", f'{kind} "{pod.name}" is invalid: {_aggregated(sentences)}')
+    return ServerRefusal(
+        422, "Invalid", f'{with_group(pod.kind, pod.kind)} "{pod.name}" is invalid: {_aggregated(sentences)}'
+    )
 
 
 def _forbidden(pod: Pod, sentence: str) -> ServerRefusal:
@@ -267,9 +265,10 @@ def _aggregated(sentences: Iterable[str]) -> str:
 
 
 def _resource(pod: Pod) -> str:
-    return ".".join(filter(None, (f"{pod.kind.lower()}s", _group(pod))))
+    return with_group(f"{pod.kind.lower()}s", pod.kind)
 
 
-def _group(pod: Pod) -> str:
-    path = WORKLOADS[pod.kind].group if pod.kind in WORKLOADS else ""
-    return path.removeprefix("/apis/").partition("/")[0] if path.startswith("/apis/") else ""
+def with_group(name: str, kind: str) -> str:
+    """A name with the API group of a kind where it has one: `deployments.apps`, `pods`."""
+    path = WORKLOADS[kind].group if kind in WORKLOADS else ""
+    return f"{name}.{path.split('/')[2]}" if path.startswith("/apis/") else name

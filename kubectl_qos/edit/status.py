@@ -9,8 +9,8 @@ from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.k8s.kinds import pod_from_workload
-from kubectl_qos.k8s.objects import CPU, ContainerStatus, Json, Pod, convert, nested, nested_list
+from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.k8s.objects import CPU, ContainerStatus, Json, Pod, nested, nested_list
 from kubectl_qos.k8s.quantity import Quantity
 
 
@@ -61,7 +61,6 @@ def text(raw: Json, *path: str) -> str:
 
 
 def _conditions(raw: Json) -> dict[str, Json]:
-    """The conditions of an object's status by their type."""
     return {text(condition, "type"): condition for condition in nested_list(raw, "status", "conditions")}
 
 
@@ -283,8 +282,7 @@ def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Pr
     if text(now, "metadata", "uid") != request.uid:
         sentence = f"{request.reference} was deleted and recreated by someone else"
         return Progress(Stage.GONE, settled=True, message=sentence)
-    pod = pod_from_object(request, now)
-    stored = pod_from_object(request, written)
+    pod, stored = decode_pod(request.kind, now), decode_pod(request.kind, written)
     if any(value_now(pod, edit) != value_now(stored, edit) for edit in request.edits):
         return Progress(Stage.OVERTAKEN, settled=True)
     if text(now, "metadata", "deletionTimestamp"):
@@ -292,8 +290,3 @@ def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Pr
     if request.kind == "Pod":
         return _resize_progress(request, pod, now)
     return _ROLLOUTS[request.kind](now)
-
-
-def pod_from_object(request: PatchRequest, raw: Json) -> Pod:
-    """The pod, or that of a workload's template. Raises msgspec.ValidationError."""
-    return convert(raw, Pod) if request.kind == "Pod" else pod_from_workload(request.kind, raw)

@@ -157,7 +157,6 @@ def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
 
 
 def _replaced_pods(kind: str, workload: Json) -> int | None:
-    """How many pods a changed template replaces."""
     is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
     if kind in {"ReplicaSet", "ReplicationController", "CronJob"} or is_on_delete(workload) or is_paused:
         return 0

@@ -26,8 +26,6 @@ MOST_TASKS: Final = 200_000
 _MOST_OPEN: Final = 16
 """A report stays open for a while: the reaper's line may follow, or more lines of its context."""
 _FIRST_LINES: Final = 1_000
-"""The first time of a log is searched among these."""
-
 
 _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
@@ -50,16 +48,8 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     return KernelLog(tuple(reports), reader.first_time, reader.last_time, left_out, reader.lines)
 
 
-def reports_in(lines: Iterable[str], now: datetime | None = None) -> Iterator[OomReport]:
-    """Each report, in the order in which they begin."""
-    return _LogReader(now).reports(lines)
-
-
 class _LogReader:
-    """Reads a log: its reports, how many lines it has, and the first and the last time.
-
-    The current report is kept by node and by the kernel's context, where lines name it.
-    """
+    """A log; the current report is kept by node and by the kernel's context, where lines name it."""
 
     def __init__(self, now: datetime | None) -> None:
         self._now = now
@@ -82,7 +72,6 @@ class _LogReader:
         return record.time if record is not None else ""
 
     def _records(self, lines: Iterable[str]) -> Iterator[LogRecord]:
-        """The records that may matter."""
         export: JournalExport | None = None
         for text in lines:
             self.lines += 1
@@ -95,25 +84,24 @@ class _LogReader:
             record = None
             if export is not None:
                 record = export.add(text)
-            elif self._is_inside or (("oom" in text or "ill" in text) and _RELEVANT.search(text)):
-                record = parse_line(text, self._now)
+            else:
+                is_inside = any(report.is_inside for report in self._current.values())
+                if is_inside or (("oom" in text or "ill" in text) and _RELEVANT.search(text)):
+                    record = parse_line(text, self._now)
             if record is not None:
                 yield record
         record = export.end() if export is not None else None
         if record is not None:
             yield record
 
-    @property
-    def _is_inside(self) -> bool:
-        """Whether any line may belong to a report now."""
-        return any(report.is_inside for report in self._current.values())
-
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
-        """Add a record to its report; gives a report that is closed."""
         if not record.message:
             return
         if record.message.startswith("oom_reaper: "):
-            self._add_reaped(record)
+            match = _REAPED.match(record.message)
+            if match is not None:
+                reports = (report for report in reversed(self._open) if report.node == record.node)
+                any(report.add_reaped(int(match[1])) for report in reports)
             return
         # Only the first line of a message has a prefix.
         key = self._last_key if record.is_continued else (record.node, record.caller)
@@ -136,12 +124,6 @@ class _LogReader:
     def _close(self, closed: ReportBuilder) -> OomReport:
         self._current = {key: report for key, report in self._current.items() if report is not closed}
         return closed.report()
-
-    def _add_reaped(self, record: LogRecord) -> None:
-        match = _REAPED.match(record.message)
-        if match is not None:
-            reports = (report for report in reversed(self._open) if report.node == record.node)
-            any(report.add_reaped(int(match[1])) for report in reports)
 
 
 KMSG: Final = Path("/dev/kmsg")
@@ -189,7 +171,6 @@ def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
 
 
 def _lines_of_kmsg(handle: int) -> Iterator[str]:
-    """The lines of all records; a read of the device gives one record, of a file any piece."""
     rest = b""
     while True:
         with suppress(BrokenPipeError):

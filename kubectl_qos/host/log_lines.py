@@ -1,8 +1,7 @@
 """Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog or Talos, without what precedes the message.
 
-The prefix gives the time, the node and the kernel's context. Messages that are not the kernel's (another
-facility, another program) are left out, as anything may write such lines. Not here: their meaning
-(oom_lines.py).
+Messages that are not the kernel's (another facility, another program) are left out, as anything may write
+such lines. Not here: their meaning (oom_lines.py).
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o and
 JOURNAL_EXPORT_FORMATS, RFC 3164 and 5424, `talosctl dmesg` and Talos' log sinks. Bottlerocket has a journal.
@@ -24,11 +23,10 @@ LONGEST: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """A message of the kernel.
+    """A message of the kernel; `time` is RFC 3339, `uptime` seconds since boot.
 
-    `time` is RFC 3339, without a zone where the log has none; `uptime` seconds since boot. `caller` is the
-    thread or processor that a kernel with CONFIG_PRINTK_CALLER names. `is_continued` is an indented line
-    without a prefix, which continues the message before it.
+    `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names; a continued message has
+    neither a prefix nor a time.
     """
 
     message: str
@@ -48,10 +46,7 @@ def read_lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
-    """The message of a line, None where it is not the kernel's.
-
-    A time without a year gets the latest year in which it is not after `now`, or is empty without `now`.
-    """
+    """The kernel's message in a line, or None; without a year it is of the latest one before `now`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     is_indented = text.startswith((" ", "\t"))
@@ -96,17 +91,13 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
 
 
 def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
-    """What may name node and program after a piece of the prefix.
-
-    Any program may follow the times of a journal or of syslog; those of dmesg have brackets or a comma.
-    """
+    """What may name node and program: any after the times of a journal or syslog, but not of dmesg."""
     if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
         return _HOST
     return _HOST_KERNEL if kind == "uptime" else _NEVER
 
 
 def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
-    """RFC 3339 of a time in one of the forms of logs; empty for one that does not exist."""
     try:
         if kind == "unix":
             return _rfc3339(datetime.fromtimestamp(float(text), UTC))
@@ -139,8 +130,7 @@ def _without_year(month: str, day: str, clock: str, now: datetime) -> str:
 
 
 class _JournalEntry(msgspec.Struct, frozen=True):
-    """An entry of a journal or of Talos; numbers are texts in a journal."""
-
+    # Numbers are texts in a journal.
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
     realtime: str = msgspec.field(name="__REALTIME_TIMESTAMP", default="")
     source_monotonic: str = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default="")

@@ -26,24 +26,20 @@ _PROCESSOR: Final = re.compile(
 _OLD_DOMAIN: Final = re.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<domain>\S+)")
 _STATS: Final = re.compile(r"Memory cgroup stats for (?P<domain>\S+?):")
 _COUNTERS: Final = re.compile(
-    r"(?P<what>memory|swap|memory\+swap): usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB"
-    r"(?:, failcnt (?P<failcnt>\d+))?",
+    r"(?P<what>memory|swap|memory\+swap): usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB",
     re.ASCII,
 )
 _COUNTER_PREFIXES: Final = {"memory": "", "swap": "swap_", "memory+swap": "memsw_"}
 _MACHINE: Final = (
     (re.compile(r"(\d{1,18}) pages RAM$", re.ASCII), "ram_pages"),
     (re.compile(r"(\d{1,18}) pages reserved$", re.ASCII), "reserved_pages"),
-    (re.compile(r"\s*free:(\d{1,18}) free_pcp", re.ASCII), "free_pages"),
-    (re.compile(r"Free swap +=? ?(\d{1,18})kB", re.ASCII), "free_swap_kb"),
     (re.compile(r"Total swap +=? ?(\d{1,18})kB", re.ASCII), "total_swap_kb"),
 )
 _HEADER: Final = re.compile(r"\[ *pid *\] +(?P<columns>uid +tgid +[a-z_ ]+ name)$")
 _ROW: Final = re.compile(r"\[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)", re.ASCII)
-_COLUMNS: Final = {"rss_anon": "anon", "rss_file": "file", "rss_shmem": "shmem", "oom_score_adj": "adj"} | {
-    name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
+_COLUMNS: Final = {"oom_score_adj": "adj"} | {
+    name: name for name in ("uid", "tgid", "rss", "pgtables_bytes", "swapents")
 }
-"""The columns of the task table, and the fields of OomTask that have them."""
 _PAGES_OF_TABLES: Final = frozenset({"nr_ptes", "nr_pmds", "nr_puds"})
 
 _SUMMARY: Final = re.compile(r"oom-kill:constraint=(?P<constraint>CONSTRAINT_[A-Z_]+)")
@@ -58,12 +54,10 @@ _KILLED: Final = re.compile(
 )
 _AFTER_COMM: Final = re.compile(r"\),? (?=total-vm:|UID |score )")
 _NUMBERS: Final = (
-    ("total_vm_kb", re.compile(r"total-vm:(\d{1,18})kB", re.ASCII)),
     ("anon_rss_kb", re.compile(r"anon-rss:(\d{1,18})kB", re.ASCII)),
     ("file_rss_kb", re.compile(r"file-rss:(\d{1,18})kB", re.ASCII)),
     ("shmem_rss_kb", re.compile(r"shmem-rss:(\d{1,18})kB", re.ASCII)),
     ("uid", re.compile(r"\bUID[: ](\d{1,10})\b", re.ASCII)),
-    ("pgtables_kb", re.compile(r"pgtables:(\d{1,18})kB", re.ASCII)),
     ("adj", re.compile(r"oom_score_adj:(-?\d{1,4})$", re.ASCII)),
     ("score", re.compile(r"\bscore (\d{1,10}) or sacrifice", re.ASCII)),
 )
@@ -116,10 +110,7 @@ class ReportBuilder:
         return True
 
     def hand_over_victim(self, later: ReportBuilder) -> None:
-        """Give the last victim to a later report without a header, which is about a group.
-
-        The line about a group follows its first victim, which therefore looked like one of the group here.
-        """
+        """Give a later report about a group the victim before it, which looked like one of the group here."""
         is_group = later._report.group_kill and not later._victims
         if is_group and self._report.group_kill and len(self._victims) > 1:
             later._victims.append(self._victims.pop())
@@ -228,8 +219,6 @@ class ReportBuilder:
         if counters is not None:
             prefix = _COUNTER_PREFIXES[counters["what"]]
             self._memory |= {f"{prefix}{name}_kb": int(counters[name]) for name in ("usage", "limit")}
-            if counters["what"] == "memory" and counters["failcnt"]:
-                self._memory["failcnt"] = int(counters["failcnt"])
             return True
         stats = _STATS.match(message)
         if stats is not None:
@@ -269,7 +258,6 @@ class ReportBuilder:
             self._report,
             oom_memcg=self._report.oom_memcg or self._stats_memcg,
             tasks=tuple(self._tasks),
-            has_table=bool(self._columns),
             memory=MemoryState(**self._memory),
             victims=tuple(victims),
             reaped=tuple(self._reaped),

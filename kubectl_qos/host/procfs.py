@@ -1,22 +1,30 @@
-"""Reads files below /proc and /sys/fs/cgroup, some of which vanish meanwhile or may not be read."""
+"""Reads /proc and /sys/fs/cgroup, where files vanish meanwhile or may not be read.
+
+A process is a thread group, as for the kernel. Source: Linux mm/oom_kill.c (oom_badness,
+oom_unkillable_task, find_lock_task_mm) and fs/proc.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kubectl_qos.errors import InputError
+from kubectl_qos.qos.cgroup.names import memory_path
+from kubectl_qos.qos.process_order import HostProcess
 
 PROC: Final = Path("/proc")
 LARGEST_FILE: Final = 1 << 16
 """Longer command lines are cut; no other file is larger."""
 
 SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcommit_memory", "vm/swappiness")
-"""What changes which process is killed, or whether any is."""
 
 
 class AccessDenied(Exception):
@@ -80,19 +88,18 @@ def parse_number(text: str | None) -> int | None:
 _NUMBER: Final = re.compile(r"\s*(-?[0-9]{1,18})(?:\s|$)")
 
 
-def parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
-    """The values that are numbers."""
+def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
     return {name: number for name, text in fields.items() if (number := parse_number(text)) is not None}
 
 
 def read_meminfo(proc: Path) -> dict[str, int]:
     """/proc/meminfo in KiB; counts of pages are counts."""
-    return parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
+    return _parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
 
 
 def read_sysctls(proc: Path) -> dict[str, int]:
     """The settings that change which process is killed, without those that cannot be read."""
-    return parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
+    return _parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
 
 
 def read_kernel_release(proc: Path) -> str:
@@ -174,3 +181,74 @@ def with_parents(path: str) -> list[str]:
         return []
     parts = [part for part in path.split("/") if part]
     return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+LONGEST_COMMAND: Final = 4096
+_CAP_SYS_ADMIN: Final = 21
+
+
+class Memoryless(msgspec.Struct, frozen=True):
+    """A kernel thread or a zombie: it has no memory and is never a victim."""
+
+    is_kernel_thread: bool
+
+
+def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
+    """A process, None where it has ended meanwhile. Raises AccessDenied."""
+    folder = proc / str(pid)
+    status = parse_fields(read(folder / "status") or "")
+    # Where the first thread has ended the memory is the others' (find_lock_task_mm).
+    with_memory = status if "VmRSS" in status else _status_of_thread(folder, status)
+    if with_memory is None:
+        # Kernel threads are kthreadd and its children.
+        parent = parse_number(status.get("PPid"))
+        return Memoryless(pid == 2 or parent == 2) if status else None
+    adj = parse_number(read(folder / "oom_score_adj"))
+    if adj is None or not -1000 <= adj <= 1000:
+        return None
+    comm, mask = read(folder / "comm"), status.get("CapEff", "")
+    sizes = {name: max(parse_number(with_memory.get(name)) or 0, 0) for name in _SIZES}
+    return HostProcess(
+        pid=pid,
+        ppid=parse_number(status.get("PPid")) or 0,
+        comm=comm.removesuffix("\n") if comm else status.get("Name", ""),
+        cmdline=read_or_empty(folder / "cmdline").rstrip("\0").replace("\0", " ")[:LONGEST_COMMAND],
+        adj=adj,
+        score=parse_number(read(folder / "oom_score")),
+        rss_kb=sizes["VmRSS"],
+        anon_kb=sizes["RssAnon"],
+        swap_kb=sizes["VmSwap"],
+        # Before 4.15 the second level of page tables had its own line.
+        pte_kb=sizes["VmPTE"] + sizes["VmPMD"],
+        cgroup=memory_path(read_or_empty(folder / "cgroup")),
+        uid=min(max(parse_number(status.get("Uid")) or 0, 0), 2**32 - 1),
+        admin=bool(re.fullmatch(r"[0-9a-fA-F]{1,32}", mask) and int(mask, 16) >> _CAP_SYS_ADMIN & 1),
+        borrows=_borrows(proc, status),
+    )
+
+
+_SIZES: Final = ("VmRSS", "RssAnon", "VmSwap", "VmPTE", "VmPMD")
+
+
+def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, str] | None:
+    if (parse_number(status.get("Threads")) or 1) < 2:
+        return None
+    with suppress(OSError):
+        for thread in sorted((folder / "task").iterdir()):
+            fields = parse_fields(read(thread / "status") or "")
+            if "VmRSS" in fields:
+                return fields
+    return None
+
+
+def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
+    """Whether vfork created it, so that its parent waits and both have the very same memory (in_vfork)."""
+    parent = parse_number(status.get("PPid"))
+    if not parent:
+        return False
+    fields = parse_fields(read_or_empty(proc / str(parent) / "status"))
+    is_waiting = fields.get("State", "").startswith("D")
+    return is_waiting and all(fields.get(name) == status.get(name) for name in _MEMORY_OF_BOTH)
+
+
+_MEMORY_OF_BOTH: Final = ("VmPeak", "VmSize", "VmHWM", "VmRSS", "VmData", "VmStk", "VmExe", "VmPTE")

@@ -1,6 +1,6 @@
 """Events of the core API, and which of them are about a pod or its node's memory.
 
-Not here: reading them (cluster/events.py), tables and sentences (present/events.py).
+Not here: reading them (cluster/kube_api.py), tables and sentences (present/events.py).
 """
 
 from __future__ import annotations

@@ -62,6 +62,8 @@ MIN_CFS_PERIOD_US: Final = 1_000
 DEFAULT_CFS_PERIOD_US: Final = 100_000
 MAX_CFS_PERIOD_US: Final = 1_000_000
 DEFAULT_PAGE_SIZE: Final = 4096
+ENFORCE_PODS: Final = "pods"
+"""Of enforceNodeAllocatable: kubepods is limited."""
 DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -73,8 +75,6 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithOrigins:
-    """Fields of which each has an origin."""
-
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def origin(self, field_name: str) -> Origin:

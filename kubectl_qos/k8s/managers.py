@@ -238,7 +238,6 @@ def _name(raw: Json) -> str:
 
 
 def _owner(raw: Json) -> Iterator[Json]:
-    """The reference to the owner that is the controller."""
     owner = find_controller(raw)
     if owner is not None and owner.get("controller"):
         yield owner

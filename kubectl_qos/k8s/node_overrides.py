@@ -186,8 +186,6 @@ _runtime = _checked(
 
 
 class _Field(NamedTuple):
-    """A field of `Kubelet` or `Node`, and what parses its text."""
-
     name: str
     parse: Callable[[str], object]
 

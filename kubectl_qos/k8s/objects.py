@@ -104,7 +104,6 @@ class OwnerReference(ApiStruct, frozen=True):
 
     kind: str
     name: str
-    api_version: str = ""
     controller: bool | None = None
 
 

@@ -278,10 +278,7 @@ class Quantity:
 
     def __sub__(self, other: Quantity) -> Quantity:
         """`Quantity.Sub`."""
-        return self + other._negated()
-
-    def _negated(self) -> Quantity:
-        return Quantity(-self.unscaled, self.exponent, self.format, is_decimal=self.is_decimal)
+        return self + Quantity(-other.unscaled, other.exponent, other.format, is_decimal=other.is_decimal)
 
     def as_decimal(self) -> Quantity:
         """The same value in the arbitrary-precision form (`Quantity.ToDec`), which overflows differently."""

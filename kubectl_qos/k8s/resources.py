@@ -63,21 +63,23 @@ def is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
+def resources_of_pod(pod: Pod, side: str) -> ResourceList:
+    """The `requests` or `limits` of spec.resources, empty where absent."""
+    return getattr(pod.spec.resources, side, None) or EMPTY_RESOURCES
+
+
 def has_pod_level_requests(pod: Pod, release: Release) -> bool:
     """`IsPodLevelRequestsSet`: spec.resources requests something supported."""
-    resources = pod.spec.resources
-    return resources is not None and any(
-        is_supported_at_pod_level(name, release) for name in resources.requests or ()
-    )
+    requests = resources_of_pod(pod, "requests")
+    return bool(requests) and any(is_supported_at_pod_level(name, release) for name in requests)
 
 
 def has_pod_level_resources(pod: Pod, release: Release) -> bool:
     """`IsPodLevelResourcesSet`: spec.resources requests or limits something supported."""
-    resources = pod.spec.resources
-    return resources is not None and any(
-        is_supported_at_pod_level(name, release)
-        for name in (*(resources.requests or ()), *(resources.limits or ()))
-    )
+    if pod.spec.resources is None:
+        return False
+    names = (*resources_of_pod(pod, "requests"), *resources_of_pod(pod, "limits"))
+    return any(is_supported_at_pod_level(name, release) for name in names)
 
 
 def pod_requests(
@@ -97,27 +99,22 @@ def pod_requests(
     totals: Totals = {}
     if containers:
         totals = aggregate_requests(pod, release, count=count)
-    if _uses_pod_level(pod_level, release) and has_pod_level_requests(pod, release):
+    if pod_level is None:
+        pod_level = release.enabled(Gate.POD_LEVEL_RESOURCES)
+    if pod_level and has_pod_level_requests(pod, release):
         _set_pod_level(totals, pod, release, "requests", count)
     if overhead and pod.spec.overhead:
         _add(totals, pod.spec.overhead)
     return totals
 
 
-def pod_limits(
-    pod: Pod,
-    release: Release,
-    *,
-    count: Count = Count.SPEC,
-    pod_level: bool | None = None,
-    overhead: bool = True,
-) -> Totals:
+def pod_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC, overhead: bool = True) -> Totals:
     """The total limits of a pod (`PodLimits`); overhead is added only to non-zero limits.
 
     Containers without a limit are left out: `declared_limits` says whether there are any.
     """
     totals = aggregate_limits(pod, release, count=count)
-    if _uses_pod_level(pod_level, release) and has_pod_level_resources(pod, release):
+    if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_resources(pod, release):
         _set_pod_level(totals, pod, release, "limits", count)
     if overhead and pod.spec.overhead:
         for name, quantity in pod.spec.overhead.items():
@@ -130,6 +127,14 @@ def kubelet_count(release: Release) -> Count:
     """What the kubelet counts for a pod's cgroup: from 1.27 to 1.31 allocated resources if resizable."""
     allocated = release.enabled(Gate.IN_PLACE_RESIZE) and not release.has(Change.STATUS_RESOURCES)
     return Count.STATUS if allocated else Count.SPEC
+
+
+def admission_count(release: Release) -> Count:
+    """What quotas and `kubectl describe node` count: also the status of pods that may be resized."""
+    if not release.enabled(Gate.IN_PLACE_RESIZE):
+        return Count.SPEC
+    pod_level = release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL)
+    return Count.STATUS_WITH_POD_LEVEL if pod_level else Count.STATUS
 
 
 def aggregate_requests(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
@@ -151,17 +156,18 @@ def declared_limits(pod: Pod, release: Release) -> Declared:
     uses = _aggregate(pod, release, lambda container, _: container.limits)[1]
     if not release.has(Change.INIT_CONTAINERS_DECLARE_LIMITS):
         uses = uses[: len(pod.containers)]
-    cpu = all(not use.get(CPU, ZERO).is_zero for use in uses)
-    memory = all(not use.get(MEMORY, ZERO).is_zero for use in uses)
     limits = pod_level_limits(pod, release)
-    cpu = cpu or not limits.get(CPU, ZERO).is_zero
-    memory = memory or not limits.get(MEMORY, ZERO).is_zero
-    return Declared(cpu, memory)
+
+    def is_declared(name: str) -> bool:
+        own = all(not use.get(name, ZERO).is_zero for use in uses)
+        return own or not limits.get(name, ZERO).is_zero
+
+    return Declared(is_declared(CPU), is_declared(MEMORY))
 
 
 def pod_level_limits(pod: Pod, release: Release) -> ResourceList:
     """The limits that the pod's containers share (spec.resources), empty where the gate is off."""
-    return _pod_level(pod, "limits") if release.enabled(Gate.POD_LEVEL_RESOURCES) else EMPTY_RESOURCES
+    return resources_of_pod(pod, "limits") if release.enabled(Gate.POD_LEVEL_RESOURCES) else EMPTY_RESOURCES
 
 
 def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
@@ -177,13 +183,10 @@ def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
         if name in requests:
             total = total + requests[name]
     else:
-        for container in pod.containers:
-            if name in container.requests:
-                total = total + container.requests[name]
-        for container in pod.init_containers:
-            if name in container.requests:
-                request = container.requests[name]
-                total = max(_compared(total, request), request)
+        for request in [one.requests[name] for one in pod.containers if name in one.requests]:
+            total = total + request
+        for request in [one.requests[name] for one in pod.init_containers if name in one.requests]:
+            total = max(_compared(total, request), request)
     overhead = pod.spec.overhead or EMPTY_RESOURCES
     if name in overhead and not total.is_zero:
         total = total + overhead[name]
@@ -191,15 +194,6 @@ def eviction_request(pod: Pod, release: Release, name: str) -> Quantity:
 
 
 _Effective = Callable[[Container, bool], _Resources]
-
-
-def _uses_pod_level(pod_level: bool | None, release: Release) -> bool:
-    return release.enabled(Gate.POD_LEVEL_RESOURCES) if pod_level is None else pod_level
-
-
-def _pod_level(pod: Pod, side: str) -> ResourceList:
-    resources = pod.spec.resources
-    return (getattr(resources, side) if resources else None) or EMPTY_RESOURCES
 
 
 def _aggregate(pod: Pod, release: Release, effective: _Effective) -> tuple[Totals, list[_Resources]]:
@@ -286,7 +280,6 @@ _SPEC: Final[Mapping[str, _Effective]] = {
 
 
 def _effective(pod: Pod, release: Release, side: str, count: Count) -> _Effective:
-    """Which requests or limits (`side`) a container counts with."""
     has_resources = release.has(Change.STATUS_RESOURCES)
     if count is Count.SPEC or (side == "limits" and not has_resources):
         return _SPEC[side]
@@ -313,8 +306,7 @@ def _effective(pod: Pod, release: Release, side: str, count: Count) -> _Effectiv
 
 
 def _set_pod_level(totals: Totals, pod: Pod, release: Release, side: str, count: Count) -> None:
-    """Replace the totals of what spec.resources sets."""
-    spec = _pod_level(pod, side)
+    spec = resources_of_pod(pod, side)
     effective: _Resources = spec
     if count is Count.STATUS_WITH_POD_LEVEL and pod.status.resources is not None:
         actual: ResourceList | None = getattr(pod.status.resources, side)

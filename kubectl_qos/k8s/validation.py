@@ -128,7 +128,6 @@ def _may_be_overcommitted(name: str) -> bool:
 
 
 def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[Refusal]:
-    """Resources that cannot be set for a whole pod."""
     supported = '"cpu", "hugepages-", "memory"'
     if not release.has(Change.POD_LEVEL_HUGEPAGES):
         supported = '"cpu", "memory"'

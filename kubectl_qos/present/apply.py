@@ -1,7 +1,4 @@
-"""Strategies, requests, confirmation and progress of a change, and the change history, as lines of text.
-
-The same for the command line and the UI. Names and sentences of servers are escaped.
-"""
+"""Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
 
 from __future__ import annotations
 
@@ -64,20 +61,14 @@ def _replaced_pods_sentence(pods: int | None) -> str:
 
 def strategy_lines(strategies: Iterable[Strategy]) -> list[str]:
     """Each strategy with its effect, or why it is impossible."""
-    cells = [(strategy_title(strategy), strategy_effect(strategy)) for strategy in strategies]
-    return aligned(cells)
+    return aligned([(strategy_title(strategy), strategy_effect(strategy)) for strategy in strategies])
 
 
-def request_lines(request: PatchRequest, *, dry_run: bool = False) -> list[str]:
+def request_lines(request: PatchRequest) -> list[str]:
     """The exact request: method and path with query, media type, and the body as YAML."""
-    query = urlencode(request.query(dry_run=dry_run))
+    line = f"{METHOD} {escape(request.path)}?{urlencode(request.query(dry_run=False))}"
     body = to_yaml(request.body).rstrip("\n").split("\n")
-    return [
-        f"{METHOD} {escape(request.path)}?{query}",
-        f"Content-Type: {CONTENT_TYPE}",
-        "",
-        *map(escape, body),
-    ]
+    return [line, f"Content-Type: {CONTENT_TYPE}", "", *map(escape, body)]
 
 
 def change_lines(before: Iterable[Edit], after: Iterable[Edit]) -> list[str]:

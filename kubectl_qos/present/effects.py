@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
@@ -216,7 +216,7 @@ def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]
 
 
 def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
-    """Why the new kubelet would not start, none where it does."""
+    """Why the new kubelet would not start, if so."""
     refusals = _kubelet_refusals(comparison)
     return (Section("Kubelet", "would not start", sentences(*refusals), warns=True),) if refusals else ()
 
@@ -258,12 +258,10 @@ def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
     ]
 
 
-_HEADERS: Final = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
-
-
 def comparison_table(changed: Iterable[Effects]) -> Iterator[str]:
     """A row for each changed pod: differences as `before → after`, the rest as it is."""
-    return cell_table(map(_cells, changed), _HEADERS)
+    headers = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
+    return cell_table(map(_cells, changed), headers)
 
 
 def _cells(effects: Effects) -> list[str]:
@@ -283,10 +281,7 @@ def _cells(effects: Effects) -> list[str]:
 
 
 def _worst_scores(effects: Effects) -> tuple[str, str]:
-    """oom_score_adj and oom_score of the container that is killed first, before and after.
-
-    Where both stay but another container's change, that one is named and shown.
-    """
+    """Of the container that is killed first; where both stay, of another one that changes, with its name."""
     before, after = _worst(effects.mine_before), _worst(effects.mine_after)
     others = [one for one in effects.containers if one.changed]
     if (before.adj, before.oom_score) == (after.adj, after.oom_score) and others:
@@ -300,7 +295,6 @@ def _worst_scores(effects: Effects) -> tuple[str, str]:
 
 
 def _worst(row: RankedPod) -> ContainerScore:
-    """The container that decides the rank; without processes the one with the highest oom_score_adj."""
     return row.worst or max(row.containers, key=lambda score: score.adj or 0)
 
 

@@ -20,9 +20,7 @@ MOST_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class MergedEvent:
-    """Events with the same text as one; `first` and `last` are RFC 3339 texts or empty."""
-
+class _MergedEvent:
     type: str
     reason: str
     message: str
@@ -55,14 +53,14 @@ def error_section(error: QosError) -> Section:
     return Section(TITLE, "unknown", (Line(missing_sentence(missing)),))
 
 
-def _merge(newest_first: Iterable[Event]) -> Iterator[MergedEvent]:
-    """Equal ones together, in place of the newest."""
+def _merge(newest_first: Iterable[Event]) -> Iterator[_MergedEvent]:
+    """Events with the same text as one, in place of the newest."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in newest_first:
         groups.setdefault((event.type, event.reason, _message(event)), []).append(event)
     for key, equal in groups.items():
         oldest = min((event.first for event in equal if event.first), default="")
-        yield MergedEvent(*key, sum(event.times for event in equal), oldest, equal[0].last)
+        yield _MergedEvent(*key, sum(event.times for event in equal), oldest, equal[0].last)
 
 
 def _message(event: Event) -> str:
@@ -74,22 +72,19 @@ def _message(event: Event) -> str:
     return f"{escape(event.container)}: {text}" if event.container else text
 
 
-def _table(events: Sequence[MergedEvent], now: datetime) -> Iterator[Line]:
-    """Aligned columns, with the message as the note behind them."""
-    rows = [(age(one.last, now), escape(one.type), escape(one.reason), _times(one, now)) for one in events]
-    texts = aligned([("LAST SEEN", "TYPE", "REASON", "COUNT"), *rows])
+def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
+    rows = [("LAST SEEN", "TYPE", "REASON", "COUNT")]
+    for one in events:
+        # As in kubectl describe: since the first time.
+        times = "1" if one.times == 1 else f"x{one.times} over {age(one.first, now)}"
+        rows.append((age(one.last, now), escape(one.type), escape(one.reason), times))
+    texts = aligned(rows)
     width = max(map(len, texts))
     for text, message in zip(texts, ["MESSAGE", *(one.message or NONE for one in events)], strict=True):
         yield Line(text.ljust(width), message)
 
 
-def _times(event: MergedEvent, now: datetime) -> str:
-    """`x3 over 10m`, as in kubectl describe: since the first time."""
-    return "1" if event.times == 1 else f"x{event.times} over {age(event.first, now)}"
-
-
-def _meaning(event: MergedEvent) -> str:
-    """What an event about memory means, else empty."""
+def _meaning(event: _MergedEvent) -> str:
     if event.reason in _NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return ""
     meaning = _MEANINGS.get(event.reason, "")

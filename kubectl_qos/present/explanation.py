@@ -51,7 +51,7 @@ class Explanation:
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
-    """One pod of a snapshot explained, with its rank on its node."""
+    """A pod of a snapshot, with its rank on its node."""
     setup = snapshot.setup(pod.node_name)
     prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
@@ -234,10 +234,7 @@ def _pending_resize(status: PodStatus) -> Iterable[Line]:
             yield Line(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
 
 
-_RESIZES: Final = {
-    "PodResizePending": "a resize waits",
-    "PodResizeInProgress": "a resize is in progress",
-}
+_RESIZES: Final = {"PodResizePending": "a resize waits", "PodResizeInProgress": "a resize is in progress"}
 
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:
@@ -305,7 +302,6 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
 
 
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
-    """How long ago, and after which run time."""
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
     if started is None or finished is None or finished < started:
@@ -340,7 +336,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
         "qos": {
             "class": prediction.qos_class.value,
             "computed": prediction.computed_class.value,
-            "reason": reason_values(prediction.class_reason),
+            "reason": _reason_values(prediction.class_reason),
             "steps": {
                 target.value: [
                     {
@@ -366,14 +362,13 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def reason_values(reason: Reason) -> dict[str, Any]:
-    """A Reason as plain values."""
+def _reason_values(reason: Reason) -> dict[str, Any]:
     return {
         "rule": reason.rule.value,
         "result": _plain(reason.result),
         "inputs": {name: _plain(value) for name, value in reason.inputs.items()},
         "source": reason.rule.source,
-        "children": [reason_values(child) for child in reason.children],
+        "children": [_reason_values(child) for child in reason.children],
     }
 
 
@@ -384,7 +379,7 @@ def _container_values(container: ContainerPrediction) -> dict[str, Any]:
         "kind": container.kind.value,
         "oom_score_adj": container.oom_score_adj,
         "oom_score_adj_range": list(container.oom_score_adj_range),
-        "reason": None if reason is None else reason_values(reason),
+        "reason": None if reason is None else _reason_values(reason),
         "cgroup": _cgroup_values(container.cgroup),
         "processCgroupPath": container.process_path,
     }

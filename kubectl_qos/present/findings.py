@@ -36,7 +36,6 @@ Facts = Mapping[str, Any]
 
 
 def _quoted(before: str, after: str = "") -> Callable[[str, Facts], str]:
-    """The server's sentence with ours around it."""
     return lambda text, _: f"{before}{text}{after}"
 
 
@@ -72,11 +71,6 @@ def _limit_range_adds(_: str, facts: Facts) -> str:
     if facts["removed"]:
         return f"{where} is not removed: its default {facts['value']} replaces it; set a number instead"
     return f"sets {where} to its default {facts['value']}; set a number if you want another"
-
-
-def _manager(_: str, facts: Facts) -> str:
-    manager: Manager = facts["manager"]
-    return _MANAGERS[manager.kind](manager)
 
 
 def _flux(what: str, when: str) -> Callable[[Manager], str]:
@@ -126,11 +120,6 @@ _THEN: Final[Mapping[ResizeStatus, str]] = {
     ResizeStatus.INFEASIBLE: "it will not happen on this node: undo it, or recreate the pod on another",
     ResizeStatus.ERROR: "it retries; the old limit stays until then",
 }
-
-
-def _resize_not_done(text: str, facts: Facts) -> str:
-    answer: ResizeStatus = facts["answer"]
-    return f"answers {answer.value}: {text}; {_THEN[answer]}"
 
 
 def _no_room(_: str, facts: Facts) -> str:
@@ -197,8 +186,10 @@ _SENTENCES: Final[Mapping[FindingCode, Callable[[str, Facts], str]]] = {
     FindingCode.QUOTA_COUNTS: _quota_counts,
     FindingCode.NEW_PODS_REFUSED: _new_pods_refused,
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
-    FindingCode.MANAGER: _manager,
-    FindingCode.RESIZE_NOT_DONE: _resize_not_done,
+    FindingCode.MANAGER: lambda _, facts: _MANAGERS[facts["manager"].kind](facts["manager"]),
+    FindingCode.RESIZE_NOT_DONE: lambda text, facts: (
+        f"answers {facts['answer'].value}: {text}; {_THEN[facts['answer']]}"
+    ),
     FindingCode.WEIGHT_DROPS: _quoted(
         "has no CPU request: this resize drops its cpu.weight to 1 until it restarts, so it starves when the "
         "CPU is busy; set a request"
@@ -225,7 +216,7 @@ def obstacle_sentence(obstacle: Obstacle) -> str:
 
 
 def obstacle_remedy(obstacle: Obstacle) -> str:
-    """What to do instead, empty where there is nothing."""
+    """What to do instead, or nothing."""
     return _REMEDIES.get(obstacle.reason, "")
 
 

@@ -19,11 +19,9 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class GroupRow(Generic[KeyT]):
-    """Pods that belong together. Bytes; None where nothing is known of any of them.
+    """Pods that belong together, in bytes; None where nothing is known of any of them.
 
-    `worst` is the pod with the best rank on its node, among equal ranks the one with the highest score;
-    `victims` counts the next victims of their nodes; `at_risk` the pods with a flag of risk. A filter finds
-    the row by `own_words`.
+    `worst` is the pod with the best rank; `victims` and `at_risk` count next victims and flags of risk.
     """
 
     key: KeyT
@@ -91,14 +89,12 @@ GroupColumn = Column[GroupRow[Any]]
 
 
 def _classes(row: GroupRow[Any]) -> str:
-    """`Burstable`; of several classes each with its number: `1G 3B`."""
     if len(row.classes) == 1:
         return row.classes[0][0].value
     return " ".join(f"{number}{CLASSES[qos].letter}" for qos, number in row.classes)
 
 
 def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
-    """Groups with the most BestEffort pods first."""
     numbers = dict(row.classes)
     return [-numbers.get(qos, 0) for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED)]
 
@@ -121,7 +117,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
         NUMBER,
         align=Align.LEFT,
         width=5,
-        cell=lambda row: rank_text(row.worst),
+        cell=lambda row: rank_text(row.worst.rank, tied=row.worst.tied),
         sort_key=lambda row: rank_order(row.worst),
     ),
     column("oom_score", lambda row: row.worst.score, "/proc/PID/oom_score of that pod", NUMBER),

@@ -1,48 +1,20 @@
-"""A node's own processes as rows, columns and notes.
-
-The values come from the node (host/) in the order of qos/process_order.py.
-"""
+"""A node's own processes as rows, columns and notes, in the order of qos/process_order.py."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from kubectl_qos.present.format import NONE, count, escape, first_few
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
+from kubectl_qos.present.pod_columns import rank_text
 from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
-from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, oom_group
+from kubectl_qos.qos.process_order import HostProcess, HostView, PodNames, RankedProcess, Spared, oom_group
 
 _SHORT_UID: Final = 8
 _SHORT_ID: Final = 12
-
-
-class NamedPod(Protocol):
-    """The names of a pod and of its containers, these by their ids; host/ has the values."""
-
-    @property
-    def namespace(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def containers(self) -> Mapping[str, str]: ...  # noqa: D102
-
-
-class NodeReading(Protocol):
-    """The facts about a node for its notes; host/ has the values."""
-
-    @property
-    def kernel_release(self) -> str: ...  # noqa: D102
-    @property
-    def sysctls(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def denied(self) -> int: ...  # noqa: D102
-    @property
-    def is_hidden(self) -> bool: ...  # noqa: D102
-    @property
-    def is_whole(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +23,7 @@ class ProcessRow:
 
     ranked: RankedProcess
     pod: PodCgroup | None
-    named: NamedPod | None
+    named: PodNames | None
     dying: int
 
     @property
@@ -69,9 +41,7 @@ class ProcessRow:
 
 
 def build_process_rows(
-    order: Iterable[RankedProcess],
-    names: Mapping[str, NamedPod],
-    oom_groups: Collection[str],
+    order: Iterable[RankedProcess], names: Mapping[str, PodNames], oom_groups: Collection[str]
 ) -> list[ProcessRow]:
     """A row for each process; `names` are by pod UID, `oom_groups` the cgroups that are killed as a whole."""
     processes = list(order)
@@ -85,15 +55,7 @@ def build_process_rows(
     return rows
 
 
-def _rank_text(row: ProcessRow) -> str:
-    ranked = row.ranked
-    if ranked.rank is None:
-        return "-"
-    return f"{ranked.rank}=" if ranked.is_tied else str(ranked.rank)
-
-
 def _score_text(row: ProcessRow) -> str:
-    """The score of /proc; where the formula gives another number, that behind it."""
     score = row.process.score
     if score is None:
         return f"({row.ranked.expected})"
@@ -120,7 +82,7 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         NUMBER,
         align=Align.LEFT,
         width=5,
-        cell=_rank_text,
+        cell=lambda row: rank_text(row.ranked.rank, tied=row.ranked.is_tied),
         ascending=True,
     ),
     column("pid", lambda row: row.process.pid, "the process id", NUMBER, align=Align.LEFT),
@@ -171,9 +133,7 @@ def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
     return [one for one in _COLUMNS if every or one.key in _DEFAULT_KEYS]
 
 
-def host_notes(
-    view: NodeReading, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool
-) -> list[str]:
+def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:
     """What is missing, and what else decides about the kill order."""
     rows = list(rows)
     notes = [*_unreadable(view), *_sysctl_notes(view.sysctls)]
@@ -202,7 +162,7 @@ def host_notes(
     return notes
 
 
-def _unreadable(view: NodeReading) -> Iterable[str]:
+def _unreadable(view: HostView) -> Iterable[str]:
     if view.denied:
         yield f"no permission to read {_processes(view.denied)}: run as root"
     if view.is_hidden:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact, Need, parse_moment
+from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need, parse_moment
 from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Mechanism
@@ -30,17 +30,17 @@ def nothing_sentence(namespace: str | None) -> str:
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
-    """One kill: the diagnosis, its evidence, and why this process.
-
-    Sentences are wrapped at `width`; the subject, the diagnosis and tables are not.
-    """
+    """One kill: the diagnosis, its evidence, and why this process; only sentences are wrapped at `width`."""
     yield _kill_subject(kill)
     yield ""
-    yield f"{_diagnosis_sentence(kill.diagnosis)}, {_when(kill)}"
-    yield from _wrapped(map(_evidence_sentence, kill.diagnosis.evidence), width)
-    if kill.diagnosis.needs is not None:
+    diagnosis, when = kill.diagnosis, "at an unknown time"
+    if kill.time:
+        when = f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
+    yield f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}, {when}"
+    yield from _wrapped(map(_evidence_sentence, diagnosis.evidence), width)
+    if diagnosis.needs is not None:
         yield ""
-        yield from _wrapped([f"to be certain: {_need_sentence(kill.diagnosis.needs, kill.node)}"], width)
+        yield from _wrapped([f"to be certain: {_need_sentence(diagnosis.needs, kill.node)}"], width)
     if kill.report is not None:
         yield ""
         yield "why this process"
@@ -77,12 +77,6 @@ def _kill_subject(kill: Kill) -> str:
     return f"a process outside pods, in {escape(kill.cgroup)}{node}"
 
 
-def _when(kill: Kill) -> str:
-    if not kill.time:
-        return "at an unknown time"
-    return f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
-
-
 _MECHANISMS: Final = {
     Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
     Mechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
@@ -94,10 +88,6 @@ _MECHANISMS: Final = {
     Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
     Mechanism.UNKNOWN: "killed; the limit and the sender are unknown",
 }
-
-
-def _diagnosis_sentence(diagnosis: Diagnosis) -> str:
-    return f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}"
 
 
 def _need_sentence(need: Need, node: str) -> str:
@@ -209,7 +199,6 @@ def _victim_sentences(report: OomReport) -> Iterator[str]:
 
 
 def _choice_lines(kill: Kill) -> Iterator[str]:
-    """The victim's place and the runners-up, by the kernel's own numbers."""
     choice = kill.choice
     if isinstance(choice, Unranked):
         yield f"  the other candidates are unknown: {choice.value}"
@@ -265,8 +254,6 @@ def _choice_sentences(kill: Kill, choice: VictimChoice) -> Iterator[str]:
         yield "the machine's swap is not in the log and assumed to be none"
 
 
-# -- the table -----------------------------------------------------------------------------------
-
 _NARROW: Final = frozenset({"time", "namespace", "pod", "container", "by", "sure", "score", "freed", "node"})
 
 
@@ -304,14 +291,6 @@ def _victim_text(kill: Kill) -> str:
     return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
 
 
-def _victim_pid(kill: Kill) -> int | None:
-    return kill.report.victim.pid if kill.report is not None and kill.report.victim else None
-
-
-def _place(kill: Kill) -> int | None:
-    return kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None
-
-
 def _place_text(kill: Kill) -> str:
     choice = kill.choice
     if not isinstance(choice, VictimChoice):
@@ -340,7 +319,7 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("reason", lambda kill: kill.reason or None, "the status' reason", width=10),
     column(
         "victim",
-        _victim_pid,
+        lambda kill: kill.report.victim.pid if kill.report is not None and kill.report.victim else None,
         "the process that the kernel chose",
         width=14,
         cell=_victim_text,
@@ -348,7 +327,7 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     ),
     column(
         "place",
-        _place,
+        lambda kill: kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None,
         "its place by the kernel's points; = is shared",
         width=8,
         cell=_place_text,

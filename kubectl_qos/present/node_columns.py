@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kubectl_qos.present.format import NONE, UNKNOWN, escape
 from kubectl_qos.present.node_rows import NodeRow, percent, trouble_first
-from kubectl_qos.present.output import (
-    BYTES,
-    NUMBER,
-    PERCENT,
-    Column,
-    column,
-    find_column,
-)
+from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, column
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
 
 NodeColumn = Column[NodeRow]
 
 
-def node_columns(keys: Iterable[str]) -> list[NodeColumn]:
-    """The columns of these keys, in this order."""
-    return [NODE_COLUMNS[key] for key in keys]
-
-
-def find_node_column(name: str) -> NodeColumn:
-    """The column of a key, header or common short form. Raises UsageError."""
-    return find_column(name, NODE_COLUMNS, OTHER_NAMES)
-
-
 def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header: str) -> NodeColumn:
-    """A percentage; `+` where pods without limits may exceed it."""
-
     def cell(row: NodeRow) -> str:
         content = value(row)
         more = "+" if row.memory.unlimited_pods else ""
@@ -231,7 +212,6 @@ DEFAULT_KEYS: Final = (
 _NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVERY_KEYS: Final = tuple(NODE_COLUMNS)
-"""Those of JSON, YAML and CSV."""
 EVICTION_KEYS: Final = frozenset(
     {"eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"}
 )
@@ -263,11 +243,7 @@ class BarSegment(NamedTuple):
 
 
 def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
-    """The node's capacity as a bar of `cells`, empty where it or the usage is unknown.
-
-    Each edge is rounded by itself, so that the segments always add up; usage beyond the capacity is cut off.
-    The letter of a class is in the middle of its segment.
-    """
+    """The capacity as a bar of `cells`, empty where it or the usage is unknown; rounded segments add up."""
     used, capacity = row.memory.used, row.capacity
     if used is None or not capacity:
         return ()
@@ -275,21 +251,15 @@ def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
     for qos in FILLS:
         edges.append(edges[-1] + max(used[qos], 0))
     ends = [min(round(cells * edge / capacity), cells) for edge in edges]
-    segments = [
-        BarSegment(_filled(qos, end - begin), qos)
-        for qos, (begin, end) in zip(FILLS, pairwise(ends), strict=True)
-    ]
+    segments = []
+    for qos, (begin, end) in zip(FILLS, pairwise(ends), strict=True):
+        fill, middle = FILLS[qos] * (end - begin), (end - begin) // 2
+        if len(fill) > 2:
+            fill = fill[:middle] + CLASSES[qos].letter + fill[middle + 1 :]
+        segments.append(BarSegment(fill, qos))
     rest = cells - ends[-1]
     reserved = 0
     if row.allocatable is not None:
         reserved = min(round(cells * max(capacity - row.allocatable, 0) / capacity), rest)
     segments += [BarSegment(FREE * (rest - reserved), None), BarSegment(RESERVED * reserved, None)]
     return tuple(segment for segment in segments if segment.text)
-
-
-def _filled(qos: QosClass, cells: int) -> str:
-    fill = FILLS[qos] * cells
-    if cells < 3:
-        return fill
-    middle = cells // 2
-    return fill[:middle] + CLASSES[qos].letter + fill[middle + 1 :]

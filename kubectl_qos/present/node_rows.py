@@ -15,12 +15,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count
 from kubectl_qos.present.reasons import ranking_notes
-from kubectl_qos.qos.eviction import (
-    MEMORY_AVAILABLE,
-    memory_threshold,
-    to_hard_eviction,
-    to_soft_eviction,
-)
+from kubectl_qos.qos.eviction import MEMORY_AVAILABLE, memory_threshold, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
@@ -39,11 +34,10 @@ class Victim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node's values. Bytes are bytes; None is unknown.
+    """A node's values in bytes; None is unknown.
 
     `allocatable` is what pods can request. `eviction` and `soft_eviction` are the kubelet's thresholds of
     memory.available, None also where there is none; `configured` says whether its configuration is known.
-    `troubles` are reported by the node itself, None for an unknown node.
     """
 
     name: str
@@ -111,10 +105,7 @@ class CachedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRows:
-    """Rows, nodes in trouble first, with notes; `eviction_notes` matter only where eviction is shown.
-
-    `nodes` are the rows by name, to be reused for the next snapshot.
-    """
+    """Rows, nodes in trouble first, with notes; `nodes` are the rows by name, for the next snapshot."""
 
     rows: tuple[NodeRow, ...]
     notes: tuple[str, ...] = ()
@@ -123,14 +114,9 @@ class NodeRows:
 
 
 def build_node_rows(
-    snapshot: Snapshot,
-    shown: Callable[[str, NodeObject | None], bool],
-    before: NodeRows | None = None,
+    snapshot: Snapshot, shown: Callable[[str, NodeObject | None], bool], before: NodeRows | None = None
 ) -> NodeRows:
-    """A row for each node that is known or has pods and is to be `shown`.
-
-    The rows of nodes for which nothing has changed are taken from `before`.
-    """
+    """A row for each `shown` node that is known or has pods; unchanged rows are those of `before`."""
     by_node = snapshot.by_node()
     cached = before.nodes if before is not None else {}
     nodes: dict[str, CachedRow] = {}

@@ -1,7 +1,4 @@
-"""The shapes of output: sections, tables, and plain values as JSON, YAML and CSV.
-
-tui/widgets/sections.py renders the same sections for the terminal UI.
-"""
+"""Sections and tables for people (the UI has its own tui/widgets/sections.py), and JSON, YAML and CSV."""
 
 from __future__ import annotations
 
@@ -97,7 +94,9 @@ def spaced_lines(sections: Sequence[Section]) -> Iterator[str]:
 def _body(section: Section, margin: str, width: int | None = None) -> Iterator[str]:
     label_width = max((len(change.label) for change in section.changes), default=0)
     for change in section.changes:
-        yield f"{margin}{change.label:<{label_width}}  {_values(change)}"
+        values = f"{change.before} {ARROW} {change.after}" if change.changed else change.before
+        delta = f"  ({change.delta})" if change.changed and change.delta else ""
+        yield f"{margin}{change.label:<{label_width}}  {values}{delta}"
     noted = [len(line.text) + 2 * line.depth for line in section.lines if line.note]
     note_column = len(margin) + min(max(noted, default=0), _WIDEST_NOTED)
     for line in section.lines:
@@ -110,18 +109,8 @@ def _body(section: Section, margin: str, width: int | None = None) -> Iterator[s
             yield from textwrap.wrap(line.text, width, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
-def _values(change: Change) -> str:
-    if not change.changed:
-        return change.before
-    delta = f"  ({change.delta})" if change.delta else ""
-    return f"{change.before} {ARROW} {change.after}{delta}"
-
-
-# -- tables --------------------------------------------------------------------------------------
-
 RowT = TypeVar("RowT")
 NO_AGES: Final = datetime.min.replace(tzinfo=UTC)
-"""The time for tables without ages."""
 
 
 class Align(StrEnum):
@@ -153,8 +142,8 @@ PERCENT: Final = ColumnType.PERCENT
 class Column(Generic[RowT]):
     """One column of a table. `cell` is what people read, `value` what JSON and CSV have.
 
-    `sort_key` orders ascending by what the column means; unknown values come last. Sorting is stable: equal
-    rows keep their order. `width` is what the UI reserves at least; `choices` are the only possible words.
+    `sort_key` orders ascending by what the column means; unknown values come last. `width` is what the UI
+    reserves at least; `choices` are the only possible words.
     """
 
     key: str
@@ -191,19 +180,9 @@ def column(
 ) -> Column[RowT]:
     """A column whose cell, alignment and order follow from the type of its values.
 
-    Args:
-        key: as in flags, JSON and CSV.
-        value: the value of a row; None where there is none.
-        help: one line about it.
-        type: of the values.
-        header: the heading; by default the key in capitals.
-        width: at least so many cells; by default those of the header, 8 for bytes, 5 for percent.
-        align: by default numbers to the right.
-        empty: the cell where there is no value; by default `<none>` for words, else `<unknown>`.
-        cell: by default made from the value.
-        ascending: the smallest number first, not the largest.
-        sort_key: by default texts in order, and numbers by size.
-        choices: the only possible words.
+    The `header` is the key in capitals by default. `width` counts cells, at least those of the header.
+    `empty` is the cell where there is no value: `<none>` for words, else `<unknown>`. Texts are sorted in
+    order and numbers from the largest, or `ascending`.
     """
     is_number = type in {NUMBER, BYTES, PERCENT}
     header = header or key.upper()
@@ -214,13 +193,17 @@ def column(
             return math.inf if content is None else content
         return largest_first(content) if is_number else content or ""
 
+    def rounded(row: RowT) -> float | None:
+        percent = value(row)
+        return None if percent is None else round(percent, 1)
+
     return Column(
         key,
         header,
         align or (Align.RIGHT if is_number else Align.LEFT),
         width or max(len(header), _LEAST_WIDTHS.get(type, 0)),
         _default_cell(value, type, empty) if cell is None else lambda row, _: cell(row),
-        value if type is not PERCENT else lambda row: _rounded(value(row)),
+        value if type is not PERCENT else rounded,
         sort_key or default_sort_key,
         help,
         type,
@@ -247,10 +230,6 @@ def _default_cell(
 
 
 _LEAST_WIDTHS: Final = {BYTES: 8, PERCENT: 5}
-
-
-def _rounded(percent: float | None) -> float | None:
-    return None if percent is None else round(percent, 1)
 
 
 _SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
@@ -313,8 +292,6 @@ _SEPARATOR: Final = "\0"
 
 
 class _Cells:
-    """Cells in columns as wide as their widest cell, without spaces at the end of a line."""
-
     def __init__(self, aligns: Sequence[Align], headers: Sequence[str] | None, gap: str = "   ") -> None:
         self._aligns = aligns
         self._headers = headers
@@ -337,11 +314,8 @@ class _Cells:
             yield form.format(*joined.split(_SEPARATOR)).rstrip()
 
 
-# -- JSON, YAML and CSV --------------------------------------------------------------------------
-
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls that JSON and YAML leave as they are: of terminals, lines and writing direction; and lone
-surrogates, which no encoding has."""
+"""What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
 
 
 def to_json(values: Any) -> str:

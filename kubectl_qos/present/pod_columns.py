@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from kubectl_qos.present.format import NONE, UNKNOWN
-from kubectl_qos.present.output import (
-    BYTES,
-    NUMBER,
-    PERCENT,
-    Align,
-    Column,
-    ColumnType,
-    column,
-    find_column,
-)
+from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
 from kubectl_qos.present.pod_rows import PodRow, kill_order, row_risk
 from kubectl_qos.qos.flags import WORDS, Flag
 from kubectl_qos.qos.qos_class import QosClass
 
 PodColumn = Column[PodRow]
-"""A column of pods or containers."""
-
 QOS_CHOICES: Final = tuple(qos.value for qos in QosClass)
 _KILLED_FIRST: Final = ("BestEffort", "Burstable", "Guaranteed")
 
 
-def rank_text(row: PodRow) -> str:
+def rank_text(rank: int | None, *, tied: bool) -> str:
     """The rank; `=` where it is shared, `-` where there is none."""
-    if row.rank is None:
+    if rank is None:
         return "-"
-    return f"{row.rank}=" if row.tied else str(row.rank)
+    return f"{rank}=" if tied else str(rank)
 
 
 def restarts_text(restarts: int, oom_kills: int) -> str:
     """Restarts, and how many of the last ends are reported as OOMKilled."""
     return f"{restarts} ({oom_kills} OOM)" if oom_kills else str(restarts)
-
-
-def _adj_text(row: PodRow) -> str:
-    low, high = row.adj_range
-    return str(row.adj) if row.adj is not None else f"{low}..{high}"
 
 
 def _limit_percent_text(row: PodRow) -> str:
@@ -58,7 +41,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         NUMBER,
         align=Align.LEFT,
         width=5,
-        cell=rank_text,
+        cell=lambda row: rank_text(row.rank, tied=row.tied),
         sort_key=kill_order,
     ),
     column("namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11),
@@ -78,7 +61,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.adj,
         "oom_score_adj of the container killed first",
         NUMBER,
-        cell=_adj_text,
+        cell=lambda row: str(row.adj) if row.adj is not None else "{}..{}".format(*row.adj_range),
         header="OOM_ADJ",
     ),
     column("oom_score", lambda row: row.score, "/proc/PID/oom_score of that container", NUMBER),
@@ -171,13 +154,3 @@ OTHER_NAMES: Final = {
     "%limit": "limit_percent",
     "ns": "namespace",
 }
-
-
-def pod_columns(keys: Iterable[str]) -> list[PodColumn]:
-    """The columns of these keys, in this order."""
-    return [BY_KEY[key] for key in keys]
-
-
-def find_pod_column(name: str) -> PodColumn:
-    """The column of a key, header or common short form. Raises UsageError."""
-    return find_column(name, BY_KEY, OTHER_NAMES)

@@ -91,10 +91,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in scope, in kill order; `ranked` counts all its pods with a rank.
-
-    `made_from` are the objects that it was made from; the setup depends on all but the last two.
-    """
+    """A node's rows in kill order; the setup depends on all but the last two objects in `made_from`."""
 
     setup: NodeSetup
     basis: Basis
@@ -117,21 +114,16 @@ class PodRows:
 def build_rows(
     snapshot: Snapshot, scope: Scope, *, containers: bool = False, before: PodRows | None = None
 ) -> PodRows:
-    """The rows in scope, each ranked among every known pod of its node.
+    """The rows in scope by score, within a node by rank among all its known pods.
 
-    In kill order: by score over all nodes, and within a node by rank. Rows for which nothing has changed are
-    the same objects as in `before`, which must be of the same scope.
+    Unchanged rows are the same objects as in `before`, which must be of the same scope.
     """
     nodes: dict[str, RankedNode] = {}
     cached = before.nodes if before is not None else {}
     profiles: dict[tuple[int | None, Release], Profiles] = {}
     for name, pods in snapshot.by_node().items():
-        setup_from = (
-            snapshot.nodes.get(name),
-            snapshot.kubelets.get(name),
-            snapshot.overrides,
-            snapshot.server_version,
-        )
+        known = snapshot.nodes.get(name), snapshot.kubelets.get(name)
+        setup_from = (*known, snapshot.overrides, snapshot.server_version)
         made_from = (*setup_from, pods, snapshot.usage)
         node = cached.get(name)
         if node is None or not all(map(is_, node.made_from, made_from)):
@@ -149,7 +141,6 @@ def build_rows(
 
 
 def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
-    """The node with the old objects of unchanged rows."""
     old_rows = {row.key: row for row in before.rows}
     rows = []
     for row in new.rows:
@@ -194,30 +185,26 @@ def _rank_node(
 ) -> RankedNode:
     defaulted = [default_pod(pod, setup.release) for pod in pods]
     ranking = rank_node(defaulted, setup.node, setup.release, usage, alike)
-    rows = tuple(sorted(_rows_of_node(ranking, setup, scope, containers=containers), key=kill_order))
-    ranked = sum(1 for row in ranking.pods if row.rank is not None)
-    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, rows, made_from)
-
-
-def _rows_of_node(ranking: Ranking, setup: NodeSetup, scope: Scope, *, containers: bool) -> Iterable[PodRow]:
-    after = flags.lowest_priorities_after(ranking.pods)
     evicted = _eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
-    for row, lowest in zip(ranking.pods, after, strict=True):
-        if not scope.matches(row.pod):
-            continue
-        pod_row = _pod_row(row, setup, lowest, evicted.get((row.pod.namespace, row.pod.name)))
-        if not containers:
-            yield pod_row
-            continue
-        for score in row.containers:
-            yield _container_row(pod_row, row, score, container_ranks)
+    rows: list[PodRow] = []
+    for row, lowest in zip(ranking.pods, flags.lowest_priorities_after(ranking.pods), strict=True):
+        if scope.matches(row.pod):
+            pod_row = _pod_row(row, setup, lowest, evicted.get((row.pod.namespace, row.pod.name)))
+            if containers:
+                rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
+            else:
+                rows.append(pod_row)
+    rows.sort(key=kill_order)
+    ranked = sum(1 for row in ranking.pods if row.rank is not None)
+    return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows), made_from)
 
 
 def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None) -> PodRow:
     pod = row.pod
     percent = flags.limit_percent(row)
-    worst = row.worst or _highest(row.containers)
+    scores = row.containers
+    worst = row.worst or max(scores, key=lambda one: one.adj if one.adj is not None else 999, default=None)
     statuses = pod.status.every_container
     usage = row.usage
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
@@ -240,7 +227,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         limit=row.profile.limit_bytes or None,
         limit_percent=percent,
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum(map(was_oom_killed, statuses)),
+        oom_kills=sum(map(_was_oom_killed, statuses)),
         flags=pod_flags,
         eviction_rank=evicted,
         worst=worst.name if worst is not None else "",
@@ -277,7 +264,7 @@ def _container_row(
         limit=limit,
         limit_percent=percent,
         restarts=sum([status.restart_count for status in statuses]),
-        oom_kills=sum(map(was_oom_killed, statuses)),
+        oom_kills=sum(map(_was_oom_killed, statuses)),
         worst=score.name,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
@@ -290,15 +277,8 @@ def _interned(value: T) -> T:
     return value
 
 
-def _highest(scores: tuple[ContainerScore, ...]) -> ContainerScore | None:
-    return max(scores, key=lambda score: score.adj if score.adj is not None else 999, default=None)
-
-
-def was_oom_killed(status: ContainerStatus) -> bool:
-    """Whether the container's present or last end is reported as OOMKilled.
-
-    Only a hint: with the systemd driver OOM kills are often reported as plain errors.
-    """
+def _was_oom_killed(status: ContainerStatus) -> bool:
+    """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
     for state in (status.state, status.last_state):
         if state is not None and state.terminated is not None and state.terminated.reason == "OOMKilled":
             return True
@@ -311,7 +291,6 @@ def row_risk(row: PodRow) -> Risk:
 
 
 def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, bool]]:
-    """Each container's rank among those of the node with processes, and whether it is shared."""
     points = [
         ((row.pod.namespace, row.pod.name, score.name), score.points)
         for row in ranking.pods
@@ -329,7 +308,6 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
 
 
 def _eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    """The kubelet's order under memory pressure, where usage is known."""
     running = [row for row in ranking.pods if has_processes(row.pod)]
     if ranking.basis is not Basis.USAGE:
         return {}

@@ -9,8 +9,6 @@ from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, P
 from kubectl_qos.present.format import NONE, UNKNOWN, escape
 from kubectl_qos.present.output import cell_table
 
-_TIER_HEADERS: Final = ("TIER", "ALLOWED", "GIVES", "MISSING")
-_PERMISSION_HEADERS: Final = ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON")
 _WORDS: Final = {True: "yes", False: "no", None: UNKNOWN}
 
 Reviews = Mapping[Permission, AccessReview]
@@ -18,10 +16,9 @@ Reviews = Mapping[Permission, AccessReview]
 
 def tier_lines(reviews: Reviews) -> Iterator[str]:
     """One row a tier, narrow enough for 80 columns where every answer is known."""
-    cells = [
-        (tier.name, _granted(tier.level(reviews)), gives(tier), _missing(tier, reviews)) for tier in TIERS
-    ]
-    return cell_table(cells, _TIER_HEADERS)
+    words = {level: level.value for level in AccessLevel} | {AccessLevel.UNKNOWN: UNKNOWN}
+    cells = [(tier.name, words[tier.level(reviews)], gives(tier), _missing(tier, reviews)) for tier in TIERS]
+    return cell_table(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"))
 
 
 def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
@@ -38,7 +35,7 @@ def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
         for tier in TIERS
         for one in _permissions(tier, namespace)
     ]
-    return cell_table(cells, _PERMISSION_HEADERS)
+    return cell_table(cells, ("TIER", "RIGHT", "WHERE", "ALLOWED", "GIVES", "REASON"))
 
 
 def permission_values(reviews: Reviews, namespace: str | None) -> dict[str, Any]:
@@ -100,17 +97,12 @@ def _missing(tier: Tier, reviews: Reviews) -> str:
     return f"{first}, {len(others)} more" if others else first
 
 
-def _granted(granted: AccessLevel) -> str:
-    return UNKNOWN if granted is AccessLevel.UNKNOWN else granted.value
-
-
 def _where(permission: Permission, namespace: str | None) -> str:
     inside = permission.namespace(namespace)
     if inside is not None:
         return f"namespace {escape(inside)}"
-    if permission.scope is PermissionScope.CLUSTER:
-        return PermissionScope.CLUSTER.value
-    return PermissionScope.EVERYWHERE.value
+    is_cluster = permission.scope is PermissionScope.CLUSTER
+    return PermissionScope.CLUSTER.value if is_cluster else PermissionScope.EVERYWHERE.value
 
 
 def _permission_values(permission: Permission, review: AccessReview, namespace: str | None) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Reasons, steps, classes and flags in words, why a pod has its rank, and notes on a ranking.
-
-Each sentence is made from a Reason, the same value that the number came from.
-"""
+"""Reasons (the values that numbers came from), steps, classes, flags, and notes on a ranking in words."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.usage import Sampled
     from kubectl_qos.present.node_rows import OrderBasis
     from kubectl_qos.present.pod_rows import PodRow, PodRows, RankedNode
-    from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction
+    from kubectl_qos.qos.prediction import Assumption, Prediction
 
 Inputs = Mapping[str, Any]
 
@@ -184,8 +181,6 @@ _PLAIN: Final[Mapping[Rule, str]] = {
     Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
     Rule.HUGEPAGES: "hugepages requested, 0 by default",
 }
-"""Rules whose sentence needs only the result."""
-
 
 _SENTENCES: Final[Mapping[Rule, Callable[[Inputs, object], str]]] = {
     Rule.CLASS_STORED: _stored,
@@ -219,7 +214,6 @@ _SENTENCES: Final[Mapping[Rule, Callable[[Inputs, object], str]]] = {
     ),
     Rule.PIDS: lambda inputs, _: f"podPidsLimit {inputs['limit']}",
 }
-"""Rules whose sentence depends on the inputs."""
 
 _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "memory_capacity_bytes": lambda v: "memory capacity unknown" if v is None else f"memory {binary(v)}",
@@ -250,13 +244,7 @@ def pod_subject(prediction: Prediction) -> str:
 
 
 def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[str]:
-    """The rank, the numbers behind it, and what the flags mean.
-
-    Args:
-        prediction: of the pod on its node.
-        row: the pod's row.
-        rows: the rows of its node at least.
-    """
+    """A pod's rank, the numbers behind it, and what the flags mean; `rows` are those of its node at least."""
     rank = _rank_clause(row, rows.nodes.get(row.node))
     yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}{rank}"
     yield _numbers(prediction, row)
@@ -265,7 +253,6 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[st
 
 
 def _rank_clause(row: PodRow, node: RankedNode | None) -> str:
-    """What follows the class: `, the next victim of worker-2: …`, or its rank."""
     where = escape(row.node)
     if row.rank is None:
         if not where:
@@ -284,7 +271,8 @@ def _rank_clause(row: PodRow, node: RankedNode | None) -> str:
 
 
 def _numbers(prediction: Prediction, row: PodRow) -> str:
-    container = _worst(prediction, row)
+    containers = prediction.containers
+    container = next((one for one in containers if one.name == row.worst), containers[0])
     text = escape(container.name)
     reason = container.oom_score_adj_reason
     if reason is None:
@@ -298,11 +286,6 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
         return f"{text}; usage unknown"
     of = f" of {binary(row.limit)}" if row.limit is not None else ""
     return f"{text}; the pod uses {binary(row.memory)}{of}"
-
-
-def _worst(prediction: Prediction, row: PodRow) -> ContainerPrediction:
-    """The container that decides the rank, else the first one."""
-    return next((one for one in prediction.containers if one.name == row.worst), prediction.containers[0])
 
 
 def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis]) -> Iterable[str]:

@@ -33,10 +33,10 @@ BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from the files of
 def simulation_lines(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """The node, what happens there, and the outcome."""
     yield simulation_subject(node_state)
-    for lines in (list(step_lines(simulation)), list(reach_lines(simulation))):
-        if lines:
+    for rows, columns in ((victim_rows(simulation), STEP_COLUMNS), (reach_rows(simulation), REACH_COLUMNS)):
+        if rows:
             yield ""
-            yield from lines
+            yield from table(rows, columns)
     yield ""
     yield simulation_summary(simulation)
 
@@ -75,7 +75,7 @@ def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
 
 
 def simulation_summary(simulation: Simulation) -> str:
-    """The outcome: how much is free after how many kills, and the first important pod that is hit."""
+    """How much is free after how many kills, and the first important pod that is hit."""
     outcome, first = _outcome(simulation), simulation.first_important
     if first is not None:
         step = simulation.steps[first - 1]
@@ -111,22 +111,20 @@ def _first_kill(simulation: Simulation) -> str:
         return "nothing is killed, however much all containers grow"
     first = simulation.distances[0]
     container = f", container {escape(first.container)}" if first.container else ""
+    by = f"the {first.mechanism.value}"
+    if first.mechanism is Mechanism.NODE:
+        by = "the kernel, because the node is full"
+    elif first.mechanism is Mechanism.EVICTION:
+        by = mechanism_name(first.mechanism)
     return (
         f"{binary(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
-        f" {full_name(*first.key)}{container}, by {_by(first.mechanism)}"
+        f" {full_name(*first.key)}{container}, by {by}"
     )
 
 
 def mechanism_name(mechanism: Mechanism) -> str:
     """As the column BY has it; nothing is preempted here, so an eviction needs no kubelet before it."""
     return "eviction" if mechanism is Mechanism.EVICTION else mechanism.value
-
-
-def _by(mechanism: Mechanism) -> str:
-    if mechanism is Mechanism.NODE:
-        return "the kernel, because the node is full"
-    name = mechanism_name(mechanism)
-    return name if mechanism is Mechanism.EVICTION else f"the {name}"
 
 
 def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
@@ -182,7 +180,6 @@ def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
 
 
 def _shown_bytes(level: MemoryLevel, *, evicts: bool) -> int:
-    """With eviction the kubelet's count, else the kernel's."""
     return level.available_bytes if evicts else level.free_bytes
 
 
@@ -192,10 +189,9 @@ def _percent(reach: MechanismDistance) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VictimRow:
-    """A step, or the first victim of a mechanism; `key` is its pod, `identity` stays when values change.
+    """A step, or the first victim of a mechanism: its pod, and what stays when values change.
 
-    `is_important` marks the first step that hits an important pod; with `evicts` memory is counted as the
-    kubelet does.
+    `is_important` marks the first step that hits an important pod; `evicts` counts as the kubelet does.
     """
 
     place: int
@@ -205,11 +201,6 @@ class VictimRow:
     reach: MechanismDistance | None = None
     evicts: bool = False
     is_important: bool = False
-
-    @property
-    def is_next(self) -> bool:
-        """Whether it is the very first one."""
-        return self.place == 1
 
 
 def victim_rows(simulation: Simulation) -> list[VictimRow]:
@@ -227,16 +218,6 @@ def reach_rows(simulation: Simulation) -> list[VictimRow]:
         VictimRow(place, reach.key, reach.mechanism, reach=reach)
         for place, reach in enumerate(simulation.distances, start=1)
     ]
-
-
-def step_lines(simulation: Simulation) -> Iterator[str]:
-    """The table of the steps, nothing without any."""
-    return table(victim_rows(simulation), STEP_COLUMNS) if simulation.steps else iter(())
-
-
-def reach_lines(simulation: Simulation) -> Iterator[str]:
-    """How far each mechanism is, the nearest first."""
-    return table(reach_rows(simulation), REACH_COLUMNS) if simulation.distances else iter(())
 
 
 def _step(row: VictimRow) -> SimulationStep:
@@ -290,12 +271,15 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: mechanism_name(_reach(row).mechanism), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
-        "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
+        "growth",
+        lambda row: _reach(row).factor,
+        type=NUMBER,
+        width=4,
+        cell=lambda row: _percent(_reach(row)),
     ),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _reach(row).container, width=4, empty=""),
 )
-_WHAT_IF_HEADERS: Final = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
 
 
 def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
@@ -304,7 +288,8 @@ def what_if_lines(now: Simulation, then: Simulation) -> Iterator[str]:
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
         mark = "*" if _identity(old) != _identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
-    return cell_table(cells, _WHAT_IF_HEADERS, right={"FREED"}) if cells else iter(())
+    headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "BY", "FREED")
+    return cell_table(cells, headers, right={"FREED"}) if cells else iter(())
 
 
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
@@ -350,11 +335,11 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> dict[str
 
 
 def _growing_values(node_state: NodeState, index: int | None) -> dict[str, Any]:
-    if index is None:
-        return {"namespace": None, "pod": None, "container": None}
-    container = node_state.containers[index]
-    namespace, name = node_state.pod_for(container).key
-    return {"namespace": namespace, "pod": name, "container": container.name}
+    namespace = name = container = None
+    if index is not None:
+        growing = node_state.containers[index]
+        (namespace, name), container = node_state.pod_for(growing).key, growing.name
+    return {"namespace": namespace, "pod": name, "container": container}
 
 
 def _level_values(level: MemoryLevel) -> dict[str, int]:

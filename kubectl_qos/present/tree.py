@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
 from kubectl_qos.present.reasons import assumption_sentence, missing_sentence
@@ -39,10 +38,7 @@ def tree_subject(tree: CgroupTree) -> str:
 
 
 def tree_lines(tree: CgroupTree, width: int | None = None) -> list[TreeLine]:
-    """The directories, each with its files below it, their values in one column.
-
-    Where lines would be wider than `width`, ids are shortened, and then the classes in names of pods too.
-    """
+    """The directories with their files; ids, then classes in names are cut to fit into `width`."""
     lines: list[TreeLine] = []
     for shortened in range(3):
         lines = list(_lines(tree, shortened))
@@ -65,8 +61,6 @@ def _lines(tree: CgroupTree, shortened: int) -> Iterator[TreeLine]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A directory with the lines drawn before it, and before its files."""
-
     directory: Directory
     name: str
     branch: str
@@ -84,7 +78,6 @@ def _rows(directories: Sequence[Directory], parent: str, indent: str) -> Iterato
 
 
 def _name(row: _Row, shortened: int) -> str:
-    """The whole name; once shortened without ids, twice also without the class."""
     if not shortened or row.directory.level not in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
         return escape(row.name)
     name = _UID.sub(r"\1…", short_path(row.directory.path))
@@ -98,34 +91,23 @@ def _owners(directory: Directory) -> Iterator[str]:
         if kind is not ContainerKind.APP:
             yield f"({kind.value})"
     elif directory.pod is not None:
-        yield _pod_name(directory.pod)
+        pod = directory.pod
+        yield ("" if pod.kind == "Pod" else f"{pod.kind.lower()} ") + full_name(pod.namespace, pod.name)
     if directory.qos is not None:
         yield directory.qos.value
-
-
-def _pod_name(pod: Pod) -> str:
-    kind = "" if pod.kind == "Pod" else f"{pod.kind.lower()} "
-    return f"{kind}{full_name(pod.namespace, pod.name)}"
 
 
 def file_lines(tree: CgroupTree) -> Iterator[str]:
     """Each file with its absolute path and its content, `path = value`, in the order of the tree."""
     for directory in tree.walk():
         for name, value in directory.files.items():
-            yield f"{escape(_absolute(directory, name))} = {value}"
-
-
-def _absolute(directory: Directory, file: str) -> str:
-    """The path of a file; on cgroup v1 each controller has its own tree."""
-    controller, slash, name = file.rpartition("/")
-    return f"{MOUNT}{slash}{controller}{directory.path}/{name}"
+            # On cgroup v1 each controller has its own tree.
+            controller, slash, file = name.rpartition("/")
+            yield f"{escape(f'{MOUNT}{slash}{controller}{directory.path}/{file}')} = {value}"
 
 
 def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[str]:
-    """What is missing, left out or assumed, each note once.
-
-    Where a note does not hold for all trees, it names the nodes.
-    """
+    """What is missing, left out or assumed; a note that does not hold for all trees names the nodes."""
     others = [one for one in missing if one.what != OTHER_PODS]
     nodes: dict[str, list[str]] = {}
     for tree in trees:

@@ -11,10 +11,7 @@ from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verify.compare import CheckedValue, Unread, Verified
-from kubectl_qos.qos.verify.drift import DriftCause, DriftReason
-
-_HEADERS: Final = ("LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
+from kubectl_qos.qos.verification import CheckedValue, DriftCause, DriftReason, Verified
 
 
 def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[str]:
@@ -26,7 +23,8 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
         for check in one.checks
         if check.drift or everything
     ]
-    return cell_table(cells, ("POD", *_HEADERS) if many else _HEADERS) if cells else iter(())
+    headers = (*(("POD",) if many else ()), "LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
+    return cell_table(cells, headers) if cells else iter(())
 
 
 def summary(verified: Sequence[Verified]) -> str:
@@ -47,7 +45,9 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     """What could not be read, and the assumptions that a drift may depend on."""
     for one in verified:
         for unread in one.unread:
-            yield _unread_sentence(one, unread)
+            remedy = f" ({unread.remedy})" if unread.remedy else ""
+            name = f" container {unread.container}" if unread.container else ""
+            yield f"{_owner(one)}{escape(name)}: {escape(unread.why)}{escape(remedy)}"
     for one in verified:
         runtime = one.pod.spec.runtime_class_name if one.pod is not None else None
         if one.drift and runtime:
@@ -58,12 +58,6 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     assumptions = ", ".join(map(assumption_sentence, assumed))
     if assumptions and any(one.drift for one in verified):
         yield f"not measured, assumed: {assumptions}"
-
-
-def _unread_sentence(verified: Verified, unread: Unread) -> str:
-    remedy = f" ({unread.remedy})" if unread.remedy else ""
-    name = f" container {unread.container}" if unread.container else ""
-    return f"{_owner(verified)}{escape(name)}: {escape(unread.why)}{escape(remedy)}"
 
 
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> dict[str, Any]:
@@ -99,20 +93,15 @@ def _cause_sentence(cause: DriftCause) -> str:
 
 def _cells(check: CheckedValue) -> tuple[str, ...]:
     no_cause = "none known" if check.drift else NONE
+    processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
     return (
         f"{check.level.value} {escape(check.container)}".strip(),
-        _file(check),
+        f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file),
         NONE if check.computed is None else escape(check.computed) or '""',
         UNKNOWN if check.measured is None else escape(check.measured) or '""',
         UNKNOWN if check.measured is None else "yes" if check.drift else "no",
         no_cause if check.cause is None else _cause_sentence(check.cause),
     )
-
-
-def _file(check: CheckedValue) -> str:
-    """The file's name; of oom_score_adj with its processes."""
-    processes = [escape(f"{one.pid} {one.name}".strip()) for one in check.processes]
-    return f"{escape(check.file)} of {first_few(processes)}" if processes else escape(check.file)
 
 
 def _owner(verified: Verified) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubectl_qos.k8s.kubelet import NodeSetup, parse_threshold
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, parse_threshold
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
-from kubectl_qos.qos.cgroup.node import PODS
 
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
@@ -28,14 +27,9 @@ def eviction_ranks(
 ) -> list[int]:
     """Each pod's place, 1 is evicted first; pods that compare equal share one.
 
-    Usage over request comes first, then lower priority, then the larger excess. Source:
-    pkg/kubelet/eviction/helpers.go (rankMemoryPressure), unchanged in shape from 1.20 to 1.36; what counts as
-    the request changed in 1.34 (k8s/resources.py).
-
-    Args:
-        pods: those with processes.
-        working_sets: theirs in bytes; None where the kubelet has no stats, which ranks first.
-        requests: their `k8s.resources.eviction_request`.
+    Usage over request comes first, then lower priority, then the larger excess. `working_sets` are bytes,
+    None where the kubelet has no stats; `requests` are each pod's `eviction_request`, which changed in 1.34.
+    Source: pkg/kubelet/eviction/helpers.go (rankMemoryPressure), of one shape from 1.20 to 1.36.
     """
     keys = [
         eviction_key(pod.spec.priority or 0, None if used is None else used * _NANO - request.nano)
@@ -67,18 +61,16 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
 def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
     """How much more memory may be used before the kubelet evicts; below zero it already does.
 
-    The kubelet evicts when memory.available is below the hard threshold, and, as it enforces the pods'
-    allocatable, also when allocatableMemory.available is: the limit of kubepods minus the pods' working set,
-    with the same threshold (a percentage of that limit). The nearer of the two counts.
-
-    `node_bytes` is the working set of the whole node; without it the pods' is used, so that the first signal
-    gives an upper bound. None without a threshold or the node's capacity. Source:
-    pkg/kubelet/eviction/helpers.go (makeSignalObservations, addAllocatableThresholds), 1.20 and later.
+    The nearer of memory.available and, where the pods' allocatable is enforced, allocatableMemory.available
+    (the limit of kubepods minus the pods' working set) counts, both with the hard threshold. None without a
+    threshold or the node's capacity. `node_bytes` is the working set of the whole node; without it the pods'
+    is used, so that the first signal gives an upper bound. Source: pkg/kubelet/eviction/helpers.go
+    (makeSignalObservations, addAllocatableThresholds), 1.20 and later.
     """
     node, kubelet = setup.node, setup.kubelet
     text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
     distances = []
-    if PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
+    if ENFORCE_PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
         distances.append(_distance(text, node.allocatable_memory_bytes, pods_bytes))
     if node.memory_capacity_bytes:
         distances.append(_distance(text, node.memory_capacity_bytes, node_bytes or pods_bytes))

@@ -71,15 +71,14 @@ def limit_percent(row: RankedPod) -> float | None:
     usage, profile = row.usage, row.profile
     if usage is None:
         return None
-    highest = None
+    percents = []
     if profile.pod_level_limit_bytes:
-        highest = 100 * usage.working_set_bytes / profile.pod_level_limit_bytes
+        percents.append(100 * usage.working_set_bytes / profile.pod_level_limit_bytes)
     for container in profile.containers:
         used = usage.of(container.name) if container.limit_bytes else None
         if used is not None:
-            percent = 100 * used.working_set_bytes / container.limit_bytes
-            highest = percent if highest is None else max(highest, percent)
-    return highest
+            percents.append(100 * used.working_set_bytes / container.limit_bytes)
+    return max(percents, default=None)
 
 
 def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
@@ -100,9 +99,7 @@ def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
 
 def is_resizing(pod: Pod) -> bool:
     """Whether an in-place resize is pending or running (conditions since 1.33, status.resize before)."""
-    if pod.status.resize:
-        return True
-    return any(
+    return bool(pod.status.resize) or any(
         condition.type in {"PodResizePending", "PodResizeInProgress"} and condition.status == "True"
         for condition in pod.status.conditions or ()
     )

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY
 from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.releases import Gate, Release
-from kubectl_qos.k8s.resources import Count, pod_limits, pod_requests
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
 from kubectl_qos.qos.flags import is_resizing
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
@@ -107,14 +107,10 @@ def _requests_and_limits(row: RankedPod, release: Release) -> tuple[int, int]:
     """In bytes; the limits count also where not every container has one."""
     profile, pod = row.profile, row.pod
     if is_resizing(pod):
-        count = Count.SPEC
-        if release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL):
-            count = Count.STATUS_WITH_POD_LEVEL
-        elif release.enabled(Gate.IN_PLACE_RESIZE):
-            count = Count.STATUS
+        count = admission_count(release)
         requests, limits = pod_requests(pod, release, count=count), pod_limits(pod, release, count=count)
         return requests.get(MEMORY, ZERO).value(), limits.get(MEMORY, ZERO).value()
     limit = profile.limit_bytes
     if not limit and any(container.limit_bytes for container in profile.containers):
-        limit = pod_limits(pod, release, count=Count.SPEC).get(MEMORY, ZERO).value()
+        limit = pod_limits(pod, release).get(MEMORY, ZERO).value()
     return profile.request_bytes, limit

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRI
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import aggregate_requests, has_pod_level_requests, is_sidecar
+from kubectl_qos.k8s.resources import aggregate_requests, has_pod_level_requests, is_sidecar, resources_of_pod
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Reason, Rule
 
@@ -100,7 +100,7 @@ class PodAdj:
         adj, floor = raw, None
         if is_sidecar(container, release) and release.has(Change.SIDECAR_OOM_SCORE):
             lowest = self._least_protected(share, capacity)
-            if adj > lowest and self._is_init(container):
+            if adj > lowest and any(container.name == init.name for init in self._pod.init_containers):
                 adj = floor = lowest
         clamp = None
         if adj < LOWEST_BURSTABLE_ADJ:
@@ -130,8 +130,7 @@ class PodAdj:
             self._share = 0
             pod, release = self._pod, self._release
             if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_requests(pod, release):
-                resources = pod.spec.resources
-                memory = ((resources.requests if resources else None) or EMPTY_RESOURCES).get(MEMORY, ZERO)
+                memory = resources_of_pod(pod, "requests").get(MEMORY, ZERO)
                 if not memory.is_zero:
                     claimed = aggregate_requests(pod, release).get(MEMORY, ZERO).value()
                     count = len(pod.containers) + len(pod.init_containers)
@@ -143,9 +142,6 @@ class PodAdj:
             least = min(container.requests.get(MEMORY, ZERO).value() for container in self._pod.containers)
             self._floor = 1000 - truncating_div(wrap(1000 * (least + share)), capacity)
         return self._floor
-
-    def _is_init(self, container: Container) -> bool:
-        return any(container.name == init.name for init in self._pod.init_containers)
 
 
 def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
@@ -233,12 +229,9 @@ def badness(
 ) -> int:
     """The points by which the kernel chooses its victim, in pages (`oom_badness`).
 
-    Args:
-        used_pages: resident file, anonymous and shmem pages, swap entries and page tables together.
-        adj: oom_score_adj; OOM_SCORE_ADJ_MIN is never chosen and must not be passed here.
-        total_pages: RAM and swap of the machine, or the limit of the cgroup that ran out.
-        kernel: which formula.
-        admin: whether the process has CAP_SYS_ADMIN, which counts before 4.17 only.
+    Used are resident pages, swap entries and page tables together; in total there are RAM and swap of the
+    machine, or the limit of the cgroup that ran out. OOM_SCORE_ADJ_MIN is never chosen and must not be passed
+    here; `admin` is CAP_SYS_ADMIN, which counts before 4.17 only.
     """
     if admin and kernel is Kernel.MINUS_30:
         adj -= 30

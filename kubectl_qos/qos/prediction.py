@@ -117,15 +117,10 @@ def predict(
 ) -> Prediction:
     """What Kubernetes and Linux do with a pod on a node.
 
-    Args:
-        pod: as a manifest or as a server sends it; it is defaulted here.
-        node: the machine's facts. Without `memory_capacity_bytes` the oom_score_adj of Burstable
-            containers stays unknown and only its range is given.
-        kubelet: its configuration; by default that of the release.
-        release: the kubelet's minor release such as "1.36"; by default `node.kubelet_version`.
-
-    Raises:
-        InputError: the pod has no containers, or its UID cannot be part of a cgroup name.
+    The pod is as a manifest or a server has it, and is defaulted here; by default the release is
+    `node.kubelet_version`, and the kubelet's configuration that of the release. Without the node's
+    `memory_capacity_bytes` only the range of a Burstable container's oom_score_adj is given. Raises
+    InputError if the pod has no containers, or its UID cannot be part of a cgroup name.
 
     >>> from kubectl_qos import Node, pod_from_yaml, predict
     >>> pod = pod_from_yaml("spec: {containers: [{name: a, resources: {requests: {memory: 1Gi}}}]}")

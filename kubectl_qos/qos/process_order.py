@@ -7,6 +7,7 @@ container (ranking.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -18,6 +19,7 @@ from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel
 
 SCORE_SLACK: Final = 2
 """Memory changes between two reads, and kernels since 6.2 count it approximately."""
+HOST_VIEW_KIND: Final = "HostView"
 IDLE_SCORE: Final = 600
 """An idle process with adj 0 shows about 666 with the newest formula, about 0 with those before."""
 
@@ -44,6 +46,45 @@ class HostProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     uid: int = 0
     admin: bool = False
     borrows: bool = False
+
+
+class PodNames(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of a pod and, by their ids, of its containers."""
+
+    namespace: str
+    name: str
+    containers: dict[str, str] = {}
+
+
+class HostView(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's processes, memory, and memory cgroups.
+
+    `processes` are those that have memory, in the order of their ids; `is_whole` is whether they are the
+    node's and not those of a PID namespace, `denied` how many may not be read, `is_hidden` whether the reader
+    may not see those of other users. `meminfo` is in KiB, `page_size` in bytes; `cgroups` has the memory
+    files of each cgroup with processes and of its parents, `cgroup_version` is 0 if no hierarchy counts
+    memory. `time` is RFC 3339, `names` are those of pods, by UID, if requested.
+    """
+
+    processes: tuple[HostProcess, ...]
+    meminfo: dict[str, int]
+    cgroups: dict[str, dict[str, str]] = {}
+    kernel_release: str = ""
+    time: str = ""
+    page_size: int = 4096
+    cgroup_version: int = 0
+    sysctls: dict[str, int] = {}
+    denied: int = 0
+    is_hidden: bool = False
+    is_whole: bool = True
+    names: dict[str, PodNames] = {}
+    kind: str = HOST_VIEW_KIND
+
+    @property
+    def total_pages(self) -> int:
+        """What oom_score_adj is scaled by when the node runs out: RAM and swap (constrained_alloc)."""
+        total = self.meminfo.get("MemTotal", 0) + self.meminfo.get("SwapTotal", 0)
+        return total * 1024 // self.page_size
 
 
 class Spared(Enum):
@@ -82,22 +123,17 @@ def process_order(
 ) -> tuple[RankedProcess, ...]:
     """The processes that may be killed, the next victim first, then the others.
 
-    Args:
-        processes: those that have memory.
-        total_pages: RAM and swap.
-        page: bytes.
-        kernel: which formula.
-        is_whole: whether process 1 is the machine's init, and not that of a PID namespace.
+    `total_pages` are RAM and swap in pages of `page` bytes. `is_whole` is whether process 1 is the machine's
+    init, and not that of a PID namespace.
     """
     rows = [_row(process, total_pages, page, kernel, is_whole=is_whole) for process in processes]
     candidates = sorted(
         (row for row in rows if row.spared is None), key=lambda row: (-row.points, row.process.pid)
     )
+    counts = Counter(row.points for row in candidates)
     first: dict[int, int] = {}
-    counts: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):
         first.setdefault(row.points, place)
-        counts[row.points] = counts.get(row.points, 0) + 1
     ranked = [replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates]
     others = sorted((row for row in rows if row.spared is not None), key=lambda row: row.process.pid)
     return (*ranked, *others)

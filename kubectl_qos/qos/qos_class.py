@@ -113,7 +113,6 @@ _RULES: Final = {
 
 
 def _lacking(pod: Pod, release: Release) -> Iterator[Reason]:
-    """What each container (or spec.resources) lacks for Guaranteed, in the order of the spec."""
     for owner, requests, limits in _deciding(pod, release):
         for name in _COUNTED:
             limit, request = limits.get(name), requests.get(name)

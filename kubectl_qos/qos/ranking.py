@@ -260,8 +260,6 @@ class Profiles:
 
 
 class _Scorer:
-    """Scores the containers of pods on one node."""
-
     __slots__ = ("_kernel", "_page", "_profiles", "_runtime_adj", "total_pages")
 
     def __init__(self, node: Node, profiles: Profiles) -> None:
@@ -319,7 +317,6 @@ def _is_alive(status: ContainerStatus | None, kind: ContainerKind) -> bool:
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
-    """Ranked pods first, by points, where equal points share the rank; then the others, by name."""
     ranked: dict[int, list[RankedPod]] = {}
     others: list[RankedPod] = []
     for row in rows:

@@ -38,13 +38,9 @@ _Requirements = ResourceRequirements | None
 
 
 def resize_refusals(old: Pod, new: Pod, release: Release, node: Node | None = None) -> list[Refusal]:
-    """Why a server would refuse to change one pod into the other in place; empty where it would not.
+    """Why a server would refuse to change a stored pod into a defaulted one in place; empty if it would not.
 
-    Args:
-        old: the pod as stored, with its status.
-        new: the same pod with other resources, defaulted as a server would.
-        release: the server's.
-        node: the pod's, which servers check from 1.36 on.
+    From 1.36 on servers check the pod's node too.
     """
     refusals = invalid_resize(old, new, release)
     return refusals or (list(beyond_node(old, new, release, node)) if node is not None else [])
@@ -64,8 +60,7 @@ def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Re
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
     """What validation refuses, by the pod before and after alone."""
-    unavailable = _unavailable(release)
-    if unavailable:
+    if unavailable := _unavailable(release):
         return [Refusal("", unavailable)]
     if is_mirror(old) or is_static(old):
         return [Refusal("", "Forbidden: static pods cannot be resized")]
@@ -126,18 +121,11 @@ def resize_outcome(
 ) -> ResizeOutcome:
     """What the kubelet will do with an accepted resize, as far as it can be predicted from outside.
 
-    Args:
-        old: the pod as it runs.
-        new: the pod as accepted.
-        setup: its node.
-        neighbours: the other pods of the node.
-        usage: the pod's, which limits may not go below.
+    `neighbours` are the other pods of the node; limits may not go below the pod's `usage`.
     """
-    infeasible = _infeasible_reason(old, new, setup)
-    if infeasible:
+    if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
-    exceeded = _exceeded_capacity(new, setup, neighbours)
-    if exceeded:
+    if exceeded := _exceeded_capacity(new, setup, neighbours):
         return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {exceeded}")
     errors = list(_limits_below_usage(old, new, usage))
     if errors:
@@ -254,7 +242,6 @@ def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refus
 
 
 def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
-    """What this node can never do, in the kubelet's words; empty for nothing."""
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
     pairs = list(zip(_all(old), _all(new), strict=True))
@@ -334,7 +321,6 @@ def _side(resources: _Requirements, side: str) -> ResourceList:
 
 
 def _other_resources(resources: _Requirements) -> list[dict[str, Quantity]]:
-    """What a resize may not touch."""
     return [
         {name: value for name, value in _side(resources, side).items() if name not in {CPU, MEMORY}}
         for side in _SIDES

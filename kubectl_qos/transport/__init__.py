@@ -1,4 +1,30 @@
-"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection.
+"""The way to a cluster: kubeconfig, authentication, TLS, proxies, one connection; here its options alone."""
 
-Not here: what is requested, and what responses mean (cluster/).
-"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """kubectl's connection flags; None, an empty text and False mean that a flag is not given."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    server: str | None = None
+    token: str | None = None
+    username: str | None = None
+    password: str | None = None
+    as_user: str | None = None
+    as_uid: str | None = None
+    as_groups: tuple[str, ...] = ()
+    certificate_authority: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    tls_server_name: str | None = None
+    request_timeout: str | None = None
+    insecure_skip_tls_verify: bool = False
+    disable_compression: bool = False

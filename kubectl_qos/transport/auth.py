@@ -1,25 +1,40 @@
-"""Authentication: tokens, token files, passwords, client certificates, impersonation.
+"""Authentication: tokens, token files, passwords, client certificates, impersonation, and exec plugins.
 
-Not here: running plugins (exec_plugin.py), renewing OIDC tokens (oidc.py).
+The first run of a plugin may use the terminal, as with kubectl. Later ones happen while a screen is shown, so
+they get no standard input, and their stderr becomes the hint of an error. Not here: OIDC tokens (oidc.py).
 
-Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go.
+Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
+plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import os
 import re
+import shutil
+import ssl
+import subprocess
 import threading
 import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.exec_plugin import ExecPlugin
-from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext
-from kubectl_qos.transport.tls import KeyPair, read_pem
+from kubectl_qos.transport.go_decode import (
+    EXEC_CREDENTIAL,
+    GoDecodeError,
+    check_type,
+    first_document,
+    parse_api_version,
+)
+from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext, interactive_mode
+from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
 
 FILE_SECONDS: Final = 60.0
 """How long the content of a file is used before the file is read again."""
@@ -50,11 +65,7 @@ class Credentials(Protocol):
 
 
 def load_credentials(context: ResolvedContext, *, secure: bool) -> Credentials:
-    """The credentials of the context's user; plugins run here for the first time. Raises QosError.
-
-    Over plain HTTP none are sent and plugins are not run. A token, a password or a certificate, of the user
-    entry or of flags, comes before a plugin.
-    """
+    """The user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
     static = _StaticCredentials(user)
@@ -106,8 +117,6 @@ def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
 
 
 class _StaticCredentials:
-    """A token, a token file, a password or a client certificate; files are read again."""
-
     def __init__(self, user: Entry) -> None:
         self._user = user
         self._token = user.get("token") or ""
@@ -129,7 +138,6 @@ class _StaticCredentials:
         return self._pair
 
     def renew(self, refused: str) -> bool:
-        """Whether the file holds another token by now."""
         with self._lock:
             self._read_again(0.0)
             return bool(self._token) and refused != f"Bearer {self._token}"
@@ -165,3 +173,165 @@ def _read_token(path: str) -> str:
     if not token:
         raise QosError(f'read empty token from file "{path}"')
     return token
+
+
+_GROUP: Final = "client.authentication.k8s.io"
+VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+_NO_VERSION: Final = f"{_GROUP}/__internal"
+"""What client-go assumes where there is no apiVersion."""
+_INSTALL_HINT: Final = (
+    "it looks like a client-go credential plugin that is not installed; see"
+    " https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    authorization: str
+    pair: KeyPair | None
+    expires: datetime | None
+
+
+class ExecPlugin:
+    """Credentials by a plugin; one thread at a time runs it."""
+
+    def __init__(self, context: ResolvedContext) -> None:
+        self._plugin = context.user["exec"]
+        self._api_version = self._plugin["apiVersion"]
+        self._cluster = context.cluster
+        self._lock = threading.Lock()
+        if self._api_version not in VERSIONS:
+            raise QosError(f'exec plugin: invalid apiVersion "{self._api_version}"')
+        self._credential = self._run(first=True)
+
+    def authorization(self) -> str:
+        """The plugin's token as a header. Raises ServerUnreachable."""
+        with self._lock:
+            return self._unexpired().authorization
+
+    def pair(self) -> KeyPair | None:
+        """The plugin's certificate. Raises ServerUnreachable."""
+        with self._lock:
+            return self._unexpired().pair
+
+    def renew(self, refused: str) -> bool:
+        """Run the plugin again, unless another thread that was refused did; whether anything changed."""
+        with self._lock:
+            old = self._unexpired()
+            if old.authorization == refused:
+                self._credential = self._run(first=False)
+            return (self._credential.authorization, self._credential.pair) != (refused, old.pair)
+
+    def _unexpired(self) -> _Credential:
+        expires = self._credential.expires
+        if expires is not None and datetime.now(UTC) > expires:
+            self._credential = self._run(first=False)
+        return self._credential
+
+    def _run(self, *, first: bool) -> _Credential:
+        mode = interactive_mode(self._plugin)
+        is_terminal = os.isatty(0)
+        if mode == "Always" and not (first and is_terminal):
+            problem = "unavailable: it is in use" if is_terminal else "not a terminal"
+            raise _failed(f"exec plugin cannot support interactive mode: standard input is {problem}")
+        interactive = mode != "Never" and first and is_terminal
+        command = self._plugin["command"]
+        if os.sep not in command and shutil.which(command) is None:
+            hint = self._plugin.get("installHint") or _INSTALL_HINT
+            raise _failed(f"exec: executable {command} not found", hint)
+        began = time.monotonic()
+        try:
+            done = subprocess.run(  # noqa: S603 - the owner of the kubeconfig chose the program
+                [command, *(self._plugin.get("args") or ())],
+                env=self._environment(interactive=interactive),
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if first else subprocess.PIPE,
+                check=False,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise _failed(f"exec: fork/exec {command}: {reason.lower()}") from None
+        duration = log.milliseconds(time.monotonic() - began)
+        name = Path(command).name
+        log.log(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {duration}")
+        if done.returncode:
+            stderr = (done.stderr or b"").decode(errors="replace").strip()
+            hint = f"its stderr: {stderr}" if stderr else f"run {command} by hand to see what it prints"
+            code = max(done.returncode, -1)
+            raise _failed(f"exec: executable {command} failed with exit code {code}", hint)
+        return _read_credential(done.stdout, self._api_version)
+
+    def _environment(self, *, interactive: bool) -> dict[str, str]:
+        spec: dict[str, Any] = {"interactive": interactive}
+        if self._plugin.get("provideClusterInfo"):
+            spec["cluster"] = _cluster_info(self._cluster)
+        info = {"kind": "ExecCredential", "apiVersion": self._api_version, "spec": spec}
+        variables = {entry["name"]: entry.get("value") or "" for entry in self._plugin.get("env") or ()}
+        return {**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+
+def _cluster_info(cluster: Entry) -> dict[str, Any]:
+    names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+    info: dict[str, Any] = {name: value for name, value in cluster.items() if name in names and value}
+    ca = read_pem(cluster.get("certificate-authority"), cluster.get("certificate-authority-data"))
+    if ca:
+        info["certificate-authority-data"] = base64.b64encode(ca).decode()
+    extensions = {entry.get("name"): entry.get("extension") for entry in cluster.get("extensions") or ()}
+    return info | {"config": extensions.get(f"{_GROUP}/exec")}
+
+
+def _read_credential(output: bytes, api_version: str) -> _Credential:
+    status = _read_status(output, api_version)
+    token = status.get("token") or ""
+    certificate, key = status.get("clientCertificateData") or "", status.get("clientKeyData") or ""
+    if not (token or certificate or key):
+        raise _failed("exec plugin didn't return a token or cert/key pair")
+    if bool(certificate) != bool(key):
+        raise _failed("exec plugin returned only certificate or key, not both")
+    pair = KeyPair(certificate.encode(), key.encode()) if certificate else None
+    if pair is not None:
+        try:
+            load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pair)
+        except QosError as error:
+            raise _failed(f"failed parsing client key/certificate: {error}") from None
+    return _Credential(f"Bearer {token}" if token else "", pair, _parse_expiry(status))
+
+
+def _read_status(output: bytes, api_version: str) -> Entry:
+    try:
+        try:
+            document = json.loads(output)
+        except ValueError:
+            document = first_document(output)
+        version = parse_api_version(document, "ExecCredential", (_NO_VERSION, *VERSIONS))
+        check_type(document, EXEC_CREDENTIAL)
+    except GoDecodeError as error:
+        raise _failed(f"decoding stdout: {error}") from None
+    if version != api_version:
+        raise _failed(
+            f"exec plugin is configured to use API version {api_version}, plugin returned version {version}"
+        )
+    status: Entry | None = document.get("status")
+    if status is None:
+        raise _failed("exec plugin didn't return a status field")
+    return status
+
+
+def _parse_expiry(status: Entry) -> datetime | None:
+    text = status.get("expirationTimestamp")
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return time
+    except ValueError:
+        pass
+    raise _failed(f'decoding stdout: parsing time "{text}" as "2006-01-02T15:04:05Z07:00"')
+
+
+def _failed(reason: str, hint: str = "") -> ServerUnreachable:
+    return ServerUnreachable(
+        f"Unable to connect to the server: getting credentials: {reason}", hint=" ".join(hint.split())
+    )

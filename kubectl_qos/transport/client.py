@@ -1,7 +1,4 @@
-"""Connections to API servers: sockets, credentials, timeouts, and a method for each kind of request.
-
-Not here: which proxy (proxy.py), which CAs (tls.py), which credentials (auth.py).
-"""
+"""Connections to API servers: sockets, credentials, timeouts, and a method for each kind of request."""
 
 from __future__ import annotations
 
@@ -18,21 +15,18 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
-from kubectl_qos.transport.kubeconfig import (
-    ResolvedContext,
-    resolve_context,
-    validate_context,
-)
+from kubectl_qos.transport.kubeconfig import ResolvedContext, resolve_context, validate_context
 from kubectl_qos.transport.net_errors import (
     BoundedResponse,
     connection_error,
     parse_timeout,
+    set_read_timeout,
     timeout_error,
     unreachable_error,
 )
-from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 
@@ -61,10 +55,7 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 def pool_manager(
     url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
 ) -> PoolManager:
-    """Connections to a server, through the configured `proxy` or that of the environment, if there is one.
-
-    Raises QosError for a proxy that cannot be used.
-    """
+    """Connections to a server, by the configured `proxy` or that of the environment. Raises QosError."""
     import urllib3
 
     options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}
@@ -92,10 +83,7 @@ def pool_manager(
 
 
 def connect(options: ConnectionOptions) -> Connection:
-    """A connection by kubeconfig, by flags or, in a pod, by its service account.
-
-    Nothing is sent yet, but credential plugins may run. Raises QosError with the place and the remedy.
-    """
+    """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError."""
     request_seconds = parse_timeout(options.request_timeout)
     context = resolve_context(options)
     validate_context(context)
@@ -129,14 +117,11 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """The server as kubectl names it in its messages: host, and port if the URL has one."""
+        """The server as kubectl names it: host, and port if the URL has one."""
         return urlsplit(self._base_url).netloc.rpartition("@")[2]
 
     def deadline(self) -> float | None:
-        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never.
-
-        Requests keep to it by themselves, bodies included.
-        """
+        """When a request that starts now must be over, on the clock of `time.monotonic`; None means never."""
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
     def request(
@@ -147,7 +132,6 @@ class Connection:
         *,
         accept: str = "application/json",
         body: bytes | None = None,
-        content_type: str = "application/json",
         read_seconds: float | None = None,
         is_watch: bool = False,
     ) -> BaseHTTPResponse:
@@ -158,7 +142,7 @@ class Connection:
         """
         if method != "GET" and (method, path) != ("POST", REVIEWS):
             raise QosError(f"{method} {path} is not sent: it could change something")
-        headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
+        headers = {"Accept": accept} | ({"Content-Type": "application/json"} if body is not None else {})
         url = self._url(path, list((query or {}).items()))
         return self._respond(_Request(method, url, headers, body, read_seconds, is_watch))
 
@@ -174,11 +158,7 @@ class Connection:
     def switch_protocols(
         self, path: str, query: Sequence[tuple[str, str]], headers: Mapping[str, str], *, read_seconds: float
     ) -> BaseHTTPResponse:
-        """The response to a GET that asks to switch protocols; only for cluster/exec.py.
-
-        It runs a command in a container, which may do anything. So it is apart from `request`, and its caller
-        has only commands that read.
-        """
+        """The response to a GET that switches protocols; for cluster/exec.py alone, which only reads."""
         return self._respond(_Request("GET", self._url(path, query), headers, read_seconds=read_seconds))
 
     def _url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
@@ -189,17 +169,21 @@ class Connection:
         deadline = self.deadline()
         authorization = self._credentials.authorization()
         response = self._send(request, authorization, deadline)
-        if response.status == HTTPStatus.UNAUTHORIZED and self._renew(authorization, response):
-            log.log(log.REQUESTS, "the credentials were refused and renewed: sending it again")
-            response.drain_conn()
-            response = self._send(request, self._credentials.authorization(), deadline)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            try:
+                is_renewed = self._credentials.renew(authorization)
+            except QosError:
+                response.close()
+                raise
+            if is_renewed:
+                log.log(log.REQUESTS, "the credentials were refused and renewed: sending it again")
+                response.drain_conn()
+                response = self._send(request, self._credentials.authorization(), deadline)
         if deadline is None:
             return response
         if not request.is_watch:
             return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
-        sock = getattr(response.connection, "sock", None)
-        if sock is not None:
-            sock.settimeout(request.read_seconds or READ_SECONDS)
+        set_read_timeout(response, request.read_seconds or READ_SECONDS)
         return response
 
     def _send(self, request: _Request, authorization: str, deadline: float | None) -> BaseHTTPResponse:
@@ -237,13 +221,6 @@ class Connection:
             logged.failed(failure)
             raise failure from error
         return logged.answered(response)
-
-    def _renew(self, refused: str, response: BaseHTTPResponse) -> bool:
-        try:
-            return self._credentials.renew(refused)
-        except QosError:
-            response.close()
-            raise
 
     def _current_pool(self) -> PoolManager:
         """The pool for the current certificate; a renewed one is sent on new connections only."""
@@ -283,12 +260,9 @@ class _SentBody:
 
 
 def _header_value(name: str, value: str) -> str:
-    """The value in UTF-8, each byte as the character that Python's client encodes as that byte.
+    """The value in UTF-8 as Python's client encodes it, valid as in golang.org/x/net/http/httpguts.
 
-    Raises ServerUnreachable for one that cannot be sent; Python's own error would repeat it, and it may be a
-    token.
-
-    Source: golang.org/x/net/http/httpguts (ValidHeaderFieldValue) and net/http/transport.go.
+    Raises ServerUnreachable; Python's own error would repeat the value, and it may be a token.
     """
     if _CONTROL_CHARACTERS.search(value):
         raise connection_error(f'net/http: invalid header field value for "{name}"')
@@ -296,11 +270,9 @@ def _header_value(name: str, value: str) -> str:
 
 
 def _base_url(server: str) -> str:
-    """The URL that paths are added to. Raises QosError for an invalid server.
+    """The URL that paths are added to, as client-go's DefaultServerURL makes it. Raises QosError.
 
     Without a scheme it is plain HTTP, whatever the TLS settings: `-s localhost:8001` finds kubectl proxy.
-
-    Source: k8s.io/client-go/rest/url_utils.go (DefaultServerURL).
     """
     invalid = QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
     parts = urlsplit(server)

@@ -19,10 +19,7 @@ from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
 
 
 class Struct(NamedTuple):
-    """Go's name of a struct, and the types of its fields.
-
-    Those are `str`, `bool`, `bytes` (as base64), another struct, `[type]` for a list, and `{str: type}`.
-    """
+    """Go's name of a struct, and the types of its fields: bytes are base64, `{str: type}` is a map."""
 
     name: str
     fields: Mapping[str, Any]
@@ -132,10 +129,7 @@ def parse_api_version(document: Any, kind: str, versions: Sequence[str]) -> str:
 
 
 def check_type(value: Any, expected: Any, struct: str = "", path: tuple[str, ...] = ()) -> None:
-    """Raise GoDecodeError for the first value, in the order of names, that is not of its type.
-
-    None is the zero value of every type.
-    """
+    """Raise GoDecodeError for the first value, by name, that is neither of its type nor None."""
     if value is None:
         return
     if isinstance(expected, Struct) and isinstance(value, Mapping):

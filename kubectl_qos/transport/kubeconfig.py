@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.go_decode import (
     KUBECONFIG,
@@ -20,7 +21,6 @@ from kubectl_qos.transport.go_decode import (
     first_document,
     parse_api_version,
 )
-from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.proxy import proxy_problem, without_credentials
 
 DEFAULT_FILE: Final = Path("~/.kube/config")
@@ -44,10 +44,7 @@ _Entries = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContext:
-    """The cluster and the user of a context, flags included, with absolute paths.
-
-    `user_file` is the kubeconfig that has the user entry, for tokens that must be written back.
-    """
+    """A context with its cluster and user, flags included; tokens are written back to `user_file`."""
 
     context: str
     namespace: str
@@ -60,8 +57,6 @@ class ResolvedContext:
 
 @dataclass(slots=True)
 class _MergedConfig:
-    """All files as one: of entries with the same name the first counts, and the first current-context."""
-
     files: list[Path] = field(default_factory=list)
     current: str = ""
     entries: dict[str, _Entries] = field(default_factory=lambda: {kind: {} for kind in _PATH_FIELDS})
@@ -69,16 +64,13 @@ class _MergedConfig:
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
-    """The context that flags and kubeconfigs select; without a server in them, the account of this pod.
-
-    The files are that of --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Raises QosError for a
-    file that cannot be used and for names that do not exist.
-    """
+    """The context that flags and kubeconfigs select, else this pod's account. Raises QosError."""
     merged = _merge_files(options)
     context_name, cluster_name, user_name = _select_names(merged, options)
     cluster = _override_cluster(merged.entries["clusters"].get(cluster_name, {}), options)
     if not cluster.get("server"):
-        if _is_in_pod():
+        address = os.environ.get("KUBERNETES_SERVICE_HOST") and os.environ.get("KUBERNETES_SERVICE_PORT")
+        if address and (_SERVICE_ACCOUNT / "token").is_file():
             log.log(log.DECISIONS, "no server is named: using the service account of this pod")
             return _pod_context(options)
         if not os.environ.get("KUBERNETES_MASTER"):
@@ -103,10 +95,7 @@ def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
 
 
 def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """A cluster entry with the flags over it.
-
-    Flags about trust replace all that the entry says about it, and another server has another name.
-    """
+    """Flags about trust replace all that the entry says about it, and another server has another name."""
     trust = options.insecure_skip_tls_verify or options.certificate_authority
     replaced = {
         "certificate-authority": trust,
@@ -125,10 +114,7 @@ def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any
 
 
 def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """A user entry with the flags over it.
-
-    A token replaces a token file too; client-go goes on reading the file and ignores the flag.
-    """
+    """A token replaces a token file too; client-go goes on reading the file and ignores the flag."""
     replaced = {
         "tokenFile": options.token,
         "client-certificate-data": options.client_certificate,
@@ -153,7 +139,6 @@ def _override(entry: Entry, replaced: Entry, flags: Entry) -> dict[str, Any]:
 
 
 def _select_names(merged: _MergedConfig, options: ConnectionOptions) -> tuple[str, str, str]:
-    """The names of the context, its cluster and its user. Raises QosError for an unknown one."""
     for kind, name, word in (
         ("users", options.user, "auth info"),
         ("contexts", options.context, "context"),
@@ -190,7 +175,7 @@ def _no_server_error(
     """Why no server is known; kubectl would try localhost:8080, where hardly anyone listens."""
     contexts, files = merged.entries["contexts"], merged.files
     if not files:
-        listed = _environment_files(options)
+        listed = os.environ.get("KUBECONFIG", "") if not options.kubeconfig else ""
         return QosError(
             f"no kubeconfig found {f'at {listed}' if listed else 'and this is not a pod'}", _NO_CLUSTER_HINT
         )
@@ -202,11 +187,6 @@ def _no_server_error(
     is_known = cluster_name in merged.entries["clusters"]
     problem = "has no server" if is_known else "does not exist in the kubeconfig"
     return QosError(f'{where}cluster "{cluster_name}" {problem}')
-
-
-def _is_in_pod() -> bool:
-    address = os.environ.get("KUBERNETES_SERVICE_HOST") and os.environ.get("KUBERNETES_SERVICE_PORT")
-    return bool(address) and (_SERVICE_ACCOUNT / "token").is_file()
 
 
 def _pod_context(options: ConnectionOptions) -> ResolvedContext:
@@ -224,18 +204,13 @@ def _pod_context(options: ConnectionOptions) -> ResolvedContext:
     )
 
 
-def _environment_files(options: ConnectionOptions) -> str:
-    return "" if options.kubeconfig else os.environ.get("KUBECONFIG", "")
-
-
 def _merge_files(options: ConnectionOptions) -> _MergedConfig:
-    """All files that flags and environment name. Raises QosError that names all that cannot be used."""
     if options.kubeconfig:
         paths = [options.kubeconfig]
         if not Path(options.kubeconfig).expanduser().exists():
             raise QosError(f"stat {options.kubeconfig}: no such file or directory", _NO_CLUSTER_HINT)
     else:
-        paths = (_environment_files(options) or str(DEFAULT_FILE)).split(os.pathsep)
+        paths = (os.environ.get("KUBECONFIG") or str(DEFAULT_FILE)).split(os.pathsep)
     merged = _MergedConfig()
     problems: list[str] = []
     for file in [Path(path).expanduser() for path in dict.fromkeys(paths) if path]:
@@ -252,7 +227,6 @@ def _merge_files(options: ConnectionOptions) -> _MergedConfig:
 
 
 def _read(file: Path) -> Mapping[str, Any] | None:
-    """A file's content, None where there is no such file. Raises GoDecodeError."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -267,7 +241,6 @@ def _read(file: Path) -> Mapping[str, Any] | None:
 
 
 def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None:
-    """Add a file to those before it. Raises GoDecodeError."""
     merged.files.append(file)
     merged.current = merged.current or config.get("current-context") or ""
     for kind in _PATH_FIELDS:
@@ -278,7 +251,6 @@ def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
-    """A file's entries by name; their paths are relative to the file. Raises GoDecodeError."""
     entries: _Entries = {}
     for item in filter(None, config.get(kind) or ()):
         name = item.get("name") or ""

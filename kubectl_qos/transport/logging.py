@@ -82,7 +82,10 @@ class LoggedRequest:
             return response
         status = f"{response.status} {response.reason}"
         headers = _masked_headers(response.headers.items()) if is_logged(RESPONSE_HEADERS) else ()
-        tls = _tls_lines(response) if is_logged(WIRE) else ()
+        sock: Any = getattr(response.connection, "sock", None)
+        tls = []
+        if is_logged(WIRE) and isinstance(sock, SSLSocket):
+            tls = [f"    {sock.version()} {(sock.cipher() or ['without a cipher'])[0]}"]
         log(REQUESTS, f"{self._name} {status} in {self._duration()}", *headers, *tls, stacklevel=3)
         return cast("BaseHTTPResponse", _LoggedResponse(response, self))
 
@@ -126,13 +129,9 @@ def masked_url(url: str) -> str:
         parts = urlsplit(without_credentials(url))
     except ValueError:
         return MASKED
-    query = "&".join(map(_masked_parameter, parts.query.split("&"))) if parts.query else ""
+    parameters = [(text, text.partition("=")[0]) for text in parts.query.split("&") if parts.query]
+    query = "&".join(text if name in _SHOWN_PARAMETERS else f"{name}={MASKED}" for text, name in parameters)
     return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
-
-
-def _masked_parameter(parameter: str) -> str:
-    name = parameter.partition("=")[0]
-    return parameter if name in _SHOWN_PARAMETERS else f"{name}={MASKED}"
 
 
 def masked_header(name: str, value: str) -> str:
@@ -148,13 +147,6 @@ def masked_header(name: str, value: str) -> str:
 
 def _masked_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"    {name}: {masked_header(name, value)}" for name, value in headers)
-
-
-def _tls_lines(response: BaseHTTPResponse) -> Iterator[str]:
-    """How the connection is encrypted, unless it was given back already."""
-    sock: Any = getattr(response.connection, "sock", None)
-    if isinstance(sock, SSLSocket):
-        yield f"    {sock.version()} {(sock.cipher() or ['without a cipher'])[0]}"
 
 
 def milliseconds(seconds: float) -> str:

@@ -40,12 +40,15 @@ def parse_timeout(duration: str | None) -> float | None:
     return seconds if seconds > 0 else None
 
 
-class BoundedResponse:
-    """A response whose body must arrive by a deadline, on the clock of `time.monotonic`.
+def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
+    """How long the server may be silent from now on."""
+    sock = getattr(response.connection, "sock", None)
+    if sock is not None:
+        sock.settimeout(seconds)
 
-    Each read of the socket waits for the time that is left at most, so that neither silence nor a trickle
-    outlasts the deadline. Everything else is the response's own.
-    """
+
+class BoundedResponse:
+    """A response whose body, silent or slow, must arrive by a deadline, on the clock of `time.monotonic`."""
 
     def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
         self._response = response
@@ -59,11 +62,9 @@ class BoundedResponse:
         from urllib3.exceptions import ReadTimeoutError
 
         left = self._deadline - time.monotonic()
-        sock = getattr(self._response.connection, "sock", None)
-        if sock is not None and left > 0:
-            sock.settimeout(left)
         with suppress(ReadTimeoutError):
             if left > 0:
+                set_read_timeout(self._response, left)
                 return self._response.read1(amt, decode_content=decode_content)
         # The rest of this body must not be taken for the next response.
         self._response.close()
@@ -128,7 +129,6 @@ def connection_error(reason: str) -> ServerUnreachable:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, outermost first."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -136,21 +136,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException, server: str) -> str:
-    """Go's words for one failure, empty for an error that only wraps another."""
-    from urllib3.exceptions import (
-        ConnectTimeoutError,
-        NameResolutionError,
-        NewConnectionError,
-        ReadTimeoutError,
-    )
+    from urllib3 import exceptions
 
     if isinstance(error, ssl.SSLError):
         return _tls_reason(error)
-    if isinstance(error, NameResolutionError):
+    if isinstance(error, exceptions.NameResolutionError):
         return f"dial tcp: lookup {urlsplit(f'//{server}').hostname}: no such host"
-    if isinstance(error, ReadTimeoutError):
+    if isinstance(error, exceptions.ReadTimeoutError):
         return f"read tcp {server}: i/o timeout"
-    if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+    is_timeout = isinstance(error, exceptions.ConnectTimeoutError)
+    if is_timeout and not isinstance(error, exceptions.NewConnectionError):
         return f"dial tcp {server}: i/o timeout"
     if isinstance(error, RemoteDisconnected):
         return "EOF"
@@ -166,7 +161,14 @@ def _reason(error: BaseException, server: str) -> str:
 
 def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: x509: {_certificate_reason(error)}"
+        if error.verify_code in _UNKNOWN_AUTHORITY:
+            reason = "certificate signed by unknown authority"
+        elif error.verify_code in _WRONG_TIME:
+            reason = "certificate has expired or is not yet valid"
+        else:
+            name = re.search(r"not valid for '(.*)'", error.verify_message)
+            reason = f"certificate is not valid for {name[1]}" if name else error.verify_message
+        return f"tls: failed to verify certificate: x509: {reason}"
     if isinstance(error, ssl.SSLEOFError):
         return "EOF"
     reason = (error.reason or "").upper()
@@ -176,15 +178,6 @@ def _tls_reason(error: ssl.SSLError) -> str:
     if alert:
         return f"remote error: tls: {alert[1].replace('_', ' ').lower()}"
     return f"tls: {reason.replace('_', ' ').lower() or _one_line(error)}"
-
-
-def _certificate_reason(error: ssl.SSLCertVerificationError) -> str:
-    if error.verify_code in _UNKNOWN_AUTHORITY:
-        return "certificate signed by unknown authority"
-    if error.verify_code in _WRONG_TIME:
-        return "certificate has expired or is not yet valid"
-    name = re.search(r"not valid for '(.*)'", error.verify_message)
-    return f"certificate is not valid for {name[1]}" if name else error.verify_message
 
 
 def _one_line(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import pool_manager
 from kubectl_qos.transport.go_decode import GoDecodeError, first_document
-from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext
+from kubectl_qos.transport.kubeconfig import ResolvedContext
 from kubectl_qos.transport.net_errors import connection_error
 from kubectl_qos.transport.tls import KeyPair, tls_context
 
@@ -36,12 +36,14 @@ _MAX_SHOWN: Final = 80
 
 
 class OidcTokens:
-    """Credentials by an OpenID Connect provider; used by several threads, one at a time refreshes tokens."""
+    """Credentials by an OpenID Connect provider; one thread at a time refreshes tokens."""
 
     def __init__(self, context: ResolvedContext, pair: KeyPair | None) -> None:
         self._config: dict[str, str] = dict(context.user["auth-provider"].get("config") or {})
         self._user_name = context.user_name
         self._file = context.user_file
+        names = ("certificate-authority", "certificate-authority-data")
+        self._trust = {name: self._config.get(f"idp-{name}") or "" for name in names}
         self._pair = pair
         self._lock = threading.Lock()
         for name in ("idp-issuer-url", "client-id"):
@@ -94,7 +96,6 @@ class OidcTokens:
         return endpoint
 
     def _exchange(self, endpoint: str) -> dict[str, Any]:
-        """The response for the refresh token: with the client's name in a header first, then in the form."""
         form = {"grant_type": "refresh_token", "refresh_token": self._config["refresh-token"]}
         name, secret = self._config["client-id"], self._config.get("client-secret") or ""
         basic = base64.b64encode(f"{quote(name, safe='')}:{quote(secret, safe='')}".encode()).decode()
@@ -120,7 +121,7 @@ class OidcTokens:
         logged = log.LoggedRequest(method, url, headers.items())
         try:
             # The provider is trusted by its own CA, or by the system's: never unverified.
-            context = tls_context(self._trust(), None) if url.startswith("https") else None
+            context = tls_context(self._trust, None) if url.startswith("https") else None
             response = pool_manager(url, context).request(
                 method,
                 url,
@@ -139,15 +140,8 @@ class OidcTokens:
         logged.answered(response)
         return response.status, response.data
 
-    def _trust(self) -> Entry:
-        return {
-            "certificate-authority": self._config.get("idp-certificate-authority") or "",
-            "certificate-authority-data": self._config.get("idp-certificate-authority-data") or "",
-        }
-
 
 def _expiry(token: str) -> float:
-    """When an id token expires, in seconds since 1970. Raises ServerUnreachable for anything else."""
     parts = token.split(".")
     if len(parts) != 3:
         raise connection_error("ID Token is not a valid JWT")
@@ -159,7 +153,6 @@ def _expiry(token: str) -> float:
 
 
 def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
-    """Write the tokens to the user entry that they came from. Raises ServerUnreachable."""
     import yaml
 
     try:
@@ -177,7 +170,6 @@ def _persist(file: Path, user_name: str, config: Mapping[str, str]) -> None:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Hold kubectl's own lock on a kubeconfig."""
     lock = file.with_name(f"{file.name}.lock")
     lock.touch(mode=0o600, exist_ok=False)
     try:

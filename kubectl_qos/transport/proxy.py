@@ -17,14 +17,9 @@ from kubectl_qos.errors import QosError
 SCHEMES: Final = ("http", "https", "socks5")
 """What a kubeconfig may name; the environment may name socks5h too."""
 
-_Address = IPv4Address | IPv6Address
-
 
 def find_proxy(url: str, configured: str | None) -> str | None:
-    """The proxy's URL, None for a direct connection. Raises QosError for an unsupported proxy.
-
-    A host behind a SOCKS proxy is looked up by the proxy, for socks5 as for socks5h, as in Go.
-    """
+    """A proxy's URL, None for none; SOCKS proxies look up the host, as in Go. Raises QosError."""
     proxy = configured or _proxy_from_environment(url)
     if not proxy:
         return None
@@ -40,10 +35,7 @@ def find_proxy(url: str, configured: str | None) -> str | None:
 
 
 def proxy_problem(proxy: str) -> str:
-    """Why client-go refuses a proxy-url, empty if it does not.
-
-    Source: k8s.io/client-go/tools/clientcmd/helpers.go parseProxyURL.
-    """
+    """Why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), empty if it does not."""
     try:
         parts = urlsplit(proxy)
         _ = parts.port
@@ -70,9 +62,8 @@ def _proxy_from_environment(url: str) -> str | None:
 
 
 def _is_direct(host: str, port: int, exceptions: str) -> bool:
-    """Whether a host needs no proxy; this machine never does."""
     host = host.lower().rstrip(".")
-    address: _Address | None = None
+    address: IPv4Address | IPv6Address | None = None
     with suppress(ValueError):
         address = ip_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -87,7 +78,7 @@ def _is_direct(host: str, port: int, exceptions: str) -> bool:
     return False
 
 
-def _matches(host: str, address: _Address | None, pattern: str) -> bool:
+def _matches(host: str, address: IPv4Address | IPv6Address | None, pattern: str) -> bool:
     """`example.com` means the name and all below it, `.example.com` and `*.example.com` only those below."""
     if pattern == "*":
         return True

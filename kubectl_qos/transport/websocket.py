@@ -51,10 +51,7 @@ def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> s
 
 
 class BoundedWebSocket(WebSocket):
-    """A websocket that is read until it ends, `deadline` on the clock of `time.monotonic` at the latest.
-
-    `read1` is that of the response's buffered reader, which may hold what came with the headers.
-    """
+    """A websocket that is read until `deadline`; `read1` may hold what came with the headers."""
 
     def __init__(self, read1: Callable[[int], bytes], sock: Any, *, deadline: float, max_bytes: int) -> None:
         super().__init__(enable_multithread=False, skip_utf8_validation=True)
@@ -65,11 +62,7 @@ class BoundedWebSocket(WebSocket):
         self._left = max_bytes
 
     def messages(self) -> Iterator[bytes]:
-        """Each message, until the server closes in order; pings are answered.
-
-        Raises DeadlinePassed, ServerUnreachable for a server that breaks off, breaks the protocol or sends
-        more than `max_bytes`, and OSError.
-        """
+        """Each message until an orderly close. Raises ServerUnreachable, DeadlinePassed and OSError."""
         while True:
             try:
                 opcode, payload = self.recv_data()

@@ -122,7 +122,7 @@ class QosApp(App[QosError]):
             self.register_theme(theme)
         name = settings.theme or state.theme
         self.theme = name if name in self.available_themes else THEMES[0].name
-        self.set_keymap(settings.keymap())
+        self.set_keymap({action: ",".join(keys) for action, keys in settings.keys.items()})
         if settings.motion == "reduced":
             self.animation_level = "none"
 
@@ -326,7 +326,7 @@ class QosApp(App[QosError]):
         timeout: float | None = 4,
         markup: bool = False,
     ) -> None:
-        """Show a notification; its text may come from a server."""
+        """Show a notification for `timeout` seconds; its text may come from a server."""
         super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy(self, text: str, what: str) -> None:

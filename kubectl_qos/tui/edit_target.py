@@ -11,9 +11,8 @@ from typing import Any, Final
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.findings import Severity, find_findings
-from kubectl_qos.edit.goals import Goal
+from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
-from kubectl_qos.edit.rank_goals import outlive, rank_at_least
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError

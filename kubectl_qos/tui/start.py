@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Final
 
 from kubectl_qos.cluster.source import Source
+from kubectl_qos.config import config_file, state_path
 from kubectl_qos.config.history_file import HistoryFile, history_path
-from kubectl_qos.config.paths import config_file, state_file
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 from kubectl_qos.config.state import load_state, save_state
 from kubectl_qos.errors import QosError
@@ -67,7 +67,7 @@ def start(
     _check_terminal(os.environ)
     _read_keys_from_terminal()
     _size_the_terminal()
-    path = state_file()
+    path = state_path("state.json")
     state = load_state(path)
     encoding = getattr(sys.__stderr__, "encoding", None)  # where Textual paints
     app = QosApp(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cli.apply import ApplyShell
-from kubectl_qos.cli.apply_flags import ApplyOptions
+from kubectl_qos.cli.options import ApplyOptions
 from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.edit.apply import Apply, Phase
@@ -21,7 +21,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from tests.tui.sources import ScriptedSource, demo, pod_named
 from tests.tui.writers import DONE, WAITING, memory
 
-OPTIONS = ApplyOptions("none", yes=True, readonly=False, wait=True, timeout_seconds=0, given=())
+OPTIONS = ApplyOptions(yes=True)
 ROLLING = Progress(Stage.ROLLING, settled=False, done=1, total=3)
 
 

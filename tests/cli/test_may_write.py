@@ -10,7 +10,7 @@ from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 from tests.cluster.kubeconfigs import kubeconfig, write
 
 ANY = Settings()

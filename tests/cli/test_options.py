@@ -13,8 +13,8 @@ import pytest
 from kubectl_qos.cli import commands
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.main import parse
-from kubectl_qos.cli.options import SourceOptions, parse_source
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.cli.options import ApplyOptions, Selection, SourceOptions, parse_options
+from kubectl_qos.transport import ConnectionOptions
 
 OPERANDS = {"edit": ["pod/a"], "verify": ["pod/a"], "set": ["pod/a", "--limits", "memory=1Gi"]}
 
@@ -26,7 +26,7 @@ def test_each_command_has_a_module_and_each_module_a_command() -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_options_are_frozen_values(name: str) -> None:
-    options = import_module(module_name(name)).parse(parse([name, *OPERANDS.get(name, [])]))
+    options = parse_options(import_module(module_name(name)).OPTIONS, parse([name, *OPERANDS.get(name, [])]))
     assert dataclasses.is_dataclass(options)
     for field in dataclasses.fields(options):
         assert not isinstance(getattr(options, field.name), list)
@@ -35,7 +35,7 @@ def test_options_are_frozen_values(name: str) -> None:
 
 
 def test_shared_flags_that_are_not_given_are_the_defaults() -> None:
-    assert parse_source(parse(["top"])) == SourceOptions()
+    assert parse_options(SourceOptions, parse(["top"])) == SourceOptions()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,27 @@ def test_shared_flags_that_are_not_given_are_the_defaults() -> None:
     ],
 )
 def test_shared_flags_stand_before_or_after_the_command(flags: list[str], expected: SourceOptions) -> None:
-    assert parse_source(parse([*flags, "top"])) == parse_source(parse(["top", *flags])) == expected
+    for words in ([*flags, "top"], ["top", *flags]):
+        assert parse_options(SourceOptions, parse(words)) == expected
+
+
+def test_each_shared_field_has_a_flag() -> None:
+    namespace = parse(["set", "pod/a"])
+    for options in (ConnectionOptions, Selection, SourceOptions, ApplyOptions):
+        names = {field.name for field in dataclasses.fields(options)} - {"connection", "selection"}
+        assert names <= vars(namespace).keys()
+    assert "headers" in parse(["top"])
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_no_flag_of_a_command_takes_the_name_of_a_shared_one(name: str) -> None:
+    shared = {
+        field.name
+        for options in (ConnectionOptions, Selection, SourceOptions)
+        for field in dataclasses.fields(options)
+    }
+    own = {field.name for field in dataclasses.fields(import_module(module_name(name)).OPTIONS)}
+    assert own.isdisjoint(shared)
 
 
 def test_values_are_made_of_others_without_writing() -> None:

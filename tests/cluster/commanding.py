@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubectl_qos.cli.main import parse
-from kubectl_qos.cli.options import parse_source
+from kubectl_qos.cli.options import SourceOptions, parse_options
 from kubectl_qos.cli.resources import open_connection
 from kubectl_qos.transport.client import Connection
 
@@ -13,4 +13,4 @@ from kubectl_qos.transport.client import Connection
 def connected_by(kubeconfig: Path | str | None, *words: str) -> Connection:
     """What `kubectl qos top` would talk to."""
     where = ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
-    return open_connection(parse_source(parse(["top", *where, *words])))
+    return open_connection(parse_options(SourceOptions, parse(["top", *where, *words])))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import Connection, connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
@@ -48,10 +48,11 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def connect_to(tmp_path: Path) -> ConnectTo:
-    """A connection by a kubeconfig for a server; the options are those of `kubeconfig`."""
+def connect_to(tmp_path: Path, serve: Serve) -> ConnectTo:
+    """A connection by a kubeconfig for a server, or one that answers so; the options are `kubeconfig`'s."""
 
-    def start(server: HttpsServer | str, **options: Any) -> Connection:
+    def start(server: HttpsServer | str | Callable[[Request], Answer], **options: Any) -> Connection:
+        server = server if isinstance(server, HttpsServer | str) else serve(server)
         path = write(tmp_path / "kubeconfig", kubeconfig(server, **options))
         return connect(ConnectionOptions(kubeconfig=str(path)))
 

@@ -39,14 +39,14 @@ def allowed(reviews: dict[Permission, AccessReview]) -> set[Permission]:
 
 
 @pytest.mark.parametrize(("token", "expected"), [("admin", True), ("viewer", False)])
-def test_a_recorded_review(serve: Serve, connect_to: ConnectTo, token: str, expected: bool) -> None:
-    connection = connect_to(serve(Replay()), user={"token": token})
+def test_a_recorded_review(connect_to: ConnectTo, token: str, expected: bool) -> None:
+    connection = connect_to(Replay(), user={"token": token})
     assert review_access(connection, [RESIZE], "rec") == {RESIZE: AccessReview(expected)}
 
 
-def test_only_what_is_allowed_is(serve: Serve, connect_to: ConnectTo) -> None:
+def test_only_what_is_allowed_is(connect_to: ConnectTo) -> None:
     reviewer = Reviewer([*READER, "get nodes/proxy", "list pods.metrics.k8s.io in shop"])
-    reviews = review_access(connect_to(serve(reviewer)), RIGHTS, "shop")
+    reviews = review_access(connect_to(reviewer), RIGHTS, "shop")
     assert reviews.keys() == set(RIGHTS)
     assert all(review.allowed is not None for review in reviews.values())
     assert {f"{right.verb} {right.target} {right.scope.name}" for right in allowed(reviews)} == {
@@ -92,16 +92,16 @@ def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
     assert server.connections <= AT_ONCE
 
 
-def test_without_a_watch_the_first_tier_still_works(serve: Serve, connect_to: ConnectTo) -> None:
+def test_without_a_watch_the_first_tier_still_works(connect_to: ConnectTo) -> None:
     for rights, works in ((READER, True), (READER[:2], True), (READER[:1], False), (READER[1:], False)):
-        reviews = review_access(connect_to(serve(Reviewer(rights))), NAMESPACE.permissions, "shop")
+        reviews = review_access(connect_to(Reviewer(rights)), NAMESPACE.permissions, "shop")
         assert NAMESPACE.works(reviews) is works
         assert NAMESPACE.level(reviews) is (AccessLevel.YES if rights == READER else AccessLevel.PARTLY)
 
 
-def test_the_reasons_of_the_server_are_kept(serve: Serve, connect_to: ConnectTo) -> None:
+def test_the_reasons_of_the_server_are_kept(connect_to: ConnectTo) -> None:
     said = {"reason": 'RBAC: allowed by RoleBinding "x"', "evaluationError": 'role "y" not found'}
-    reviews = review_access(connect_to(serve(Reviewer(**said))), [RESIZE], "shop")
+    reviews = review_access(connect_to(Reviewer(**said)), [RESIZE], "shop")
     assert reviews == {RESIZE: AccessReview(False, 'RBAC: allowed by RoleBinding "x"; role "y" not found')}
 
 
@@ -133,11 +133,11 @@ def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
     assert not NAMESPACE.works(reviews)
 
 
-def test_a_review_that_fails_later_is_unknown_alone(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_review_that_fails_later_is_unknown_alone(connect_to: ConnectTo) -> None:
     reviewer = Reviewer(READER)
     reviewer.faults["watch nodes"] = status(500, "InternalError", "no authorizer")
     reviewer.faults["get nodes/proxy"] = Answer(201, b'{"status": ', promised_bytes=400)
-    reviews = review_access(connect_to(serve(reviewer)), RIGHTS, "shop")
+    reviews = review_access(connect_to(reviewer), RIGHTS, "shop")
     unknown = {right.target: review for right, review in reviews.items() if review.allowed is None}
     assert unknown == {
         "nodes": AccessReview(None, "Error from server (InternalError): no authorizer"),

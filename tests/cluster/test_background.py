@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
 
 from kubectl_qos.cluster.background import Future, ahead, run_all
 from kubectl_qos.errors import QosError
+from tests.cluster.following import wait_for
 
 PATIENCE_SECONDS = 5.0
-
-
-def wait_until(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.005)
-    return condition()
 
 
 def test_items_come_in_order() -> None:
@@ -41,7 +35,7 @@ def test_the_next_item_is_made_while_one_is_worked_on() -> None:
     reader = ahead(items())
     for number in range(10):
         taken.append(next(reader))
-        assert wait_until(lambda number=number: len(made) >= min(number + 2, 10))  # type: ignore[misc]
+        wait_for(lambda number=number: len(made) >= min(number + 2, 10))  # type: ignore[misc]
     assert taken == made
     assert max(waiting) <= 2, "no more than one waits while one is made"
 
@@ -73,7 +67,7 @@ def test_a_reader_that_stops_early_or_fails_leaves_no_thread(fails: bool) -> Non
 
     with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
         read()
-    assert wait_until(lambda: not threads[0].is_alive())
+    wait_for(lambda: not threads[0].is_alive())
 
 
 def test_stopping_does_not_wait_for_the_item_on_its_way() -> None:

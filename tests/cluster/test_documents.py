@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cluster.documents import ParsedObjects, plain_documents
 from tests.cluster.cluster_objects import node, pod, recorded_metrics, recorded_node, recorded_pods
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 GOOD = "kind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a}]}\n"
 
@@ -116,54 +119,7 @@ def test_other_objects_are_counted_and_left_alone() -> None:
     assert (names(found), found.others, found.problems) == (["a"], 2, [])
 
 
-BAD = [
-    ("kind: Pod\nmetadata: [a\n", "line 3, column 1: did not find expected ',' or ']'"),
-    ("a: b: c\n", "line 1, column 5: mapping values are not allowed in this context"),
-    ("spec: {}\n", "Object 'Kind' is missing"),
-    ("- a\n- b\n", "an object was expected, not a list"),
-    ("just words\n", "an object was expected, not a text"),
-    ("7\n", "an object was expected, not 7"),
-    ("kind: Pod\nmetadata: {name: p}\nspec: {}\n", "pod/p: spec.containers: Required value"),
-    ("kind: Pod\nmetadata: {name: p}\n", "pod/p: spec.containers: Required value"),
-    (
-        "kind: Deployment\nmetadata: {name: d}\n",
-        "deployment/d: spec.template.spec.containers: Required value",
-    ),
-    ("kind: Deployment\nspec: words\n", "Deployment: spec: Expected `object`, got `str`"),
-    (
-        "kind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {containers: 7}}}}}\n",
-        "CronJob: spec.jobTemplate.spec.template.spec.containers: Expected `array`, got `int`",
-    ),
-    ("kind: Job\nmetadata: {name: 7}\n", "job/7: metadata.name: Expected `str`, got `int`"),
-    (
-        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {limits: {memory: 1Gx}}}]}\n",
-        (
-            "pod/p: spec.containers[0].resources.limits.memory: Invalid value: '1Gx': quantities must match"
-            " the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        ),
-    ),
-    (
-        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {requests: {cpu: true}}}]}\n",
-        "pod/p: spec.containers[0].resources.requests.cpu: Invalid value: True: quantities must match",
-    ),
-    (
-        "kind: Pod\nmetadata: {name: p}\nspec: {containers: {name: a}}\n",
-        "pod/p: spec.containers: Expected `array`, got `object`",
-    ),
-    ("kind: Pod\nmetadata: {name: 7}\nspec: {}\n", "pod/7: metadata.name: Expected `str`, got `int`"),
-    (
-        "kind: Pod\nmetadata: {name: p, labels: {app: 1}}\nspec: {containers: [{}]}\n",
-        "pod/p: metadata.labels: Expected `str`, got `int`",
-    ),
-    (
-        "kind: Node\nmetadata: {name: n}\nstatus: {capacity: 5}\n",
-        "node/n: status.capacity: Expected `object`",
-    ),
-    ("kind: Pod\nmetadata: 5\n", "Pod: metadata: Expected `object`, got `int`"),
-    ("kind: [a]\n", "Object 'Kind' is missing"),
-    ("a: &x [*x]\nkind: !!python/name:os.system\n", "Object 'Kind' is missing"),
-    ("kind: !!bool x\n", "not valid YAML: 'x'"),
-]
+BAD = TABLES["bad"]
 
 
 @pytest.mark.parametrize(("text", "sentence"), BAD)

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster import events as cluster_events
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster import kube_api as cluster_events
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
@@ -61,9 +60,9 @@ Read = Callable[[ObjectServer, Pod], tuple[Event, ...]]
 
 
 @pytest.fixture
-def read(serve: Serve, connect_to: ConnectTo) -> Read:
+def read(connect_to: ConnectTo) -> Read:
     """Read the events of a pod from a server of these objects."""
-    return lambda objects, requested: LiveSource(connect_to(serve(objects))).events(requested)
+    return lambda objects, requested: LiveSource(connect_to(objects)).events(requested)
 
 
 def reasons(found: tuple[Event, ...]) -> list[str]:
@@ -174,12 +173,10 @@ def test_all_pages_are_read(serve: Serve, connect_to: ConnectTo, page_size: Page
 
 
 @pytest.mark.parametrize("path", [OF_SHOP, OF_NODE])
-def test_a_refused_node_is_left_out_and_a_refused_pod_is_said(
-    serve: Serve, connect_to: ConnectTo, path: str
-) -> None:
+def test_a_refused_node_is_left_out_and_a_refused_pod_is_said(connect_to: ConnectTo, path: str) -> None:
     objects = ObjectServer(events=[event("a"), of_node("n", "SystemOOM")])
     objects.forbidden = {path}
-    source = LiveSource(connect_to(serve(objects), user={"token": "viewer"}))
+    source = LiveSource(connect_to(objects, user={"token": "viewer"}))
     requested = pod("web", "uid-of-web", namespace="shop")
     if path == OF_NODE:
         assert reasons(source.events(requested)) == ["BackOff"]
@@ -191,9 +188,9 @@ def test_a_refused_node_is_left_out_and_a_refused_pod_is_said(
     assert caught.value.hint == "grant list on events in the namespace shop, as docs/rbac/events.yaml does"
 
 
-def test_a_real_servers_404_is_a_refusal(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_real_servers_404_is_a_refusal(connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError) as caught:
-        LiveSource(connect_to(serve(Replay()))).events(pod("web"))
+        LiveSource(connect_to(Replay())).events(pod("web"))
     assert caught.value.status == 404
     assert caught.value.hint == ""
 
@@ -209,11 +206,11 @@ def test_a_server_that_is_gone_is_unreachable(connect_to: ConnectTo) -> None:
     ids=str,
 )
 def test_a_malformed_event_is_an_error_of_the_pod_and_nothing_of_the_node(
-    serve: Serve, connect_to: ConnectTo, odd: dict[str, Any]
+    connect_to: ConnectTo, odd: dict[str, Any]
 ) -> None:
     whole = json.dumps({"kind": "EventList", "metadata": {}, "items": [event("a") | odd]}).encode()
     objects = ObjectServer(events=[event("b")])
-    source = LiveSource(connect_to(serve(objects)))
+    source = LiveSource(connect_to(objects))
     requested = pod("web", "uid-of-web", namespace="shop")
     objects.faults[OF_NODE] = Answer(200, whole)
     assert len(source.events(requested)) == 1

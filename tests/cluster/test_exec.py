@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster import exec as exec_module
 from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.qos.verify.observed import observed_from_sections
+from kubectl_qos.qos.observed import observed_from_sections
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from kubectl_qos.transport.websocket import BoundedWebSocket
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (
@@ -52,12 +52,12 @@ Execute = Callable[[Any], dict[str, str]]
 
 
 @pytest.fixture
-def execute(serve: Serve, connect_to: ConnectTo) -> Execute:
+def execute(connect_to: ConnectTo) -> Execute:
     """Read a container behind a server that says these frames, or answers by this function."""
 
     def read(answer: Any) -> dict[str, str]:
         by = answer if callable(answer) else lambda request: switched(request, answer)
-        return read_container(connect_to(serve(by)), "shop", "web-0", "app")
+        return read_container(connect_to(by), "shop", "web-0", "app")
 
     return read
 
@@ -351,7 +351,7 @@ def test_nothing_else_is_ever_run(serve: Serve, connect_to: ConnectTo) -> None:
 def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
     done = subprocess.run([shell, *SHELL[1:]], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0
-    found = exec_module._parse_sections(exec_module.CommandResult(done.stdout, done.stderr))
+    found = exec_module._parse_sections(exec_module._CommandResult(done.stdout, done.stderr))
     own = Path("/proc/self/oom_score_adj").read_text().strip()
     assert found["/proc/self/oom_score_adj"] == own
     assert found["/proc/self/comm"] == shell

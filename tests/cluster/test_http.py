@@ -16,7 +16,7 @@ from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer, status
-from tests.cluster.replay import Replay, answer_of, exchanges, recorded
+from tests.cluster.replay import answer_of, exchanges
 from tests.cluster.serving import Serve
 
 PODS = "/api/v1/pods"
@@ -46,36 +46,6 @@ def spoken(error: ApiError, capsys: pytest.CaptureFixture[str]) -> str:
     """The first line that a person sees of it."""
     output.print_error(error)
     return capsys.readouterr().err.splitlines()[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "token", "sentence"),
-    [
-        (
-            "anonymous-403",
-            "",
-            (
-                'Error from server (Forbidden): pods is forbidden: User "system:anonymous" cannot list'
-                ' resource "pods" in API group "" in the namespace "rec"'
-            ),
-        ),
-        ("bad-token-401", "nope", "error: You must be logged in to the server (Unauthorized)"),
-    ],
-)
-def test_recorded_refusals_of_a_list(
-    serve: Serve,
-    connect_to: ConnectTo,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    token: str,
-    sentence: str,
-) -> None:
-    server = serve(Replay())
-    with pytest.raises(ApiError) as caught:
-        KubeApi(connect_to(server, user={"token": token} if token else {})).pods(namespace="rec")
-    assert caught.value.status == recorded(name)["response"]["status"]
-    assert spoken(caught.value, capsys) == sentence
-    assert len(server.requests) == 1
 
 
 @needs_kubectl

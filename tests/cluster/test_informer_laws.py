@@ -14,8 +14,8 @@ from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.following import NODES, PODS, Followed, assert_as_listed, names

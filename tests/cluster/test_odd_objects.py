@@ -18,15 +18,14 @@ from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.odd_objects import ODD_NAMES, has_controls, odd_cluster
-from tests.cluster.serving import Serve
 
 
 @pytest.fixture
-def top(serve: Serve, connect_to: ConnectTo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def top(connect_to: ConnectTo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """Run `top` on these objects: exit code, stdout and stderr."""
 
     def run(objects: ObjectServer, *arguments: str) -> tuple[int, str, str]:
-        connect_to(serve(objects))
+        connect_to(objects)
         code = main(["top", "-n", "shop", "--kubeconfig", str(tmp_path / "kubeconfig"), *arguments])
         return (code, *capsys.readouterr())
 

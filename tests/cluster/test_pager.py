@@ -36,8 +36,8 @@ def recorded_names(name: str) -> list[str]:
     return [item["metadata"]["name"] for item in recorded(name)["response"]["body"]["items"]]
 
 
-def test_a_recorded_list_is_decoded_whole(serve: Serve, connect_to: ConnectTo) -> None:
-    api = KubeApi(connect_to(serve(Replay())))
+def test_a_recorded_list_is_decoded_whole(connect_to: ConnectTo) -> None:
+    api = KubeApi(connect_to(Replay()))
     found = api.pods(namespace="rec")
     assert names(found) == recorded_names("pods-list-ns")
     assert len(found) == 8
@@ -86,12 +86,12 @@ def test_a_list_that_expires_is_requested_again_in_one_piece(
 
 
 def test_an_expired_list_leaves_nothing_of_its_first_pages_behind(
-    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+    connect_to: ConnectTo, page_size: PageSize
 ) -> None:
     page_size(2)
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(9)])
     objects.expire_after = 2
-    found = KubeApi(connect_to(serve(objects))).pods()
+    found = KubeApi(connect_to(objects)).pods()
     assert names(found) == [f"p{number}" for number in range(9)]
 
 
@@ -105,22 +105,20 @@ def test_an_answer_that_is_always_gone_ends_the_list(serve: Serve, connect_to: C
     assert len(server.requests) == 2
 
 
-def test_progress_counts_what_arrived_and_what_is_to_come(
-    serve: Serve, connect_to: ConnectTo, page_size: PageSize
-) -> None:
+def test_progress_counts_what_arrived_and_what_is_to_come(connect_to: ConnectTo, page_size: PageSize) -> None:
     page_size(2)
     objects = ObjectServer(pods=[pod(f"p{number}") for number in range(5)])
     seen: list[tuple[int, int | None]] = []
-    KubeApi(connect_to(serve(objects))).pods(progress=lambda *counts: seen.append(counts))
+    KubeApi(connect_to(objects)).pods(progress=lambda *counts: seen.append(counts))
     assert list(dict.fromkeys(seen)) == [(1, None), (2, 5), (3, 5), (4, 5), (5, None)]
 
 
-def test_a_recorded_label_selector(serve: Serve, connect_to: ConnectTo) -> None:
-    found = KubeApi(connect_to(serve(Replay()))).pods(namespace="rec", label_selector="app=guaranteed")
+def test_a_recorded_label_selector(connect_to: ConnectTo) -> None:
+    found = KubeApi(connect_to(Replay())).pods(namespace="rec", label_selector="app=guaranteed")
     assert names(found) == ["guaranteed"]
 
 
-def test_selectors_arrive_as_they_were_written(serve: Serve, connect_to: ConnectTo) -> None:
+def test_selectors_arrive_as_they_were_written(connect_to: ConnectTo) -> None:
     objects = ObjectServer(
         pods=[
             pod("a", labels={"app": "web", "tier": "front"}),
@@ -128,7 +126,7 @@ def test_selectors_arrive_as_they_were_written(serve: Serve, connect_to: Connect
             pod("c", labels={"tier": "x y"}, node="worker-2"),
         ]
     )
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     assert names(api.pods(label_selector="app in (web,api),tier!=back")) == ["a"]
     assert names(api.pods(label_selector="!app")) == ["c"]
     assert names(api.pods(field_selector="spec.nodeName=worker-2,metadata.name=b")) == ["b"]
@@ -196,13 +194,11 @@ def test_a_zipped_body_needs_no_room_for_all_of_it() -> None:
     ],
     ids=["cut off", "wrong type", "wrong quantity"],
 )
-def test_an_answer_that_is_no_list_is_named(
-    serve: Serve, connect_to: ConnectTo, answer: Answer, sentence: str
-) -> None:
+def test_an_answer_that_is_no_list_is_named(connect_to: ConnectTo, answer: Answer, sentence: str) -> None:
     objects = ObjectServer()
     objects.faults[PODS] = answer
     with pytest.raises(QosError, match=sentence) as caught:
-        KubeApi(connect_to(serve(objects))).pods()
+        KubeApi(connect_to(objects)).pods()
     assert "the server's answer for /api/v1/pods" in str(caught.value)
     assert "proxy" in caught.value.hint
 
@@ -231,13 +227,13 @@ def test_a_server_that_never_gets_on_does_not_keep_us_for_ever(serve: Serve, con
     assert len(server.requests) == 2
 
 
-def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo, page_size: PageSize) -> None:
+def test_nodes_and_metrics(connect_to: ConnectTo, page_size: PageSize) -> None:
     page_size(2)
     objects = ObjectServer(
         nodes=[node(f"n{number}") for number in range(3)],
         metrics=[metrics("a", "2048Ki"), metrics("b", "5M", namespace="other"), metrics("c", "1.5Gi")],
     )
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     assert names(api.nodes()) == ["n0", "n1", "n2"]
     usage = usage_by_pod(api.pod_metrics())
     assert {key: found.working_set_bytes for key, found in usage.items()} == {
@@ -248,8 +244,8 @@ def test_nodes_and_metrics(serve: Serve, connect_to: ConnectTo, page_size: PageS
     assert list(usage_by_pod(api.pod_metrics("other"))) == [("other", "b")]
 
 
-def test_the_recorded_version_and_node(serve: Serve, connect_to: ConnectTo) -> None:
-    api = KubeApi(connect_to(serve(Replay())))
+def test_the_recorded_version_and_node(connect_to: ConnectTo) -> None:
+    api = KubeApi(connect_to(Replay()))
     assert api.server_version() == recorded("version")["response"]["body"]["gitVersion"]
     capacity = api.node("node-00001").status.capacity
     assert capacity is not None

@@ -284,7 +284,6 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("fault", "point"), cases())
 def test_a_fault_is_one_sentence(
-    serve: Serve,
     connect_to: ConnectTo,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -293,7 +292,7 @@ def test_a_fault_is_one_sentence(
     point: Point,
 ) -> None:
     pages(point)
-    connection = connect_to(serve(Spoiling(fault, point)))
+    connection = connect_to(Spoiling(fault, point))
     said = fault.said(point.path if "zip" in fault.name else point.what or point.path)
     code = main(["top", *point.flags, "--kubeconfig", str(tmp_path / "kubeconfig"), "-o", "csv"])
     out, err = capsys.readouterr()
@@ -316,13 +315,13 @@ def test_a_fault_is_one_sentence(
     assert said.fullmatch(str(caught.value))
 
 
-def test_a_page_whose_next_one_is_not_found_is_no_end(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_page_whose_next_one_is_not_found_is_no_end(connect_to: ConnectTo) -> None:
     """Where the continue token stands too far inside, the list is known to be short, and refused."""
     far = {"metadata": {"selfLink": "x" * 9000, "continue": "t"}, "items": [pod("a")] * 30}
     objects = ObjectServer()
     objects.faults[PODS] = Answer(body=json.dumps(far, separators=(",", ":")).encode())
     with pytest.raises(QosError, match="the list goes on, but its continue token was not found"):
-        KubeApi(connect_to(serve(objects))).pods()
+        KubeApi(connect_to(objects)).pods()
 
 
 def test_waiting_for_a_busy_server_is_part_of_the_request(

@@ -56,7 +56,7 @@ def short_read_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         return request_once(self, path, query, watch_seconds=seconds)
 
     monkeypatch.setattr(RestClient, "request_once", soon)
-    monkeypatch.setattr(RestClient, "set_read_timeout", staticmethod(lambda *_: None))
+    monkeypatch.setattr("kubectl_qos.cluster.reflector.set_read_timeout", lambda *_: None)
 
 
 def cluster(*, streams: bool) -> BreakableServer:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
@@ -66,14 +66,18 @@ def chain() -> ChangingServer:
     return server
 
 
-def around(serve: Serve, connect_to: ConnectTo, server: ChangingServer) -> RelatedObjects:
-    source = LiveSource(connect_to(serve(server)))
-    return source.related(convert(server.find("Pod", "web-1"), Pod))
+Around = Callable[[ChangingServer], RelatedObjects]
 
 
-def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
+@pytest.fixture
+def around(connect_to: ConnectTo) -> Around:
+    """The objects related to the pod web-1 of a server."""
+    return lambda server: LiveSource(connect_to(server)).related(convert(server.find("Pod", "web-1"), Pod))
+
+
+def test_all_that_there_is(around: Around) -> None:
     server = chain()
-    found = around(serve, connect_to, server)
+    found = around(server)
     assert found.raw == server.find("Pod", "web-1")
     assert [(owner.kind, owner.name) for owner in found.owners] == [
         ("ReplicaSet", "web-5"),
@@ -93,31 +97,31 @@ def test_all_that_there_is(serve: Serve, connect_to: ConnectTo) -> None:
     assert found.missing == ()
 
 
-def test_of_a_workload(serve: Serve, connect_to: ConnectTo) -> None:
+def test_of_a_workload(connect_to: ConnectTo) -> None:
     server = chain()
-    source = LiveSource(connect_to(serve(server)))
+    source = LiveSource(connect_to(server))
     found = source.related(source.find("ReplicaSet", "shop", "web-5"))
     assert found.raw == server.find("ReplicaSet", "web-5")
     assert [owner.kind for owner in found.owners] == ["Deployment"]
 
 
-def test_a_cluster_without_autoscalers_misses_none(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_cluster_without_autoscalers_misses_none(around: Around) -> None:
     server = chain()
     server.absent.add("verticalpodautoscalers.autoscaling.k8s.io")
-    found = around(serve, connect_to, server)
+    found = around(server)
     assert (found.autoscalers, found.missing) == ((), ())
     server.absent.add("limitranges")
-    (missing,) = around(serve, connect_to, server).missing
+    (missing,) = around(server).missing
     assert missing.what == "the LimitRanges of the namespace shop"
     assert missing.remedy == ""
 
 
-def test_what_may_not_be_read_is_said_with_the_right_for_it(serve: Serve, connect_to: ConnectTo) -> None:
+def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> None:
     server = chain()
     for path in (f"{NAMESPACE}/limitranges", f"{NAMESPACE}/resourcequotas", AUTOSCALERS):
         server.faults[path] = status(403, "Forbidden", "no")
     server.faults["/apis/apps/v1/namespaces/shop/deployments/web"] = status(403, "Forbidden", "not this")
-    found = around(serve, connect_to, server)
+    found = around(server)
     no = "Error from server (Forbidden): no"
     in_shop = "in the namespace shop"
     assert found.missing == (
@@ -138,9 +142,9 @@ def test_what_may_not_be_read_is_said_with_the_right_for_it(serve: Serve, connec
     assert (found.limit_ranges, found.quotas, found.autoscalers) == ((), (), ())
 
 
-def test_the_object_itself_must_be_there(serve: Serve, connect_to: ConnectTo) -> None:
+def test_the_object_itself_must_be_there(connect_to: ConnectTo) -> None:
     server = chain()
-    source = LiveSource(connect_to(serve(server)))
+    source = LiveSource(connect_to(server))
     requested = convert(server.find("Pod", "web-1"), Pod)
     server.delete("Pod", "web-1")
     with pytest.raises(ApiError, match='pods "web-1" not found'):
@@ -168,10 +172,10 @@ def test_kinds_that_are_not_known_are_only_named(
     assert not any("deployments" in path for path in running.paths())
 
 
-def test_an_owner_that_was_recreated_is_none(serve: Serve, connect_to: ConnectTo) -> None:
+def test_an_owner_that_was_recreated_is_none(around: Around) -> None:
     server = chain()
     server.recreate("ReplicaSet", "web-5")
-    found = around(serve, connect_to, server)
+    found = around(server)
     assert found.owners == ()
     assert found.missing == (
         Missing(
@@ -180,7 +184,7 @@ def test_an_owner_that_was_recreated_is_none(serve: Serve, connect_to: ConnectTo
     )
 
 
-def test_owners_that_own_each_other_end(serve: Serve, connect_to: ConnectTo) -> None:
+def test_owners_that_own_each_other_end(around: Around) -> None:
     server = ChangingServer(
         pods=[owned("ReplicaSet/a")],
         workloads=[
@@ -188,19 +192,19 @@ def test_owners_that_own_each_other_end(serve: Serve, connect_to: ConnectTo) -> 
             workload("ReplicaSet", "b", RESOURCES, owner="ReplicaSet/a"),
         ],
     )
-    assert len(around(serve, connect_to, server).owners) == 5
+    assert len(around(server).owners) == 5
 
 
 @pytest.mark.parametrize(
     "answer",
     [Answer(200, b"<html>"), Answer(hangs_up=True), Answer(500), Answer(429, headers={"Retry-After": "9"})],
 )
-def test_odd_answers_are_missing(serve: Serve, connect_to: ConnectTo, answer: Answer) -> None:
+def test_odd_answers_are_missing(around: Around, answer: Answer) -> None:
     server = chain()
     for path in (f"{NAMESPACE}/limitranges", "/apis/apps/v1/namespaces/shop/deployments/web"):
         server.faults[path] = answer
     started = time.monotonic()
-    found = around(serve, connect_to, server)
+    found = around(server)
     assert [one.what for one in found.missing] == [
         "the owner deployment/web",
         "the LimitRanges of the namespace shop",
@@ -209,9 +213,7 @@ def test_odd_answers_are_missing(serve: Serve, connect_to: ConnectTo, answer: An
     assert time.monotonic() - started < 4
 
 
-def test_a_server_that_is_slow_holds_nothing_up(
-    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_qos.cluster.related.SECONDS", 0.5)
     server = chain()
     slow = (
@@ -229,7 +231,7 @@ def test_a_server_that_is_slow_holds_nothing_up(
     for path in slow:
         server.faults[path] = wait
     started = time.monotonic()
-    found = around(serve, connect_to, server)
+    found = around(server)
     assert time.monotonic() - started < 2
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
     assert [one.what for one in found.missing] == [

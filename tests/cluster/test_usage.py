@@ -159,16 +159,14 @@ def test_a_kubelet_that_cannot_be_reached_leaves_the_others(serve: Serve, connec
 
 
 @pytest.mark.parametrize("choice", list(UsageChoice))
-def test_a_stream_has_usage_from_its_first_update(
-    serve: Serve, connect_to: ConnectTo, choice: UsageChoice
-) -> None:
+def test_a_stream_has_usage_from_its_first_update(connect_to: ConnectTo, choice: UsageChoice) -> None:
     objects = WatchServer(
         pods=[pod("a")],
         nodes=[node()],
         metrics=[metrics("a", "7Mi")],
         others={proxied("worker-1"): summary(a=(7, 5, 0))},
     )
-    stream = LiveSource(connect_to(serve(objects)), usage=choice, ids=False, configz=False).follow(Scope())
+    stream = LiveSource(connect_to(objects), usage=choice, ids=False, configz=False).follow(Scope())
     try:
         update = stream.next()
         assert update is not None

@@ -14,7 +14,8 @@ from kubectl_qos.edit.apply import ConflictError
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
-from kubectl_qos.edit.status import Stage, pod_from_object
+from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
@@ -24,7 +25,7 @@ from tests.cluster.cluster_objects import pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer
 from tests.cluster.https_server import Request as Sent
-from tests.cluster.replay import answer_of, recorded
+from tests.cluster.replay import answer_of, exchanges, recorded
 from tests.cluster.serving import Serve
 
 RESOURCES = {"requests": {"memory": "64Mi"}, "limits": {"memory": "128Mi"}}
@@ -75,10 +76,10 @@ def now_in(server: ChangingServer, kind: str, name: str) -> Any:
     return (spec if kind == "Pod" else spec["template"]["spec"])["containers"][0]["resources"]
 
 
-def test_a_template_is_tried_and_written(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_template_is_tried_and_written(connect_to: ConnectTo) -> None:
     server, history = serving(), History()
     server.warnings = ['would violate \\"restricted\\"', "two"]
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     before = server.find("Deployment", "web")
     dry_run_result = writer.dry_run(deployment_request(server))
     assert server.find("Deployment", "web") == before
@@ -109,9 +110,9 @@ def test_a_template_is_tried_and_written(serve: Serve, connect_to: ConnectTo) ->
     }
 
 
-def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_pod_is_resized(connect_to: ConnectTo) -> None:
     server, history = serving(), History()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     written = writer.apply(writer.dry_run(resize_request(server)), history, undoes="earlier")
     assert {request.path for request in server.patches} == {"/api/v1/namespaces/shop/pods/web-1/resize"}
     assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
@@ -121,9 +122,9 @@ def test_a_pod_is_resized(serve: Serve, connect_to: ConnectTo) -> None:
     assert writer.progress(written).stage is Stage.GONE
 
 
-def test_each_entry_sorts_after_the_one_before(serve: Serve, connect_to: ConnectTo) -> None:
+def test_each_entry_sorts_after_the_one_before(connect_to: ConnectTo) -> None:
     server, history = serving(), History()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     for text in ("65Mi", "66Mi", "67Mi"):
         writer.apply(writer.dry_run(resize_request(server, memory(text))), history)
     ids = list(dict.fromkeys(entry.id for entry in history.entries))
@@ -131,9 +132,9 @@ def test_each_entry_sorts_after_the_one_before(serve: Serve, connect_to: Connect
     assert len(ids) == 3
 
 
-def test_an_object_that_changed_elsewhere_is_tried_as_it_is_now(serve: Serve, connect_to: ConnectTo) -> None:
+def test_an_object_that_changed_elsewhere_is_tried_as_it_is_now(connect_to: ConnectTo) -> None:
     server = serving()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     request = deployment_request(server)
     server.edit("Deployment", "web", {"spec": {"replicas": 5}})
     dry_run_result = writer.dry_run(request)
@@ -146,9 +147,9 @@ def test_an_object_that_changed_elsewhere_is_tried_as_it_is_now(serve: Serve, co
     assert server.find("Deployment", "web")["spec"]["replicas"] == 5
 
 
-def test_values_that_somebody_changed_are_a_conflict(serve: Serve, connect_to: ConnectTo) -> None:
+def test_values_that_somebody_changed_are_a_conflict(connect_to: ConnectTo) -> None:
     server = serving()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     request = resize_request(server)
     server.edit("Pod", "web-1", {"spec": {"containers": [{"name": "app", **_requests("80Mi")}]}})
     with pytest.raises(ConflictError, match="pod/web-1 was changed by someone else") as caught:
@@ -158,9 +159,9 @@ def test_values_that_somebody_changed_are_a_conflict(serve: Serve, connect_to: C
     assert server.patches == []
 
 
-def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: ConnectTo) -> None:
+def test_another_object_of_that_name_is_not_meant(connect_to: ConnectTo) -> None:
     server = serving()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     request = deployment_request(server)
     server.recreate("Deployment", "web")
     with pytest.raises(ConflictError, match="another object now: it was deleted and recreated") as caught:
@@ -169,34 +170,34 @@ def test_another_object_of_that_name_is_not_meant(serve: Serve, connect_to: Conn
     assert server.patches == []
 
 
-def test_what_the_server_makes_of_the_values_is_reported(serve: Serve, connect_to: ConnectTo) -> None:
+def test_what_the_server_makes_of_the_values_is_reported(connect_to: ConnectTo) -> None:
     server, history = serving(), History()
 
     def webhook(raw: dict[str, Any]) -> None:
         raw["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "100Mi"
 
     server.mutate = webhook
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     dry_run_result = writer.dry_run(deployment_request(server))
     assert dry_run_result.stored == (memory("100Mi"),)
     written = writer.apply(dry_run_result, history)
     assert [entry.after for entry in history.entries] == [(memory("96Mi"),), (memory("100Mi"),)]
     raw = server.find("Deployment", "web")
-    assert undo_edits(written.entry, pod_from_object(written.request, raw)) == (memory("64Mi"),)
+    assert undo_edits(written.entry, decode_pod(written.request.kind, raw)) == (memory("64Mi"),)
 
 
-def test_a_removed_request_is_the_limit(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_removed_request_is_the_limit(connect_to: ConnectTo) -> None:
     server, history = serving(), History()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     dry_run_result = writer.dry_run(resize_request(server, memory(None)))
     assert dry_run_result.stored == (memory("128Mi"),)
     writer.apply(dry_run_result, history)
     assert history.entries[-1].after == (memory("128Mi"),)
 
 
-def test_a_refused_dry_run_has_no_result(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_refused_dry_run_has_no_result(connect_to: ConnectTo) -> None:
     server = serving()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     request = resize_request(server, memory(None, Side.LIMITS))
     with pytest.raises(ApiError, match="resource limits cannot be removed") as caught:
         writer.dry_run(request)
@@ -204,25 +205,25 @@ def test_a_refused_dry_run_has_no_result(serve: Serve, connect_to: ConnectTo) ->
     assert len(server.patches) == 1
 
 
-def test_a_viewer_writes_nothing(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_viewer_writes_nothing(connect_to: ConnectTo) -> None:
     server = serving()
-    writer = Writer(connect_to(serve(server), user={"token": "viewer"}))
+    writer = Writer(connect_to(server, user={"token": "viewer"}))
     with pytest.raises(ApiError, match='User "viewer" cannot patch resource "pods/resize"') as caught:
         writer.dry_run(resize_request(server))
     assert caught.value.status == 403
 
 
-def test_a_dry_run_that_is_done_for_real_is_reported(serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_dry_run_that_is_done_for_real_is_reported(connect_to: ConnectTo) -> None:
     server = serving()
     server.ignores_dry_run = True
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     with pytest.raises(QosError, match="the server did the dry run for real: deployment/web has changed"):
         writer.dry_run(deployment_request(server))
     assert len(server.patches) == 1
 
 
-def test_in_read_only_mode_there_is_no_writer(serve: Serve, connect_to: ConnectTo) -> None:
-    connection = connect_to(serve(serving()))
+def test_in_read_only_mode_there_is_no_writer(connect_to: ConnectTo) -> None:
+    connection = connect_to(serving())
     with pytest.raises(QosError, match="nothing is written: test is read-only here"):
         LiveSource(connection).writer()
     assert LiveSource(connection, may_write=True).writer().context == "test"
@@ -232,26 +233,14 @@ def _requests(text: str) -> dict[str, Any]:
     return {"resources": {"requests": {"memory": text}}}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "deployment-patch-stale-409",
-        "deployment-patch-forbidden-403",
-        "deployment-apply-conflict-409",
-        "job-template-immutable-422",
-        "resize-pod-spec-directly-422",
-        "resize-qos-change-422",
-        "resize-besteffort-to-burstable-422",
-        "resize-limit-below-request-422",
-        "resize-remove-limit-422",
-        "resize-ephemeral-storage-422",
-        "resize-init-403",
-        "resize-pod-level-403",
-        "resize-404",
-        "resize-forbidden-403",
-        "patch-wrong-content-type-415",
-    ],
-)
+REFUSED = [
+    found["name"]
+    for found in exchanges()
+    if found["request"]["method"] == "PATCH" and found["response"]["status"] >= 400
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo, name: str) -> None:
     exchange = recorded(name)
     server = serving()
@@ -276,7 +265,7 @@ def test_recorded_refusals_in_kubectls_words(serve: Serve, connect_to: ConnectTo
 @pytest.mark.parametrize(
     "name", ["deployment-patch-dryrun", "deployment-patch", "resize-ok", "resize-sidecar"]
 )
-def test_recorded_successes(serve: Serve, connect_to: ConnectTo, name: str) -> None:
+def test_recorded_successes(connect_to: ConnectTo, name: str) -> None:
     """The recorded object, the recorded answer; a dry run's answer has the version that was read."""
     exchange = recorded(name)
     after = exchange["response"]["body"]
@@ -304,7 +293,7 @@ def test_recorded_successes(serve: Serve, connect_to: ConnectTo, name: str) -> N
             body["metadata"] = after["metadata"] | {"resourceVersion": version}
         return Answer(200, json.dumps(body).encode())
 
-    writer = Writer(connect_to(serve(answer)))
+    writer = Writer(connect_to(answer))
     pod_now = convert(held, Pod) if is_pod else pod_from_workload("Deployment", held)
     request = build_request(held, pod_now, edits, in_place=is_pod)
     assert request.patch == patch

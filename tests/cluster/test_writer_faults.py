@@ -15,8 +15,8 @@ from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.changing_server import ChangingServer, Fault, once, refusing
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.https_server import Answer, HttpsServer, Request
@@ -305,12 +305,10 @@ FAULTS: list[Callable[[], Fault]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_dry_run_that_fails_is_not_repeated(
-    serve: Serve, connect_to: ConnectTo, fault: Callable[[], Fault]
-) -> None:
+def test_a_dry_run_that_fails_is_not_repeated(connect_to: ConnectTo, fault: Callable[[], Fault]) -> None:
     server = serving()
     server.fault = lambda _: fault()
-    writer = Writer(connect_to(serve(server)))
+    writer = Writer(connect_to(server))
     with pytest.raises(QosError):
         writer.dry_run(resize_request(server))
     assert len(server.patches) == 1

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.documents import Document, plain_documents
 from kubectl_qos.cluster.yaml_patch import patch_document
 from kubectl_qos.errors import InputError
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 RESOURCE_WORDS = ("resources", "requests", "limits", "cpu", "memory", "hugepages", "gpu")
 
@@ -64,49 +68,7 @@ spec:
 
 @pytest.mark.parametrize(
     ("name", "resources", "lines"),
-    [
-        (
-            "a",
-            {"requests": {"cpu": "300m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
-            ["-        cpu: 250m  # a quarter", "+        cpu: 300m  # a quarter"],
-        ),
-        (
-            "a",
-            {"requests": {"cpu": "250m", "memory": "3Gi"}, "limits": {"memory": "2Gi"}},
-            ['-        memory: "1Gi"', '+        memory: "3Gi"'],
-        ),
-        (
-            "a",
-            {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "2Gi", "cpu": "2"}},
-            ['+        cpu: "2"'],
-        ),
-        (
-            "a",
-            {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
-            ["-        cpu: 250m  # a quarter"],
-        ),
-        (
-            "a",
-            {"requests": {"cpu": "250m", "memory": "1Gi"}},
-            ["-      limits:", "-        memory: 2Gi"],
-        ),
-        (
-            "b",
-            {"limits": {"memory": "2Gi", "cpu": "1500m"}},
-            [
-                "-  - {name: b, resources: {limits: {memory: '1Gi'}}}",
-                "+  - {name: b, resources: {limits: {memory: '2Gi', cpu: 1500m}}}",
-            ],
-        ),
-        (
-            "b",
-            {},
-            [
-                "-  - {name: b, resources: {limits: {memory: '1Gi'}}}",
-                "+  - {name: b, resources: {}}",
-            ],
-        ),
-    ],
+    TABLES["block"],
 )
 def test_only_the_lines_of_the_values_change(name: str, resources: dict[str, Any], lines: list[str]) -> None:
     wanted = with_resources(BLOCK, resources, name)

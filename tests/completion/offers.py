@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_qos.cli.completion.protocol import complete
+from kubectl_qos.cli.completion import complete
 
 PATIENT_SECONDS = 30.0
 """Longer than a busy machine takes to answer."""

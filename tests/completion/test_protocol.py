@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kubectl_qos.cli import completion as protocol
 from kubectl_qos.cli.commands import COMMANDS
-from kubectl_qos.cli.completion import protocol
-from kubectl_qos.cli.completion.protocol import Candidate, Completions, complete
+from kubectl_qos.cli.completion import Candidate, Completions, complete
 from kubectl_qos.cli.main import build_parser
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
@@ -36,7 +36,7 @@ def test_the_script_answers_as_the_program_does(installed: Bin, words: list[str]
 
 @posix_only
 def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
-    main = "import sys; from kubectl_qos.cli.completion.protocol import main; sys.exit(main())"
+    main = "import sys; from kubectl_qos.cli.completion import main; sys.exit(main())"
     installed.program("kubectl_complete-qos", f'#!/bin/sh\nexec "{sys.executable}" -c "{main}" "$@"\n')
     assert installed.run("kubectl_complete-qos", "ex").stdout.splitlines() == lines("ex")
 
@@ -92,7 +92,7 @@ def test_a_plugin_for_credentials_has_no_terminal(installed: Bin) -> None:
 
 def test_what_takes_too_long_is_left_in_time(installed: Bin) -> None:
     code = (
-        "import threading; from kubectl_qos.cli.completion import protocol;"
+        "import threading; from kubectl_qos.cli import completion as protocol;"
         "protocol.complete = lambda words: threading.Event().wait();"
         f"raise SystemExit(protocol.answer(['top', ''], seconds={SHORT_SECONDS}))"
     )
@@ -135,7 +135,7 @@ def test_names_beyond_ascii_arrive_in_any_locale(installed: Bin, variables: Mapp
 @pytest.mark.parametrize("words", [["ex"], ["--demo", "explain", "pod/"], ["top", "--sort-by", ""]])
 def test_nothing_slow_is_imported(words: list[str]) -> None:
     code = (
-        "import sys; from kubectl_qos.cli.completion.protocol import complete;"
+        "import sys; from kubectl_qos.cli.completion import complete;"
         f"print(complete({words!r}).text()); print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -150,7 +150,7 @@ def test_a_defect_is_no_answer_and_no_noise(
     def broken(_: object) -> Completions:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("kubectl_qos.cli.completion.protocol.complete", broken)
+    monkeypatch.setattr("kubectl_qos.cli.completion.complete", broken)
     assert protocol._complete_quietly(["top"]).text() == ":4\n"
     assert "a defect" in capsys.readouterr().err
 

@@ -143,7 +143,7 @@ def test_mistakes_in_keys(tmp_path: Path, keys: str, sentence: str) -> None:
 
 def test_keys_may_be_swapped_and_shared_by_rooms_that_are_not_heard_together(tmp_path: Path) -> None:
     found = settings_of(tmp_path, "keys: {pods.explain: [e, e], pods.edit: d, nodes.explain: e}")
-    assert found.keymap() == {"pods.explain": "e", "pods.edit": "d", "nodes.explain": "e"}
+    assert found.keys == {"pods.explain": ("e",), "pods.edit": ("d",), "nodes.explain": ("e",)}
 
 
 class Listening(App[None]):

@@ -54,7 +54,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert found.motion == "reduced"
     assert found.mouse is False
     assert dict(found.keys) == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
-    assert found.keymap() == {"pods.explain": "i", "table.down": "down,n,f5"}
+    assert found.keys == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_no_module_that_takes_time_is_imported_without_a_file(tmp_path: Path) ->
     code = f"""\
 import sys
 from pathlib import Path
-import kubectl_qos.config.paths
+import kubectl_qos.config
 from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
 assert "platformdirs" not in sys.modules
 known = AllowedNames(columns=(), themes=("a",), views=(), actions={{}})

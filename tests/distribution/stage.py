@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from kubectl_qos.__main__ import main
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.cluster.cluster_objects import metrics, pod
+from tests.end_to_end.command import Run
 from tests.host.fake_node import RECORDED, FakeNode, recorded_node
 
 NAMED = {
@@ -61,13 +59,6 @@ def kernel_log() -> str:
     return (RECORDED / "oom-global-A.dmesg.txt").read_text(encoding="utf-8")
 
 
-def node_dump(node: FakeNode) -> str:
-    """What `kubectl qos host -o json` prints there."""
-    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
-        main(["host", "--proc-root", str(node.proc), "--cgroup-root", str(node.cgroup), "-o", "json"])
-    return printed.getvalue()
-
-
 def build(folder: Path) -> FakeNode:
     """Fill the folder in which the examples run; the node that a host command finds is beside it."""
     node, _, _ = recorded_node(folder.with_name("node"), "systemd")
@@ -79,8 +70,9 @@ def build(folder: Path) -> FakeNode:
     (folder / "pod.yaml").write_text(json.dumps(written), encoding="utf-8")
     changed = single(pod("notebook-0", namespace="ml", request="4Gi", limit="8Gi"))
     (folder / "change.yaml").write_text(json.dumps(changed), encoding="utf-8")
+    roots = ("--proc-root", node.proc, "--cgroup-root", node.cgroup)
     for name in ("node.json", "host.json"):
-        (folder / name).write_text(node_dump(node), encoding="utf-8")
+        (folder / name).write_text(Run(folder)("host", *roots, "-o", "json").out, encoding="utf-8")
     for name in ("oom.log", "w2.log", "w3.log", "w7.log"):
         shutil.copy(RECORDED / "oom-global-A.dmesg.txt", folder / name)
     return node

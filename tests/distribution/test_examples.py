@@ -10,58 +10,36 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Callable
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 
-from kubectl_qos.__main__ import main
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
+from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import FOLDER, UPDATE
 from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
 from tests.host.fake_node import FakeNode
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
-ONLY_PARSED = {
-    "edit": "it opens a terminal UI",
-    "web": "it serves until it is stopped",
-    "undo": "it needs a cluster in which something was changed: tests/end_to_end/test_undo_command.py",
-    "verify": "it needs running containers: tests/end_to_end/test_verify_command.py",
-    "can-i": "it asks an API server: tests/end_to_end/test_can_i_command.py",
-    "--watch": "it goes on until ctrl-c",
-    "--local": "it reads the kernel log of this machine",
-    "--yes": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
-    "--dry-run": "it asks an API server: tests/end_to_end/test_set_apply.py",
-    "--by": "it writes to a cluster: tests/end_to_end/test_set_apply.py",
-    "--context": "there is no such cluster here",
-}
+ONLY_PARSED = TABLES["only_parsed"]
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
 
 IN_TRANSCRIPTS = {"kubectl qos can-i 2> /dev/null": ("can-i", "kubectl qos can-i")}
 """What is printed with a server: the transcript that has it, and the command there."""
 
-NOT_OURS = {
-    r"pip install ('kubectl-qos(\[web\])?'|kubectl-qos)": "an installation from an index",
-    r"(pipx|uv tool) install kubectl-qos": "an installation from an index",
-    r"kubectl krew (install qos|upgrade qos)": "an installation by krew",
-    r"tar -xzf kubectl-qos_linux_amd64\.tar\.gz": "an archive of a release",
-    r"sha256sum -c kubectl-qos_linux_amd64\.tar\.gz\.sha256": "an archive of a release",
-    r"sudo ln -s \S+ /usr/local/bin/kubectl-qos": "an archive of a release",
-    r"git clone https://github\.com/kubectl-qos/kubectl-qos && cd kubectl-qos": "a download",
-    r"kubectl debug node/\S+ .*": "a pod on a node",
-    r"kubectl (apply|create|get|patch|auth can-i|version|config) .*": "kubectl's own",
-    r"talosctl -n \S+ dmesg > w7\.log": "another program's log",
-    r"ssh .* (kubectl qos web|sudo kubectl-qos host -o json > node\.json)": "another machine",
-}
+NOT_OURS = TABLES["not_ours"]
 """Lines that are not about a command of ours, or happen elsewhere."""
 
 PIPED_IN: dict[str, Callable[[], str]] = {
@@ -74,19 +52,9 @@ PIPED_IN: dict[str, Callable[[], str]] = {
 class Stage:
     """Runs examples one after the other in one folder."""
 
-    def __init__(
-        self,
-        folder: Path,
-        node: FakeNode,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
+    def __init__(self, folder: Path, node: FakeNode) -> None:
         self.node = node
-        self._patch, self._capsys = monkeypatch, capsys
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv("HOME", str(folder))
-        monkeypatch.delenv("KUBECONFIG", raising=False)
-        monkeypatch.setattr(sys, "argv", ["kubectl-qos"])
+        self._run = Run(folder)
 
     def run(self, command: str) -> tuple[int, str]:
         """The exit code and all that is printed; of a command that cannot run, that the parser takes it."""
@@ -105,9 +73,9 @@ class Stage:
             given = maker()
         if is_only_parsed(words):
             return 0, ""
-        code, out, err = self._main(self._placed(words), given)
+        code, out, err = self._run(*self._placed(words), given=given)
         if target:
-            path = Path(target).expanduser()
+            path = self._run.home / target.removeprefix("~/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(out, encoding="utf-8")
             out = ""
@@ -124,19 +92,9 @@ class Stage:
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
         if getattr(options, "what_if", None) == "":
             return words if options.demo else [*words, "--demo"]
-        if options.demo or options.filename:
+        if options.demo or options.files:
             return words
         return [*words, "-f", "dump.json"]
-
-    def _main(self, words: list[str], given: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        self._patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
-        try:
-            code = main(words)
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = self._capsys.readouterr()
-        return code, printed.out, printed.err
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +104,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FakeNode]:
 
 
 @pytest.fixture
-def on_stage(
-    prepared: tuple[Path, FakeNode],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Stage:
+def on_stage(prepared: tuple[Path, FakeNode], tmp_path: Path) -> Stage:
     folder, node = prepared
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    return Stage(tmp_path, node, monkeypatch, capsys)
+    return Stage(tmp_path, node)
 
 
 def stdout_in_transcript(name: str, command: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
 import shutil
 import subprocess
 import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -91,23 +89,11 @@ def test_kubectl_finds_what_krew_installs(krew: Krew) -> None:
 
 
 @needs_archive
-def test_an_upgrade_moves_the_link_and_leaves_one_version(krew: Krew) -> None:
-    krew.install(manifest_of("v1.2.3"), ARCHIVE)
-    with pytest.raises(Refused, match="already installed"):
-        krew.install(manifest_of("v1.2.3"), ARCHIVE)
-    link = krew.upgrade(manifest_of("v1.3.0"), ARCHIVE)
-    assert [path.name for path in (krew.root / "store" / "qos").iterdir()] == ["v1.3.0"]
-    assert link.resolve().is_relative_to((krew.root / "store" / "qos" / "v1.3.0").resolve())
-    assert said(krew, link, "version", "--client").startswith("kubectl-qos ")
-
-
-@needs_archive
-def test_uninstalling_leaves_nothing(krew: Krew) -> None:
-    manifest = manifest_of("v1.2.3")
-    link = krew.install(manifest, ARCHIVE)
+def test_running_it_leaves_nothing_in_its_folder(krew: Krew) -> None:
+    link = krew.install(manifest_of("v1.2.3"), ARCHIVE)
+    before = sorted(krew.root.rglob("*"))
     said(krew, link, "top", "--demo")
-    krew.uninstall(manifest)
-    assert [path for path in krew.root.rglob("*") if not path.is_dir()] == []
+    assert sorted(krew.root.rglob("*")) == before
 
 
 @needs_archive
@@ -150,13 +136,6 @@ def tar_of(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
     return written.getvalue()
 
 
-def zip_of(name: str) -> bytes:
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        archive.writestr(name, "")
-    return written.getvalue()
-
-
 @pytest.mark.parametrize(
     ("content", "refusal"),
     [
@@ -166,24 +145,10 @@ def zip_of(name: str) -> bytes:
         (tar_of("a/../../b"), "suspicious entry"),
         (tar_of("a/b..c"), "suspicious entry"),
         (tar_of("/etc/passwd"), "absolute entry"),
-        (zip_of("../b"), "suspicious entry"),
-        (zip_of("/b"), "absolute entry"),
         (b"#!/bin/sh\n", "not a supported archive format"),
     ],
-    ids=["symlink", "hard link", "pipe", "up", "dots", "absolute", "zip up", "zip absolute", "script"],
+    ids=["symlink", "hard link", "pipe", "up", "dots", "absolute", "script"],
 )
 def test_what_krew_refuses_is_refused(tmp_path: Path, content: bytes, refusal: str) -> None:
     with pytest.raises(Refused, match=refusal):
         unpack(content, tmp_path / "unpacked")
-
-
-def test_the_type_is_that_of_the_content(tmp_path: Path) -> None:
-    unpack(tar_of("a/b"), tmp_path / "tar")
-    unpack(zip_of("a/b"), tmp_path / "zip")
-    assert (tmp_path / "tar" / "a" / "b").exists()
-    assert (tmp_path / "zip" / "a" / "b").exists()
-
-
-def test_a_plain_gzip_is_no_archive(tmp_path: Path) -> None:
-    with pytest.raises(tarfile.ReadError):
-        unpack(gzip.compress(b"text"), tmp_path / "unpacked")

@@ -173,7 +173,7 @@ def test_every_script_leads_to_a_function() -> None:
 
 
 def test_completion_has_its_script_where_it_exists() -> None:
-    exists = find_spec("kubectl_qos.cli.completion.protocol") is not None
+    exists = find_spec("kubectl_qos.cli.completion") is not None
     assert exists is ("kubectl_complete-qos" in PROJECT["scripts"])
 
 

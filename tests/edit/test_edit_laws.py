@@ -9,9 +9,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, effective_edits
-from kubectl_qos.edit.goals import Goal, reach_class
+from kubectl_qos.edit.goals import UNIT_BYTES, Goal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.preview import Preview, preview
-from kubectl_qos.edit.rank_goals import UNIT_BYTES, outlive, rank_at_least
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import (

@@ -17,11 +17,10 @@ from kubectl_qos.edit.related import Owner, RelatedObjects
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.quota import ResourceQuota
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.qos.resize import ResizeStatus

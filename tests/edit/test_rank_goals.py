@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason
+from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, outlive, rank_at_least
 from kubectl_qos.edit.preview import preview
-from kubectl_qos.edit.rank_goals import outlive, rank_at_least
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Release

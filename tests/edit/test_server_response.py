@@ -28,10 +28,9 @@ from kubectl_qos.edit.server_response import (
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup, node_from_object
-from kubectl_qos.k8s.limit_range import LimitRange
 from kubectl_qos.k8s.objects import NodeObject, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.quota import ResourceQuota, charges
+from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, charges
 from tests.cluster.replay import exchanges, recorded
 from tests.qos.corner import one, spec
 from tests.qos.recorded import setup_of

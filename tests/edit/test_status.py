@@ -12,7 +12,8 @@ import pytest
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
 from kubectl_qos.edit.patch import PatchRequest, build_request
-from kubectl_qos.edit.status import Progress, Stage, check_progress, pod_from_object
+from kubectl_qos.edit.related import decode_pod
+from kubectl_qos.edit.status import Progress, Stage, check_progress
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
@@ -223,7 +224,7 @@ def rollout(kind: str, status: dict[str, Any], generation: int = 2, **spec: Any)
     raw["status"] = status
     edit = Edit("app", Side.REQUESTS, "memory", Quantity.parse("96Mi"))
     request = build_request(raw, pod_from_workload(kind, raw), [edit], in_place=False)
-    assert value_now(pod_from_object(request, raw), edit) == edit.quantity
+    assert value_now(decode_pod(request.kind, raw), edit) == edit.quantity
     return check_progress(request, raw, raw)
 
 

@@ -23,6 +23,7 @@ from tests.cluster.object_server import status
 from tests.cluster.replay import Replay
 from tests.cluster.reviewer import READER, Reviewer
 from tests.cluster.serving import Serve
+from tests.end_to_end.changing import Cluster
 from tests.end_to_end.verifying import Cluster as VerifyCluster
 from tests.end_to_end.verifying import container_of, recorded
 from tests.host.fake_node import FakeNode, write
@@ -250,5 +251,13 @@ NONSENSE: Final = b"==> $$\n7\n==> /proc/self/cgroup\n0::/\n==> /proc/1/oom_scor
 
 
 STAGES: Final[Mapping[str, Callable[[Path, Serve], Any]]] = MappingProxyType(
-    {"can-i": rights, "host": small_node, "kills": node_oom, "verify": measured, "version": versions}
+    {
+        "apply": Cluster,
+        "can-i": rights,
+        "host": small_node,
+        "kills": node_oom,
+        "undo": Cluster,
+        "verify": measured,
+        "version": versions,
+    }
 )

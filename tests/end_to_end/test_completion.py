@@ -7,8 +7,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 
 from kubectl_qos.cli.commands.completion import SHELLS, script
 from tests.cluster.kubeconfigs import kubeconfig, write
@@ -20,6 +22,8 @@ if os.name == "nt":
     pytest.skip("no terminals of this kind on Windows", allow_module_level=True)
 
 from tests.completion.shells import TAB, Shell
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 CONTEXTS = ("me@there", "arn:aws:eks:eu-1", "arn:aws:eks:us-1", "my own", "$(touch evil)", "`touch evil`")
 
@@ -47,39 +51,7 @@ def shell(request: pytest.FixtureRequest, installed: Bin) -> Iterator[Shell]:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("ex<TAB>", ["explain"]),
-        ("--vers<TAB>", ["--version"]),
-        ("-n shop tree --cgr<TAB>", ["-n", "shop", "tree", "--cgroup-version"]),
-        ("--demo set pod/checkout-84f9d7c6b-z<TAB>", ["--demo", "set", "pod/checkout-84f9d7c6b-zx4mm"]),
-        ("set --demo deploym<TAB>api", ["set", "--demo", "deployment/api"]),
-        ("top --min-risk h<TAB>", ["top", "--min-risk", "high"]),
-        ("top --min-risk=h<TAB>", ["top", "--min-risk=high"]),
-        ("top --min-risk=h<TAB>-A", ["top", "--min-risk=high", "-A"]),
-        ("--context me@<TAB>", ["--context", "me@there"]),
-        ("--context arn:aws:eks:u<TAB>", ["--context", "arn:aws:eks:us-1"]),
-        ("--context=arn:aws:eks:u<TAB>", ["--context=arn:aws:eks:us-1"]),
-        ("--context my<TAB>", ["--context", "my own"]),
-        ("--context 'my<TAB>", ["--context", "my own"]),
-        ("--context=my<TAB>", ["--context=my own"]),
-        ("--context my\\ o<TAB>", ["--context", "my own"]),
-        (
-            "--demo -n 'kube-system' top cor<TAB>",
-            ["--demo", "-n", "kube-system", "top", "coredns-6f6b679f8f-4bqjx"],
-        ),
-        ("compare --set cgroupVer<TAB>1", ["compare", "--set", "cgroupVersion=1"]),
-        ("compare --set=cgroupVer<TAB>1", ["compare", "--set=cgroupVersion=1"]),
-        ("compare --set cgroupDriver=s<TAB>", ["compare", "--set", "cgroupDriver=systemd"]),
-        ("compare --set=cgroupDriver=s<TAB>", ["compare", "--set=cgroupDriver=s"]),
-        ("set --limits cpu=1,m<TAB>1Gi", ["set", "--limits", "cpu=1,memory=1Gi"]),
-        ("top -f pod.y<TAB>", ["top", "-f", "pod.yaml"]),
-        ("top --filename=pod.y<TAB>", ["top", "--filename=pod.yaml"]),
-        ("top -f pod\\ t<TAB>", ["top", "-f", "pod two.json"]),
-        ("--kubeconfig pod.t<TAB>", ["--kubeconfig", "pod.txt"]),
-        ("host --proc-root f<TAB>proc", ["host", "--proc-root", "folder/proc"]),
-        ("nonsense po<TAB>", ["nonsense", "po"]),
-        ("top '$(touch evil)<TAB>'", ["top", "$(touch evil)"]),
-    ],
+    TABLES["tab"],
 )
 def test_tab(shell: Shell, installed: Bin, line: str, expected: list[str]) -> None:
     assert shell.words(f"kubectl-qos {line.replace('<TAB>', TAB)}") == expected
@@ -108,19 +80,7 @@ def kubectl_shell(request: pytest.FixtureRequest, installed: Bin) -> Iterator[Sh
 @needs_kubectl
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("ex<TAB>", ["explain"]),
-        ("--demo set pod/checkout-84f9d7c6b-z<TAB>", ["--demo", "set", "pod/checkout-84f9d7c6b-zx4mm"]),
-        ("set --demo deploym<TAB>api", ["set", "--demo", "deployment/api"]),
-        ("top --min-risk=h<TAB>", ["top", "--min-risk=high"]),
-        ("--context me@<TAB>", ["--context", "me@there"]),
-        ("--context=arn:aws:eks:u<TAB>", ["--context=arn:aws:eks:us-1"]),
-        ("compare --set cgroupDriver=s<TAB>", ["compare", "--set", "cgroupDriver=systemd"]),
-        ("compare --set=cgroupDriver=s<TAB>", ["compare", "--set=cgroupDriver=s"]),
-        ("simulate --demo --grow pod/db-1=<TAB>1Gi", ["simulate", "--demo", "--grow", "pod/db-1=1Gi"]),
-        ("top -f pod.y<TAB>", ["top", "-f", "pod.yaml"]),
-        ("top '$(touch evil)<TAB>'", ["top", "$(touch evil)"]),
-    ],
+    TABLES["through_kubectl"],
 )
 def test_tab_through_kubectl(kubectl_shell: Shell, line: str, expected: list[str]) -> None:
     assert kubectl_shell.words(f"kubectl qos {line.replace('<TAB>', TAB)}") == expected

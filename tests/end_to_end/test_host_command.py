@@ -16,11 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster_objects import pod
-from tests.cluster.kubeconfigs import kubeconfig
-from tests.cluster.kubeconfigs import write as write_config
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
 from tests.end_to_end.command import TIMEOUT_SECONDS, Done, Run, command, environment
+from tests.end_to_end.conftest import Live
 from tests.end_to_end.stages import ID, UID, small_node
 from tests.host.fake_node import FakeNode, recorded_node
 
@@ -68,10 +66,10 @@ def a_pod() -> dict[str, object]:
     return found
 
 
-def test_names_come_from_a_cluster_or_files(run: Run, node: FakeNode, serve: Serve, tmp_path: Path) -> None:
+def test_names_come_from_a_cluster_or_files(run: Run, node: FakeNode, live: Live, tmp_path: Path) -> None:
     objects = ObjectServer(pods=[a_pod(), pod("other", node="worker-2")], nodes=[], metrics=[])
-    config = write_config(tmp_path / "config", kubeconfig(serve(objects), namespace="elsewhere"))
-    done = run("host", *roots(node), "--names", "--kubeconfig", config)
+    live(objects, namespace="elsewhere")
+    done = run("host", *roots(node), "--names")
     assert done.lines[1].split()[-5:] == ["app", "shop/web", "Burstable", "web", "server"]
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(a_pod()))
@@ -151,17 +149,3 @@ def test_what_changes_follows(run: Run, node: FakeNode) -> None:
     assert rest == ""
     assert process.returncode == 130
     assert said.count("RANK is for the node running out") == 1
-
-
-def test_nothing_heavy_is_loaded(run: Run, node: FakeNode) -> None:
-    code = (
-        "import sys; from kubectl_qos.__main__ import main;"
-        f" main({['host', *map(str, roots(node))]!r}); print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment(run.home)
-    )
-    assert (
-        set(done.stderr.splitlines()[-1].split()) & {"textual", "rich", "kubernetes", "urllib3", "yaml"}
-        == set()
-    )

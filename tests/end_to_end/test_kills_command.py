@@ -9,11 +9,9 @@ import pytest
 
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
-from tests.cluster.https_server import HttpsServer, Request
-from tests.cluster.kubeconfigs import kubeconfig, write
-from tests.cluster.object_server import ObjectServer, status
-from tests.cluster.serving import Serve
+from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
 from tests.end_to_end.stages import node_oom
 from tests.host.kernel_logs import FORMS, recorded_log, rewritten
 
@@ -47,26 +45,13 @@ def test_what_a_log_says_is_escaped(run: Run, dump: Path) -> None:
     assert "\x07" not in done.out + done.err
 
 
-class _Cluster:
-    """A server with one pod that was OOMKilled, and events that not everybody may list."""
-
-    def __init__(self, serve: Serve, home: Path, events: list[dict[str, Any]]) -> None:
-        died = pod_object("web")
-        end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": DIED}
-        died["status"] = {
-            "phase": "Running",
-            "containerStatuses": [{"name": "app", "lastState": {"terminated": end}}],
-        }
-        died["spec"]["containers"][0]["name"] = "app"
-        self.objects = ObjectServer(pods=[died], nodes=[node_object("worker-1")], events=events)
-        self.forbidden: tuple[str, ...] = ()
-        self.server: HttpsServer = serve(self.answer)
-        write(home / ".kube" / "config", kubeconfig(self.server, namespace="shop", context="test"))
-
-    def answer(self, request: Request) -> Any:
-        if request.path in self.forbidden:
-            return status(403, "Forbidden", 'events is forbidden: User "u" cannot list resource "events"')
-        return self.objects(request)
+def _killed(*events: dict[str, Any]) -> ObjectServer:
+    """A cluster with one pod that was OOMKilled."""
+    died = pod_object("web")
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": DIED}
+    statuses = [{"name": "app", "lastState": {"terminated": end}}]
+    died["status"] = {"phase": "Running", "containerStatuses": statuses}
+    return ObjectServer(pods=[died], nodes=[node_object("worker-1")], events=events)
 
 
 EVENTS = "/api/v1/namespaces/shop/events"
@@ -84,35 +69,30 @@ def _event(place: str, reason: str, **involved: str) -> dict[str, Any]:
     }
 
 
-def test_a_cluster_and_its_events(run: Run, serve: Serve) -> None:
-    cluster = _Cluster(
-        serve,
-        run.home,
-        [
-            _event("default", "SystemOOM", kind="Node", name="worker-1"),
-            _event("shop", "BackOff", kind="Pod", namespace="shop", name="web"),
-        ],
-    )
+SYSTEM_OOM = _event("default", "SystemOOM", kind="Node", name="worker-1")
+
+
+def test_a_cluster_and_its_events(run: Run, live: Live) -> None:
+    back_off = _event("shop", "BackOff", kind="Pod", namespace="shop", name="web")
+    server = live(_killed(SYSTEM_OOM, back_off), namespace="shop")
     done = run("kills")
     assert columns(done.lines[1])[2:6] == ["web", "app", "node", "likely"], done
-    paths = [request.path for request in cluster.server.requests]
-    assert EVENTS in paths
-    assert NODE_EVENTS in paths
-    assert not any("metrics" in path for path in paths), "usage is nothing to the dead"
-    cluster.server.requests.clear()
+    assert {EVENTS, NODE_EVENTS} <= set(server.paths())
+    assert not any("metrics" in path for path in server.paths()), "usage is nothing to the dead"
+    server.requests.clear()
     assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", "node", "likely"]
-    assert "/api/v1/events" in [request.path for request in cluster.server.requests]
+    assert "/api/v1/events" in server.paths()
 
 
-@pytest.mark.parametrize("forbidden", [(EVENTS, NODE_EVENTS), (NODE_EVENTS,)])
-def test_without_the_right_to_events(run: Run, serve: Serve, forbidden: tuple[str, ...]) -> None:
-    cluster = _Cluster(serve, run.home, [_event("default", "SystemOOM", kind="Node", name="worker-1")])
-    cluster.forbidden = forbidden
+@pytest.mark.parametrize(
+    ("forbidden", "what"), [((EVENTS, NODE_EVENTS), "events"), ((NODE_EVENTS,), "the nodes' events")]
+)
+def test_without_the_right_to_events(run: Run, live: Live, forbidden: tuple[str, ...], what: str) -> None:
+    cluster = _killed(SYSTEM_OOM)
+    cluster.forbidden = set(forbidden)
+    live(cluster, namespace="shop")
     done = run("kills")
     assert done.code == 0
     assert columns(done.lines[1])[4:6] == ["unknown", "possible"]
-    what = (
-        "the list of events is missing" if EVENTS in forbidden else "the list of the nodes' events is missing"
-    )
-    assert what in done.err
+    assert f"the list of {what} is missing" in done.err
     assert "docs/rbac/events.yaml" in done.err

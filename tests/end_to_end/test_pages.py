@@ -47,7 +47,7 @@ PAGES: Final = MappingProxyType(
 """The file that the page's YAML is written to, and how many examples it has."""
 STAGES: Final[dict[str, Callable[[Run, Serve], object]]] = {
     "kills": kills,
-    "set": lambda run, serve: Cluster(serve, run),
+    "set": lambda run, serve: Cluster(run.home, serve),
     "verify": verify,
 }
 
@@ -72,4 +72,4 @@ def test_every_example_of_a_page_prints_what_is_shown(run: Run, serve: Serve, na
         done = run(*words[2:])
         printed = "\n".join(done.lines[-int(tail) :]) + "\n" if piped else done.out + done.err
         assert printed == example.shown, command
-    assert not isinstance(found, Cluster) or "real" not in found.sent
+    assert not isinstance(found, Cluster) or "write" not in found.sent()

@@ -8,17 +8,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cluster.cluster_objects import pod
 from tests.cluster.https_server import Answer
-from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
+from tests.cluster.reviewer import READER, Reviewer
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment, signals_arrive
+from tests.end_to_end.conftest import Live
+from tests.end_to_end.stages import VersionServer, small_node
+from tests.end_to_end.verifying import Cluster, recorded
 
-NEVER = {"textual", "rich", "kubernetes", "urllib3"}
+SERVER = ["aiohttp", "textual_serve"]
+NEVER = {"textual", "rich", "kubernetes", "urllib3", *SERVER}
 LOADED = """
 import sys
 from kubectl_qos.__main__ import main
@@ -107,13 +111,12 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr == b"error: standard output cannot be written: No space left on device\n"
 
 
-def test_ctrl_c_ends_at_once_and_quietly(serve: Serve, tmp_path: Path) -> None:
+def test_ctrl_c_ends_at_once_and_quietly(live: Live, tmp_path: Path) -> None:
     objects = ObjectServer()
     objects.faults["/api/v1/namespaces/default/pods"] = Answer(delay_seconds=20)
-    server = serve(objects)
-    path = write(tmp_path / "config", kubeconfig(server))
+    server = live(objects)
     with signals_arrive():
-        process = started(tmp_path, "top", "--kubeconfig", path)
+        process = started(tmp_path, "top")
     while not server.requests and process.poll() is None:
         os.sched_yield()
     process.send_signal(signal.SIGINT)
@@ -155,9 +158,37 @@ def test_nothing_slow_is_loaded_until_it_is_needed(
     assert loaded & {*NEVER, *more} == set()
 
 
-def test_a_cluster_is_reached_without_the_kubernetes_package(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "answer", "more"),
+    [
+        ("top", ObjectServer(metrics=[]), []),
+        ("can-i -n shop", Reviewer(READER), []),
+        ("version", VersionServer("v1.36.2", []), []),
+        ("verify pod/be-plain -n default", Cluster(recorded("be-plain")), []),
+        ("host --proc-root node/proc --cgroup-root node/cgroup", None, ["urllib3", "yaml"]),
+        ("web -f none", None, SERVER),
+        ("web --help", None, SERVER),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_cluster_is_reached_without_the_kubernetes_package(
+    live: Live, tmp_path: Path, line: str, answer: Any, more: list[str]
+) -> None:
     """It is 180 ms and 20 MB, and only credential plugins need it."""
-    path = write(tmp_path / "config", kubeconfig(serve(ObjectServer(metrics=[]))))
-    done = with_modules(tmp_path, "top", "--kubeconfig", str(path))
-    assert "No resources found in default namespace." in done.stderr
-    assert set(done.stderr.splitlines()[-1].split()) & {"textual", "rich", "kubernetes"} == set()
+    small_node(tmp_path)
+    if answer is not None:
+        live(answer)
+    done = with_modules(tmp_path, *line.split())
+    assert done.returncode == (line == "web -f none"), done.stderr
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "kubectl_qos.cli.main" in loaded
+    assert loaded & {"textual", "rich", "kubernetes", *more} == set()
+
+
+def test_a_huge_dump_of_nonsense_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    nested = '{"kind": "List", "items": ' + "[" * 100_000
+    for text, count in ((nested, 1), (json.dumps({"kind": "List", "items": [None, 7, [], "a", {}]}), 5)):
+        (tmp_path / "x.json").write_text(text)
+        done = run("top", "-f", "x.json")
+        assert done[:2] == (1, "")
+        assert len([line for line in done.err.splitlines() if not line.startswith("hint: ")]) == count

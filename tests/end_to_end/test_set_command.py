@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import yaml
 
-from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.https_server import Answer, Request
-from tests.cluster.kubeconfigs import kubeconfig, write
-from tests.cluster.object_server import ObjectServer
 from tests.cluster.replay import Replay
-from tests.cluster.serving import Serve
 from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
 
 MANIFEST = """\
 kind: Deployment
@@ -38,28 +33,7 @@ def test_a_manifest_that_is_like_that_already_is_not_touched(run: Run) -> None:
     assert manifest.stat() == before
 
 
-def test_a_live_pod_among_those_of_its_node(run: Run, serve: Serve, tmp_path: Path) -> None:
-    objects = ObjectServer(
-        pods=[pod("web", request="1Gi"), pod("other", request="2Gi")],
-        nodes=[node("worker-1")],
-        metrics=[metrics("web", "1Gi"), metrics("other", "1Gi")],
-    )
-    server = serve(objects)
-    config = write(tmp_path / "config", kubeconfig(server))
-    flags = ("-n", "shop", "--kubeconfig", config, "--requests", "memory=4Gi", "--usage=metrics")
-    done = run("set", "pod/web", *flags, "--dry-run=client")
-    assert done.code == 0
-    assert done.lines[0] == "pod shop/web on worker-1, kubelet 1.36"
-    assert "* Kill rank on worker-1: 1 → 2 of 2" in done.lines
-    assert {request.method for request in server.requests} == {"GET"}
-    whole = run("set", "pod/web", *flags, "-o", "json")
-    assert (whole.code, whole.err) == (0, "")
-    found = json.loads(whole.out)
-    assert found["spec"]["containers"][0]["resources"] == {"requests": {"memory": "4Gi"}}
-    assert "uid" not in found["metadata"]
-
-
-def test_a_recorded_deployment(run: Run, serve: Serve, tmp_path: Path) -> None:
+def test_a_recorded_deployment(run: Run, live: Live) -> None:
     replay = Replay()
 
     def answer(request: Request) -> Answer:
@@ -67,9 +41,8 @@ def test_a_recorded_deployment(run: Run, serve: Serve, tmp_path: Path) -> None:
         query = {name: value for name, value in request.query.items() if name != "fieldSelector"}
         return replay(replace(request, query=query))
 
-    server = serve(answer)
-    config = write(tmp_path / "config", kubeconfig(server))
-    flags = ("-n", "rec", "--kubeconfig", config, "--limits", "memory=1Gi")
+    server = live(answer)
+    flags = ("-n", "rec", "--limits", "memory=1Gi")
     done = run("set", "deploy/web", *flags, "-o", "patch")
     assert done.code == 0, done.err
     container = {"name": "web", "resources": {"limits": {"memory": "1Gi"}}}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_qos.present.node_columns import DEFAULT_KEYS, NODE_COLUMNS
-from tests.cluster.cluster_objects import metrics, node, pod, recorded_metrics, recorded_node, recorded_pods
-from tests.cluster.kubeconfigs import kubeconfig, write
+from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import ObjectServer
-from tests.cluster.serving import Serve
 from tests.cluster.test_kubelet_configs import recorded_configz
 from tests.end_to_end.command import Done, Run
+from tests.end_to_end.conftest import Live
 
 
 def items(done: Done) -> list[dict[str, Any]]:
@@ -41,48 +39,26 @@ def test_every_column_can_be_sorted_by(run: Run, key: str) -> None:
     assert known == sorted(known, reverse=key in DESCENDING)
 
 
-@pytest.mark.parametrize("flags", [["-o", "json"], ["-o", "wide"], []], ids=" ".join)
-def test_a_live_cluster_and_a_dump_of_it_are_the_same(
-    run: Run, serve: Serve, tmp_path: Path, flags: list[str]
-) -> None:
-    objects = [*recorded_pods(), recorded_node(), *recorded_metrics()]
-    path = tmp_path / "dump.json"
-    path.write_text(json.dumps({"kind": "List", "items": objects}))
-    server = ObjectServer(pods=recorded_pods(), nodes=[recorded_node()], metrics=recorded_metrics())
-    config = write(tmp_path / "config", kubeconfig(serve(server)))
-    from_dump = run("top", "nodes", "-f", path, *flags)
-    assert run("top", "nodes", "--kubeconfig", config, *flags) == from_dump
-    assert run("top", "node/node1", "--kubeconfig", config, *flags) == from_dump
-    assert from_dump.code == 0
-
-
-def test_the_kubelets_configuration_is_read_where_it_is_shown(run: Run, serve: Serve, tmp_path: Path) -> None:
+def test_the_kubelets_configuration_is_read_where_it_is_shown(run: Run, live: Live) -> None:
     requested = "/api/v1/nodes/worker-1/proxy/configz"
     soft = recorded_configz(evictionSoft={"memory.available": "10%"})
-    server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[], others={requested: soft})
-    served = serve(server)
-    config = write(tmp_path / "config", kubeconfig(served))
-    assert run("top", "nodes", "--kubeconfig", config).code == 0
-    assert requested not in [request.path for request in served.requests]
-    (item,) = items(run("top", "nodes", "--kubeconfig", config, "-o", "json"))
+    server = live(ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[], others={requested: soft}))
+    assert run("top", "nodes").code == 0
+    assert requested not in server.paths()
+    (item,) = items(run("top", "nodes", "-o", "json"))
     assert (item["eviction_configured"], item["soft_eviction"]) == (True, 1717986944)
 
 
-def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(
-    run: Run, serve: Serve, tmp_path: Path
-) -> None:
-    server = ObjectServer(
-        pods=[pod("web", request="1Gi"), pod("hog", namespace="x", request="2Gi")],
-        nodes=[node()],
-        metrics=[metrics("web", "100Mi")],
-    )
+def test_whoever_may_only_read_one_namespace_sees_its_part_of_the_nodes(run: Run, live: Live) -> None:
+    pods = [pod("web", request="1Gi"), pod("hog", namespace="x", request="2Gi")]
+    server = ObjectServer(pods=pods, nodes=[node()], metrics=[metrics("web", "100Mi")])
     server.forbidden = {"/api/v1/pods", "/apis/metrics.k8s.io/v1beta1/pods"}
-    config = write(tmp_path / "config", kubeconfig(serve(server)))
-    done = run("top", "nodes", "-n", "shop", "--kubeconfig", config, "-o", "json")
+    live(server)
+    done = run("top", "nodes", "-n", "shop", "-o", "json")
     (item,) = items(done)
     assert (item["pods"], item["requests"]) == (1, 1 << 30)
     assert "the rest of these nodes' pods is missing" in done.err
-    refused = run("top", "nodes", "-A", "--kubeconfig", config)
+    refused = run("top", "nodes", "-A")
     assert (refused.code, refused.out) == (1, "")
     assert "Forbidden" in refused.err
 

@@ -1,9 +1,10 @@
 """Commands and all that they print, to the letter: snapshots/text/transcripts.
 
-A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the others
-are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. Its commands run one
-after the other, at the time of the demo, in a folder of their own (what it has and its clusters: stages.py).
-`cat > FILE` and `cat FILE` are the only other programs. UPDATE_TEXTS=1 writes what is printed now.
+A transcript is prose with indented commands. Lines behind `> ` are the input of the command above, the
+others are what it prints: stdout, stderr behind `2> `, and `[N]` for an exit code other than 0. Its
+commands run one after the other, at the time of the demo, in a folder of their own (what it has and its
+clusters: stages.py). The only other programs are `cat > FILE`, `cat FILE` and, where a cluster can be
+changed, `server` (changing.py). UPDATE_TEXTS=1 writes what is printed now.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos import __version__
-from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from tests.cluster.serving import Serve
+from tests.end_to_end.changing import Cluster
 from tests.end_to_end.command import Done, Run
 from tests.end_to_end.golden_text import FOLDER, assert_as_kept
 from tests.end_to_end.stages import STAGES
@@ -46,12 +47,16 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
             yield "", line
 
 
-def result(run: Run, command: str, given: str) -> Done:
+def result(run: Run, cluster: Cluster | None, command: str, given: str) -> Done:
     """What a command does in the folder of the transcript."""
+    for id_, name in cluster.ids().items() if cluster is not None else ():
+        command = command.replace(name, id_.rpartition("-")[2])
     words = shlex.split(command)
+    if cluster is not None and words[0] == "server":
+        return Done(0, cluster(*words[1:]), "")
     if words[:2] == ["cat", ">"]:
         file = run.home / words[2]
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(given)
         return Done(0, "", "")
     if words[0] == "cat":
@@ -60,19 +65,20 @@ def result(run: Run, command: str, given: str) -> Done:
     return run(*words[2:], given=given)
 
 
-def played(run: Run, text: str) -> str:
+def played(run: Run, cluster: Cluster | None, text: str) -> str:
     """The transcript with what its commands print now."""
     lines = []
     for command, kept in blocks(text):
         if not command:
             lines.append(kept)
             continue
-        done = result(run, command, kept)
+        done = result(run, cluster, command, kept)
         lines += [f"{INDENT}$ {command}", *(f"{INDENT}> {line}" for line in kept.splitlines())]
         printed = [*done.lines, *(f"2> {line}" for line in done.err.splitlines())]
         printed += [f"[{done.code}]"] if done.code else []
         assert all(line.isprintable() for line in printed), f"{command} writes to the terminal"
-        lines += [INDENT + everywhere_the_same(line, run.home) for line in printed]
+        printed = [everywhere_the_same(line, run.home) for line in printed]
+        lines += [INDENT + (cluster.everywhere_the_same(line) if cluster else line) for line in printed]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -89,7 +95,7 @@ def test_commands_print_what_the_transcript_says(
     run: Run, serve: Serve, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FileSource, "now", lambda _: DEMO_TIME)
-    if name in STAGES:
-        STAGES[name](run.home, serve)
+    staged = STAGES[name](run.home, serve) if name in STAGES else None
+    cluster = staged if isinstance(staged, Cluster) else None
     path = Path("transcripts") / name
-    assert_as_kept(str(path), played(run, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))
+    assert_as_kept(str(path), played(run, cluster, (FOLDER / f"{path}.txt").read_text(encoding="utf-8")))

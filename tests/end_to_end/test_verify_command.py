@@ -12,21 +12,19 @@ import pytest
 
 from tests.cluster.cluster_objects import recorded_node
 from tests.cluster.exec_server import ended, failure, switched
-from tests.cluster.kubeconfigs import kubeconfig, write
-from tests.cluster.serving import Serve
 from tests.end_to_end.command import Done, Run
+from tests.end_to_end.conftest import Live
 from tests.end_to_end.stages import SMALL
-from tests.end_to_end.test_process import with_modules
 from tests.end_to_end.verifying import Cluster, dump, recorded, write_roots
 
 
 @pytest.fixture
-def verify(run: Run, serve: Serve, tmp_path: Path) -> Any:
+def verify(run: Run, live: Live) -> Any:
     """Run `verify` against a cluster of these recorded lines."""
 
     def start(cluster: Cluster, *words: str | Path) -> Done:
-        config = write(tmp_path / "config", kubeconfig(serve(cluster), namespace="default"))
-        return run("verify", *words, "--kubeconfig", config)
+        live(cluster, namespace="default")
+        return run("verify", *words)
 
     return start
 
@@ -120,11 +118,3 @@ def test_another_node_than_this(run: Run, tmp_path: Path) -> None:
     proc, root = write_roots(tmp_path, recorded("be-plain"))
     done = run("verify", "-f", objects, "pod/bu-multi", "--local", "--proc-root", proc, "--cgroup-root", root)
     assert "no cgroup here has its id (is this node node1?)" in done.err
-
-
-def test_no_more_is_loaded_than_for_a_list(serve: Serve, tmp_path: Path) -> None:
-    config = write(tmp_path / "config", kubeconfig(serve(Cluster(recorded("be-plain"))), namespace="default"))
-    done = with_modules(tmp_path, "verify", "pod/be-plain", "--kubeconfig", str(config))
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert loaded & {"textual", "rich", "kubernetes"} == set()

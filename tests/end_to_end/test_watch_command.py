@@ -3,98 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
 import signal
-import struct
 import subprocess
-import sys
-import termios
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from fcntl import ioctl
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.cluster_objects import metrics, node, pod
-from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
-from tests.cluster.serving import Serve
 from tests.cluster.watch_server import WatchServer
-from tests.end_to_end.command import TIMEOUT_SECONDS, environment
+from tests.end_to_end.command import TIMEOUT_SECONDS
+from tests.end_to_end.conftest import Live
+from tests.end_to_end.terminal import Terminal
 
 PODS = "/api/v1/pods"
-START = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-
-
-class Watching:
-    """A `top -w` in a process of its own, and what it has written so far."""
-
-    def __init__(
-        self, folder: Path, arguments: list[str], *, terminal: tuple[int, int] | None = None
-    ) -> None:
-        words = ["top", "-w", *arguments]
-        code = f"{START}from kubectl_qos.__main__ import main\nraise SystemExit(main({words!r}))"
-        self.text = ""
-        self._said = folder / "stderr"
-        self._reader, inner = os.pipe() if terminal is None else pty.openpty()
-        if terminal is not None:
-            ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", *terminal, 0, 0))
-        with self._said.open("wb") as said:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code], stdout=inner, stderr=said, env=environment(folder)
-            )
-        os.close(inner)
-        self._stop_reading = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        while not self._stop_reading.is_set():
-            if not select.select([self._reader], [], [], 0.02)[0]:
-                continue
-            try:
-                part = os.read(self._reader, 65536)
-            except OSError:  # a terminal whose other end is closed
-                return
-            if not part:
-                return
-            self.text += part.decode()
-
-    def close(self) -> None:
-        if not self._stop_reading.is_set():
-            self._stop_reading.set()
-            self._thread.join()
-            os.close(self._reader)
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.close()
-
-    def until(self, condition: Callable[[str], bool]) -> str:
-        """Wait for what is written to be so."""
-        end = time.monotonic() + TIMEOUT_SECONDS
-        while time.monotonic() < end and self.process.poll() is None:
-            if condition(self.text):
-                return self.text
-            time.sleep(0.02)
-        raise AssertionError(f"never so: {self.text!r}, code {self.process.poll()}, {self.said()!r}")
-
-    def said(self) -> str:
-        return self._said.read_text()
-
-    def interrupt(self) -> int:
-        """Ctrl-c; the exit code."""
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(TIMEOUT_SECONDS)
-
-
-Watch = Callable[..., Watching]
+Watch = Callable[..., Terminal]
 
 
 @pytest.fixture
@@ -107,18 +32,24 @@ def objects() -> WatchServer:
 
 
 @pytest.fixture
-def watching(objects: WatchServer, serve: Serve, tmp_path: Path) -> Iterator[Watch]:
-    path = write(tmp_path / "kubeconfig", kubeconfig(serve(objects), namespace="shop"))
-    started: list[Watching] = []
+def watching(objects: WatchServer, live: Live, tmp_path: Path) -> Iterator[Watch]:
+    """Start `top -w`, on a terminal of a size or in a pipe."""
+    live(objects, namespace="shop")
+    started: list[Terminal] = []
 
-    def start(*arguments: str, terminal: tuple[int, int] | None = None) -> Watching:
-        given = [*arguments, "--kubeconfig", str(path)]
-        started.append(Watching(tmp_path, given, terminal=terminal))
+    def start(*words: str, size: tuple[int, int] | None = None) -> Terminal:
+        started.append(Terminal(tmp_path, "top", "-w", *words, size=size, pipe=size is None))
         return started[-1]
 
     yield start
     for one in started:
-        one.end()
+        one.kill()
+
+
+def interrupted(watch: Terminal) -> int:
+    """Ctrl-c; the exit code."""
+    watch.process.send_signal(signal.SIGINT)
+    return watch.ended()[0]
 
 
 def lines(text: str) -> list[list[str]]:
@@ -139,8 +70,8 @@ def test_changed_rows_follow_the_first_table(watching: Watch, objects: WatchServ
     objects.delete(pod("db", request="4Gi", limit="4Gi"))
     objects.put(pod("last", request="8Gi"))
     watch.until(lambda text: "last" in text)
-    assert watch.interrupt() == 130
-    assert "Traceback" not in watch.said()
+    assert interrupted(watch) == 130
+    assert "Traceback" not in watch.errors()
 
 
 def test_a_row_that_stays_the_same_is_not_repeated(watching: Watch, objects: WatchServer) -> None:
@@ -148,7 +79,7 @@ def test_a_row_that_stays_the_same_is_not_repeated(watching: Watch, objects: Wat
     watch.until(lambda text: text == "pod/web\npod/db\n")
     objects.put(pod("zzz", request="16Gi", limit="16Gi"))
     watch.until(lambda text: text.endswith("pod/zzz\n"))
-    assert watch.text.count("pod/web") == 1
+    assert watch.said.count("pod/web") == 1
 
 
 def test_each_changed_row_is_a_json_object(watching: Watch, objects: WatchServer) -> None:
@@ -174,7 +105,7 @@ def test_csv_has_one_header(watching: Watch, objects: WatchServer) -> None:
 
 
 def test_a_terminal_is_redrawn_and_says_how_fresh_it_is(watching: Watch, objects: WatchServer) -> None:
-    watch = watching(terminal=(24, 100))
+    watch = watching(size=(24, 100))
     watch.until(lambda text: "\x1b[H\x1b[J" in text and "db" in text and "live" in text)
     objects.put(pod("new"))
     screen = watch.until(lambda text: "new" in text.rpartition("\x1b[J")[2]).rpartition("\x1b[J")[2]
@@ -187,13 +118,13 @@ def test_a_terminal_is_redrawn_and_says_how_fresh_it_is(watching: Watch, objects
     assert "web" in screen
     objects.faults.clear()
     watch.until(lambda text: "live" in text.rpartition("\x1b[J")[2].splitlines()[0])
-    assert watch.interrupt() == 130
+    assert interrupted(watch) == 130
 
 
 def test_a_terminal_shows_as_many_rows_as_it_has_room_for(watching: Watch, objects: WatchServer) -> None:
     for number in range(50):
         objects.put(pod(f"many-{number:02}"))
-    watch = watching(terminal=(20, 120))
+    watch = watching(size=(20, 120))
     text = watch.until(lambda text: "more" in text)
     screen = text.rpartition("\x1b[J")[2].splitlines()
     assert len(screen) <= 20
@@ -224,7 +155,7 @@ def test_a_reader_that_went_away_ends_it(watching: Watch, objects: WatchServer) 
 def test_a_pod_that_is_not_there_is_an_error(watching: Watch) -> None:
     watch = watching("nope")
     assert watch.process.wait(TIMEOUT_SECONDS) == 1
-    assert 'pods "nope" not found' in watch.said()
+    assert 'pods "nope" not found' in watch.errors()
 
 
 @pytest.mark.parametrize(
@@ -234,10 +165,7 @@ def test_a_pod_that_is_not_there_is_an_error(watching: Watch) -> None:
         (["--demo"], 2, "error: -w needs a cluster: demo does not change"),
     ],
 )
-def test_what_cannot_be_followed(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
-    watch = Watching(tmp_path, arguments)
-    try:
-        assert watch.process.wait(TIMEOUT_SECONDS) == code
-        assert said in watch.said()
-    finally:
-        watch.end()
+def test_what_cannot_be_followed(watching: Watch, arguments: list[str], code: int, said: str) -> None:
+    watch = watching(*arguments)
+    assert watch.process.wait(TIMEOUT_SECONDS) == code
+    assert said in watch.errors()

@@ -37,8 +37,8 @@ from kubectl_qos.k8s.resources import Count
 from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names as cgroup_names
-from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup import tree as node_cgroups
 from kubectl_qos.qos.cgroup import values as cgroup_values
 from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
 from kubectl_qos.qos.cgroup.names import CgroupName
@@ -344,7 +344,7 @@ def _totals(pod: Pod, release: Release) -> Json:
             "requestsStatus": requests(pod, release, count=Count.STATUS),
             "limitsStatus": limits(pod, release, count=Count.STATUS),
             "requestsContainersOnly": requests(pod, release, pod_level=False, overhead=False),
-            "limitsContainersOnly": limits(pod, release, pod_level=False, overhead=False),
+            "limitsContainersOnly": resources.aggregate_limits(pod, release),
         }
     elif Gate.IN_PLACE_RESIZE.value in known_gates(release):
         found |= {

@@ -18,8 +18,8 @@ from kubectl_qos.k8s.quantity import ZERO, Quantity, truncating_div
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import Totals, eviction_request, pod_limits, pod_requests
 from kubectl_qos.qos.cgroup.names import CgroupName, class_name, to_systemd
-from kubectl_qos.qos.cgroup.node import CgroupWrite, unbounded_hugepages
 from kubectl_qos.qos.cgroup.pod import linux_resources, pod_has_exclusive_cpus
+from kubectl_qos.qos.cgroup.tree import CgroupWrite, unbounded_hugepages
 from kubectl_qos.qos.cgroup.values import (
     MAX_SHARES,
     MAX_WEIGHT,

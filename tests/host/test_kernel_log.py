@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
-from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log, reports_in
+from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log
 from kubectl_qos.host.log_lines import LONGEST, parse_line, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.report import (
@@ -135,7 +134,7 @@ def test_the_victim_has_the_most_points_and_the_recorded_score(run: str) -> None
 def test_the_memory_of_the_machine_and_of_a_cgroup() -> None:
     first = recorded_reports("global-A")[0]
     assert first.memory.total_ram_pages == MACHINE // 4096
-    assert (first.memory.free_pages, first.memory.total_swap_kb, first.memory.free_swap_kb) == (21414, 0, 0)
+    assert first.memory.total_swap_kb == 0
     assert first.invoker == Invoker("memhog", 16862, 996)
     assert len(first.tasks) == 33
     pods = recorded_reports("kubepods-C")[0]
@@ -182,7 +181,6 @@ def test_a_child_instead_of_the_process_with_the_most_points() -> None:
 def test_a_node_of_2018_with_swap_a_tie_and_the_reaper() -> None:
     (report,) = parsed(REPORTS["4.19"])
     assert (report.constraint, report.reaped) == (Constraint.NONE, (117,))
-    assert report.memory.free_pages == 21538
     choice = choice_of(report)
     assert choice.total_pages == 1048440 - 52405 + 524284 // 4
     assert choice.kernel is Kernel.FLOORED
@@ -205,7 +203,7 @@ def test_names_with_colons_and_spaces() -> None:
 def test_a_table_of_2024() -> None:
     (report,) = parsed(REPORTS["6.8"])
     (task,) = report.tasks
-    assert (task.anon, task.file, task.shmem, task.pgtables_bytes, task.adj) == (12706, 1824, 0, 180224, 200)
+    assert (task.rss, task.pgtables_bytes, task.adj) == (14530, 180224, 200)
     assert report.kernel == "6.12.0-50-generic"
     assert report.invoker == Invoker("python3", 483880, 200)
 
@@ -225,7 +223,7 @@ def test_a_vendors_word_for_the_node() -> None:
 def test_no_task_table() -> None:
     lines = [line for line in REPORTS["5.4"].splitlines() if not line.startswith(("[", "Tasks"))]
     (report,) = read_log(lines).reports
-    assert (report.has_table, report.incomplete) == (False, False)
+    assert (report.tasks, report.incomplete) == ((), False)
     assert explain_choice(report) is Unranked.NO_TABLE
 
 
@@ -477,7 +475,7 @@ def seconds(read: Callable[[], object]) -> float:
 
 
 def test_four_times_the_log_takes_four_times_as_long() -> None:
-    small, large = (seconds(lambda: deque(reports_in(noise(n)), 0)) for n in (20_000, 80_000))  # noqa: B023
+    small, large = (seconds(lambda: read_log(noise(n))) for n in (20_000, 80_000))  # noqa: B023
     assert large < 10 * small
 
 

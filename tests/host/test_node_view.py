@@ -17,14 +17,21 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.host.node_view import HostView, from_json, read_host
+from kubectl_qos.host.node_view import from_json, read_host
 from kubectl_qos.host.procfs import find_hierarchy, with_parents
 from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.oom_score import Kernel
-from kubectl_qos.qos.process_order import HostProcess, RankedProcess, Spared, formula_in_use, process_order
+from kubectl_qos.qos.process_order import (
+    HostProcess,
+    HostView,
+    RankedProcess,
+    Spared,
+    formula_in_use,
+    process_order,
+)
 from tests.host.fake_node import VARIANTS, FakeNode, recorded_node, write
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -335,7 +342,7 @@ def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: by
     text = "\n".join(table(rows, host_columns(every=True), NOW))
     assert text.replace("\n", "").isprintable()
     host_notes(view, rows, Kernel.SIGNED, all_shown=True)
-    assert from_json(view.to_json(), "it") == view
+    assert from_json(msgspec.json.encode(view), "it") == view
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="replace")))

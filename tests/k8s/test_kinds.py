@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.k8s.kinds import STATIC, Workload, belongs_to, find_controller, find_workload, parse_kind
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.limit_range import LimitRange, limit_range_refusals, with_limit_ranges
 from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.quota import LimitRange, limit_range_refusals, with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.qos_class import QosClass

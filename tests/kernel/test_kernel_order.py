@@ -26,9 +26,8 @@ from typing import Final
 import msgspec
 import pytest
 
-from kubectl_qos.host.kernel_log import reports_in
-from kubectl_qos.host.process import read_process
-from kubectl_qos.host.procfs import PROC, read_meminfo
+from kubectl_qos.host.kernel_log import read_log
+from kubectl_qos.host.procfs import PROC, read_meminfo, read_process
 from kubectl_qos.qos.kills.report import Constraint
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness, kernel_formula, proc_oom_score
 from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pages, process_order
@@ -294,7 +293,7 @@ def test_the_kernels_log_names_the_same(allowed: list[Step]) -> None:
 def test_its_reports_hold_what_was_measured(ran: Ran) -> None:
     """Of about ten reports in five seconds; of the others the kernel writes but who was killed."""
     ours = f"/{NAME}{os.getpid()}/"
-    reports = [one for one in reports_in(ran.log.splitlines()) if ours in one.oom_memcg and one.has_table]
+    reports = [one for one in read_log(ran.log.splitlines()).reports if ours in one.oom_memcg and one.tasks]
     if not reports:
         pytest.skip("the kernel's log cannot be read here")
     steps = {step.died: step for step in ran.steps}

@@ -93,7 +93,6 @@ def test_the_request_is_shown_as_it_is_sent() -> None:
         "      requests:",
         "        memory: 1Gi",
     ]
-    assert "?dryRun=All&" in request_lines(request(), dry_run=True)[0]
 
 
 def test_changes_name_what_was_there() -> None:

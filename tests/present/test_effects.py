@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.compare import Comparison, compare
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview

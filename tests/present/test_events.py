@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, in_order
 from kubectl_qos.k8s.objects import convert

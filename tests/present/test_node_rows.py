@@ -10,8 +10,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
@@ -22,12 +21,11 @@ from kubectl_qos.present.node_columns import (
     EVERY_KEYS,
     EVICTION_KEYS,
     NODE_COLUMNS,
+    OTHER_NAMES,
     WIDE_KEYS,
-    find_node_column,
-    node_columns,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_row, build_node_rows
-from kubectl_qos.present.output import table
+from kubectl_qos.present.output import Column, find_column, table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -205,17 +203,20 @@ def test_every_column_has_cells_values_and_an_order(key: str) -> None:
 
 def test_the_tables_are_made_of_the_columns_that_there_are() -> None:
     assert set(DEFAULT_KEYS) < set(WIDE_KEYS) < set(EVERY_KEYS)
-    lines = list(table(demo().rows, node_columns(DEFAULT_KEYS), NOW))
+    lines = list(table(demo().rows, [NODE_COLUMNS[key] for key in DEFAULT_KEYS], NOW))
     assert all(len(line) <= 120 for line in lines[:-1]), "but for control-1 with its long name"
     assert not EVICTION_KEYS & set(DEFAULT_KEYS)
 
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
+    def find(name: str) -> Column[NodeRow]:
+        return find_column(name, NODE_COLUMNS, OTHER_NAMES)
+
     for column in NODE_COLUMNS.values():
-        assert find_node_column(column.header) is find_node_column(column.key) is column
-    assert find_node_column("memory") is NODE_COLUMNS["used"]
+        assert find(column.header) is find(column.key) is column
+    assert find("memory") is NODE_COLUMNS["used"]
     with pytest.raises(UsageError, match="no column 'cpu' to sort by"):
-        find_node_column("cpu")
+        find("cpu")
 
 
 def taken(snapshot: Snapshot, before: NodeRows | None = None) -> NodeRows:

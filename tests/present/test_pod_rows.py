@@ -6,15 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
-from kubectl_qos.cluster.files import pod_from_yaml
+from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.output import aligned, table
-from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, find_pod_column
+from kubectl_qos.present.output import aligned, find_column, table
+from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, OTHER_NAMES
 from kubectl_qos.present.pod_rows import PodRow, build_rows, row_risk
 from kubectl_qos.qos.flags import Flag, Risk
 
@@ -198,9 +197,10 @@ def test_every_column_has_cells_values_and_an_order(column: object) -> None:
 
 
 def test_a_column_is_named_by_key_header_or_short_form() -> None:
-    assert find_pod_column("OOM_SCORE") is find_pod_column("score") is BY_KEY["oom_score"]
+    for name in ("OOM_SCORE", "score"):
+        assert find_column(name, BY_KEY, OTHER_NAMES) is BY_KEY["oom_score"]
     with pytest.raises(UsageError, match="no column 'nope'"):
-        find_pod_column("nope")
+        find_column("nope", BY_KEY, OTHER_NAMES)
 
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:

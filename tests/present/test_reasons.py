@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import why_lines

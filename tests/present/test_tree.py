@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.tree import file_lines, tree_lines, tree_notes

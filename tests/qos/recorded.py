@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.qos.observed import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.qos.prediction import Prediction, predict
-from kubectl_qos.qos.verify.observed import Observed, ObservedContainer, ObservedProcess
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "node-1.36"
 VARIANTS = ["systemd", "memoryqos-tiered", "limitedswap", "singleprocessoomkill"]

@@ -9,15 +9,15 @@ import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node_from_object
-from kubectl_qos.k8s.limit_range import LimitRange, with_limit_ranges
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
+from kubectl_qos.k8s.quota import LimitRange, with_limit_ranges
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.present.reasons import formula
 from kubectl_qos.qos.cgroup import names as cgroup_names
-from kubectl_qos.qos.cgroup import node as node_cgroups
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
+from kubectl_qos.qos.cgroup import tree as node_cgroups
 from kubectl_qos.qos.cgroup.values import kubelet_files
 from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.qos_class import QosClass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_qos.cluster.demo import DEMO_FILE
+from kubectl_qos.cluster.files import DEMO_FILE
 from tests.recordings import make_demo
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import socket
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.transport import ConnectionOptions, tls
 from kubectl_qos.transport import auth as credentials
-from kubectl_qos.transport import tls
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import HttpsServer
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
@@ -33,37 +32,28 @@ def sent(server: HttpsServer) -> str:
     return server.requests[-1].headers.get("authorization", "")
 
 
-def test_a_token(server: HttpsServer, connect_to: ConnectTo) -> None:
-    KubeApi(connect_to(server, user={"token": "admin"})).pods()
-    assert sent(server) == "Bearer admin"
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [
+        ({"token": "admin"}, "Bearer admin"),
+        ({"tokenFile": "token"}, "Bearer of the file"),
+        ({"tokenFile": "token", "token": "stale"}, "Bearer of the file"),
+        ({"username": "jane", "password": "pässword:1"}, f"Basic {inline('jane:pässword:1'.encode())}"),
+    ],
+    ids=["token", "file", "file before token", "password"],
+)
+def test_what_is_sent(
+    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path, user: dict[str, str], header: str
+) -> None:
+    (tmp_path / "token").write_text("of the file\n")
+    connect_to(server, user=user).request("GET", "/version").drain_conn()
+    assert sent(server) == header
 
 
 def test_no_credentials_at_all_are_the_server_s_business(server: HttpsServer, connect_to: ConnectTo) -> None:
     with pytest.raises(ApiError, match="You must be logged in"):
         KubeApi(connect_to(server, user={})).pods()
     assert sent(server) == ""
-
-
-def test_a_name_and_a_password(server: HttpsServer, connect_to: ConnectTo) -> None:
-    with pytest.raises(ApiError):
-        KubeApi(connect_to(server, user={"username": "jane", "password": "pässword:1"})).pods()
-    assert base64.b64decode(sent(server).removeprefix("Basic ")).decode() == "jane:pässword:1"
-
-
-def test_a_token_in_a_file_ends_before_its_newline(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
-) -> None:
-    (tmp_path / "token").write_text("admin\n")
-    KubeApi(connect_to(server, user={"tokenFile": "token"})).pods()
-    assert sent(server) == "Bearer admin"
-
-
-def test_a_token_file_comes_before_a_token(
-    server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
-) -> None:
-    (tmp_path / "token").write_text("admin")
-    KubeApi(connect_to(server, user={"tokenFile": "token", "token": "stale"})).pods()
-    assert sent(server) == "Bearer admin"
 
 
 def test_a_token_file_is_read_again_after_a_while(
@@ -168,36 +158,33 @@ def test_a_key_leaves_no_file_behind(tmp_path: Path, authority: Authority) -> No
     assert list(folder.iterdir()) == []
 
 
-def test_a_key_of_another_certificate_is_named(
-    server: HttpsServer, connect_to: ConnectTo, authority: Authority
-) -> None:
-    user = {
-        "client-certificate-data": inline(authority.client("jane").certificate),
-        "client-key-data": inline(authority.client("joe").key),
-    }
-    with pytest.raises(QosError, match=r"^tls: private key does not match public key$"):
-        connect_to(server, user=user)
-
-
-def test_a_key_that_is_none_is_named(
-    server: HttpsServer, connect_to: ConnectTo, authority: Authority
-) -> None:
-    certificate = inline(authority.client("jane").certificate)
-    with pytest.raises(QosError, match=r"^tls: failed to find any PEM data in key input$"):
-        connect_to(server, user={"client-certificate-data": certificate, "client-key-data": inline(b"x")})
-
-
-def test_an_encrypted_key_does_not_prompt(
-    server: HttpsServer, connect_to: ConnectTo, authority: Authority
-) -> None:
-    pair = authority.client("jane")
-    key = serialization.load_pem_private_key(pair.key, None).private_bytes(
+def encrypted(key: bytes) -> bytes:
+    return serialization.load_pem_private_key(key, None).private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(b"secret"),
     )
-    user = {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(key)}
-    with pytest.raises(QosError, match=r"^tls: failed to parse private key: it is encrypted$"):
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda _: Authority().client("joe").key, "private key does not match public key"),
+        (lambda _: b"x", "failed to find any PEM data in key input"),
+        (encrypted, "failed to parse private key: it is encrypted"),
+    ],
+    ids=["another", "none", "encrypted"],
+)
+def test_a_key_that_cannot_be_used_is_named(
+    server: HttpsServer,
+    connect_to: ConnectTo,
+    authority: Authority,
+    spoil: Any,
+    said: str,
+) -> None:
+    pair = authority.client("jane")
+    user = {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(spoil(pair.key))}
+    with pytest.raises(QosError, match=rf"^tls: {said}$"):
         connect_to(server, user=user)
 
 

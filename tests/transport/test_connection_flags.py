@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from kubectl_qos.cli.main import parse
 from kubectl_qos.errors import UsageError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.commanding import connected_by
 from tests.cluster.https_server import Answer, HttpsServer
@@ -50,28 +49,31 @@ def sent(server: HttpsServer, *names: str) -> list[str]:
     return [value for name, value in server.raw_headers[-1] if name in names]
 
 
-def test_a_token(server: HttpsServer, config: Path) -> None:
-    request_version(config, "--token", "other")
-    assert sent(server, "Authorization") == ["Bearer other"]
+SENT = ("Authorization", "Impersonate-User", "Impersonate-Uid", "Impersonate-Group")
 
 
-def test_a_name_and_a_password(server: HttpsServer, tmp_path: Path) -> None:
-    config = write(tmp_path / "config", kubeconfig(server, user={}))
-    request_version(config, "--username", "jane", "--password", "secret")
-    assert base64.b64decode(sent(server, "Authorization")[0].removeprefix("Basic ")) == b"jane:secret"
-
-
-def test_acting_as_another_user(server: HttpsServer, config: Path) -> None:
-    request_version(config, "--as", "jane", "--as-uid", "7", "--as-group", "dev", "--as-group=ops")
-    names = ("Impersonate-User", "Impersonate-Uid", "Impersonate-Group")
-    assert sent(server, *names) == ["jane", "7", "dev", "ops"]
-
-
-def test_groups_of_the_kubeconfig_are_replaced(server: HttpsServer, tmp_path: Path) -> None:
-    user = {"token": "t", "as": "jane", "as-groups": ["a", "b"]}
-    config = write(tmp_path / "config", kubeconfig(server, user=user))
-    request_version(config, "--as-group", "c")
-    assert sent(server, "Impersonate-User", "Impersonate-Group") == ["jane", "c"]
+@pytest.mark.parametrize(
+    ("user", "words", "headers"),
+    [
+        ({"token": "t"}, "--token other", ["Bearer other"]),
+        ({}, "--username jane --password secret", [f"Basic {inline(b'jane:secret')}"]),
+        (
+            {"token": "t"},
+            "--as jane --as-uid 7 --as-group dev --as-group=ops",
+            ["7", "Bearer t", "dev", "jane", "ops"],
+        ),
+        (
+            {"token": "t", "as": "jane", "as-groups": ["a", "b"]},
+            "--as-group c",
+            ["Bearer t", "c", "jane"],
+        ),
+    ],
+)
+def test_who_we_are(
+    server: HttpsServer, tmp_path: Path, user: dict[str, Any], words: str, headers: list[str]
+) -> None:
+    request_version(write(tmp_path / "config", kubeconfig(server, user=user)), *words.split())
+    assert sorted(sent(server, *SENT)) == headers
 
 
 def test_a_client_certificate_over_that_of_the_kubeconfig(

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.transport.exec_plugin import ExecPlugin
+from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.auth import ExecPlugin
 from kubectl_qos.transport.kubeconfig import resolve_context
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
@@ -190,60 +191,16 @@ def test_a_second_run_that_fails_says_what_the_plugin_said(
     assert capfd.readouterr().err == ""
 
 
-def credential(version: str = API_VERSION, **fields: Any) -> str:
-    found = {"apiVersion": version, "kind": "ExecCredential", **fields}
-    return f"print({json.dumps(found)!r})"
-
-
-UNREADABLE = "decoding stdout: couldn't get version/kind; json parse error: json: cannot unmarshal"
-WRONG_VERSION = f"exec plugin is configured to use API version {API_VERSION}, plugin returned version"
-WRONG_TOKEN = (
-    "decoding stdout: json: cannot unmarshal number into Go struct field"
-    " ExecCredentialStatus.status.token of type string"
-)
-ANSWERS = {
-    "garbage": ("print('garbage')", f"{UNREADABLE} string into Go value of type struct"),
-    "a list": ("print('[]')", f"{UNREADABLE} array into Go value of type struct"),
-    "no YAML": ("print('a: [')", "decoding stdout: yaml: line 1: did not find expected node content"),
-    "nothing": ("", f"{WRONG_VERSION} client.authentication.k8s.io/__internal"),
-    "no fields": ("print('{}')", f"{WRONG_VERSION} client.authentication.k8s.io/__internal"),
-    "another version": (
-        credential(f"{API_VERSION}beta1", status={"token": "t"}),
-        f"{WRONG_VERSION} {API_VERSION}beta1",
-    ),
-    "another group": (
-        credential("x/v1"),
-        'decoding stdout: no kind "ExecCredential" is registered for version "x/v1"',
-    ),
-    "another kind": (
-        credential(kind="Pod"),
-        f'decoding stdout: no kind "Pod" is registered for version "{API_VERSION}"',
-    ),
-    "no status": (credential(), "exec plugin didn't return a status field"),
-    "an empty status": (credential(status={}), "exec plugin didn't return a token or cert/key pair"),
-    "a certificate alone": (
-        credential(status={"clientCertificateData": "x"}),
-        "exec plugin returned only certificate or key, not both",
-    ),
-    "a pair that is none": (
-        credential(status={"clientCertificateData": "x", "clientKeyData": "y"}),
-        "failed parsing client key/certificate: tls: failed to find any PEM data in certificate input",
-    ),
-    "a token that is a number": (credential(status={"token": 1}), WRONG_TOKEN),
-    "a time that is none": (
-        credential(status={"token": "t", "expirationTimestamp": "x"}),
-        'decoding stdout: parsing time "x" as "2006-01-02T15:04:05Z07:00"',
-    ),
-    "an exit code": ("sys.exit(3)", "exec: executable {plugin} failed with exit code 3"),
-    "a signal": ("os.kill(os.getpid(), 9)", "exec: executable {plugin} failed with exit code -1"),
-}
+ANSWERS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(params=ANSWERS)
 def answer(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[dict[str, Any], str]:
     """A user entry, and what is said of what its plugin answers."""
-    code, said = ANSWERS[request.param]
-    return plugin(tmp_path, code), FAILED + said.replace("{plugin}", f"{tmp_path}/plugin")
+    row = ANSWERS[request.param]
+    credential = {"apiVersion": API_VERSION, "kind": "ExecCredential", **row.get("credential", {})}
+    code = row.get("code", f"print({json.dumps(credential)!r})")
+    return plugin(tmp_path, code), FAILED + row["said"].replace("{plugin}", f"{tmp_path}/plugin")
 
 
 def test_an_answer_that_is_none(
@@ -342,7 +299,7 @@ def test_kubectl_gives_it_the_same(server: HttpsServer, connect_to: ConnectTo, t
 _ON_A_TERMINAL = """
 import sys
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions
 connection = connect(ConnectionOptions(kubeconfig=sys.argv[1]))
 response = connection.request("GET", "/version")
 response.drain_conn()

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import kubeconfig as kubeconfig_module
 from kubectl_qos.transport.kubeconfig import ResolvedContext
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 

@@ -10,8 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 
 from kubectl_qos.cli.logging import klog
 from kubectl_qos.cluster.kube_api import KubeApi
@@ -24,6 +26,8 @@ from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.plugins import gives, plugin
 from tests.cluster.serving import ConnectTo, Serve
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 HEAD = re.compile(r"I[01]\d[0-3]\d \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.py:\d+\] ")
 
@@ -55,19 +59,7 @@ def logged() -> Iterator[Log]:
 
 @pytest.mark.parametrize(
     ("url", "shown"),
-    [
-        ("https://h:1/api/v1/pods?limit=500&watch=true", "https://h:1/api/v1/pods?limit=500&watch=true"),
-        ("https://me:word@h/x", "https://h/x"),
-        ("https://me:wo@rd@h/x?limit=1", "https://h/x?limit=1"),
-        ("https://h/x?token=abc&limit=1&continue=x", "https://h/x?token=<masked>&limit=1&continue=<masked>"),
-        ("https://h/x?empty&a=b=c", "https://h/x?empty=<masked>&a=<masked>"),
-        ("https://h/x#access_token=abc", "https://h/x"),
-        ("https://me:wo/r@h/x", "https://h/x"),
-        ("https://me:wo?r#d@h/x?a=b", "https://h/x?a=<masked>"),
-        ("/x?code=abc", "/x?code=<masked>"),
-        ("https://[nonsense", "<masked>"),
-        ("", ""),
-    ],
+    TABLES["urls"],
 )
 def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
     assert log.masked_url(url) == shown
@@ -75,24 +67,7 @@ def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
-    [
-        ("Authorization", "Bearer abc", "Bearer <masked>"),
-        ("authorization", "Basic YTpi", "Basic <masked>"),
-        ("Authorization", "Negotiate abc", "Negotiate <masked>"),
-        ("Authorization", "abc def", "<masked>"),
-        ("Authorization", "abc", "<masked>"),
-        ("Proxy-Authorization", "Basic YTpi", "Basic <masked>"),
-        ("WWW-Authenticate", 'Bearer realm="x", nonce="abc"', "Bearer <masked>"),
-        ("Cookie", "session=abc", "<masked>"),
-        ("Set-Cookie", "session=abc; HttpOnly", "<masked>"),
-        ("X-Something-New", "abc", "<masked>"),
-        ("Location", "https://a:b@h/x?ticket=abc", "https://h/x?ticket=<masked>"),
-        ("Impersonate-User", "jane", "jane"),
-        ("Impersonate-Extra-scopes", "view", "view"),
-        ("Audit-Id", "1-2-3", "1-2-3"),
-        ("Warning", '299 - "old"', '299 - "old"'),
-        ("X-Kubernetes-Pf-Flowschema-Uid", "7", "7"),
-    ],
+    TABLES["headers"],
 )
 def test_a_header_has_to_be_known_to_be_shown(name: str, value: str, shown: str) -> None:
     assert log.masked_header(name, value) == shown
@@ -162,8 +137,8 @@ def test_files_that_are_not_there(
     assert logged.texts()[:2] == [f"kubeconfig {tmp_path / 'none'}: not found", f"kubeconfig {path}: loaded"]
 
 
-def test_at_level_0_nothing_is_in_the_way(serve: Serve, connect_to: ConnectTo) -> None:
-    response = connect_to(serve(ObjectServer())).request("GET", "/version")
+def test_at_level_0_nothing_is_in_the_way(connect_to: ConnectTo) -> None:
+    response = connect_to(ObjectServer()).request("GET", "/version")
     assert type(response).__module__.startswith("urllib3")
     response.release_conn()
 
@@ -179,12 +154,12 @@ def test_a_request_that_fails(tmp_path: Path, logged: Log) -> None:
     )
 
 
-def test_a_retry_is_logged(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
+def test_a_retry_is_logged(connect_to: ConnectTo, logged: Log) -> None:
     objects = ObjectServer()
     busy = Answer(429, b"", headers={"Retry-After": "0"})
     answers = iter([busy, None])
     objects.faults["/version"] = lambda _: next(answers)
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     logged.start(6)
     api.server_version()
     lines = logged.texts()
@@ -210,13 +185,11 @@ def test_credentials_that_are_renewed(serve: Serve, tmp_path: Path, logged: Log)
     ]
 
 
-def test_lists_are_logged(
-    serve: Serve, connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_logged(connect_to: ConnectTo, logged: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_qos.cluster.pager.PAGE_SIZE", 1)
     objects = ObjectServer(pods=[pod(f"web-{number}") for number in range(3)])
     objects.expire_after = 1
-    api = KubeApi(connect_to(serve(objects)))
+    api = KubeApi(connect_to(objects))
     logged.start(4)
     api.pods()
     assert logged.texts() == [
@@ -225,8 +198,8 @@ def test_lists_are_logged(
     ]
 
 
-def test_a_refusal_logs_its_size_once(serve: Serve, connect_to: ConnectTo, logged: Log) -> None:
-    api = KubeApi(connect_to(serve(lambda _: status(403, "Forbidden", "no"))))
+def test_a_refusal_logs_its_size_once(connect_to: ConnectTo, logged: Log) -> None:
+    api = KubeApi(connect_to(lambda _: status(403, "Forbidden", "no")))
     logged.start(6)
     with pytest.raises(ApiError):
         api.nodes()
@@ -283,12 +256,12 @@ def test_lines_of_threads_are_whole_and_stay_together() -> None:
         assert pieces[start : start + 4] == [f"{letter}{number}" for letter in "abcd"]
 
 
-def test_a_line_names_its_caller(logged: Log, serve: Serve, connect_to: ConnectTo) -> None:
+def test_a_line_names_its_caller(logged: Log, connect_to: ConnectTo) -> None:
     logged.start(7)
     log.log(6, "here", "and here")
     request = log.LoggedRequest("GET", "/", [("a", "b")])
     request.failed(OSError())
-    response = request.answered(connect_to(serve(ObjectServer())).request("GET", "/version"))
+    response = request.answered(connect_to(ObjectServer()).request("GET", "/version"))
     response.drain_conn()
     response.release_conn()
     response.close()

@@ -19,6 +19,7 @@ from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
 from tests.cluster.serving import Serve
 from tests.transport.oidc_issuer import Issuer, token
 
+ANSWERS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 SAYS = "Unable to connect to the server: "
 
 
@@ -170,49 +171,12 @@ def test_a_provider_is_never_trusted_unseen(
     assert (provider.requests, server.requests) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("path", "answer", "sentence"),
-    [
-        (
-            "/.well-known/openid-configuration",
-            Answer(404, b"not\nhere"),
-            "oidc: failed to query metadata endpoint 404: not here",
-        ),
-        (
-            "/.well-known/openid-configuration",
-            Answer(body=b"<html>"),
-            "oidc: failed to decode provider discovery object: ",
-        ),
-        (
-            "/.well-known/openid-configuration",
-            Answer(body=b"{}"),
-            "oidc: discovery object doesn't contain a token_endpoint",
-        ),
-        (
-            "/token",
-            Answer(400, b'{"error":"invalid_grant"}'),
-            'failed to refresh token: oauth2: cannot fetch token: 400: {"error":"invalid_grant"}',
-        ),
-        ("/token", Answer(body=b'{"access_token":"a"}'), "token response did not contain an id_token, "),
-        (
-            "/token",
-            Answer(body=b"[]"),
-            "failed to refresh token: oauth2: cannot parse json: Expected `object`, got `array`",
-        ),
-    ],
-    ids=["no metadata", "metadata of another kind", "no endpoint", "refused", "no id token", "no object"],
-)
+@pytest.mark.parametrize("row", ANSWERS.values(), ids=ANSWERS)
 def test_a_provider_that_gives_no_token(
-    server: HttpsServer,
-    provider: HttpsServer,
-    issuer: Issuer,
-    tmp_path: Path,
-    path: str,
-    answer: Answer,
-    sentence: str,
+    server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path, row: dict[str, Any]
 ) -> None:
-    issuer.answers[path] = answer
-    assert said(config(server, provider, tmp_path)).startswith(SAYS + sentence)
+    issuer.answers[row["path"]] = Answer(row.get("status", 200), row["body"].encode())
+    assert said(config(server, provider, tmp_path)).startswith(SAYS + row["said"])
     assert server.requests == []
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import os
 import socket
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
+import yaml
 
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import QosError, ServerUnreachable
@@ -18,6 +20,8 @@ from tests.cluster.kubeconfigs import inline
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.serving import ConnectTo, Serve
 from tests.transport.proxies import ConnectProxy, SocksProxy, through
+
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 URL = "https://kube.example.com:6443"
 PROXY = "http://proxy:3128"
@@ -31,23 +35,7 @@ def chosen(environment: dict[str, str], *, url: str = URL, configured: str | Non
 
 @pytest.mark.parametrize(
     ("environment", "proxy"),
-    [
-        ({}, None),
-        ({"HTTPS_PROXY": PROXY}, PROXY),
-        ({"https_proxy": PROXY}, PROXY),
-        ({"HTTPS_PROXY": "proxy:3128"}, PROXY),
-        ({"HTTP_PROXY": PROXY}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "example.com"}, None),
-        ({"HTTPS_PROXY": PROXY, "no_proxy": "kube.example.com"}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": ".example.com"}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "*.example.com"}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "a.b, KUBE.example.com:6443"}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "kube.example.com:443"}, PROXY),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": ".kube.example.com"}, PROXY),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "ple.com"}, PROXY),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, None),
-        ({"HTTPS_PROXY": PROXY, "NO_PROXY": ","}, PROXY),
-    ],
+    TABLES["environments"],
 )
 def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], proxy: str | None) -> None:
     assert chosen(environment) == proxy
@@ -55,16 +43,7 @@ def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], pro
 
 @pytest.mark.parametrize(
     ("url", "exceptions", "direct"),
-    [
-        ("https://10.1.2.3", "10.0.0.0/8", True),
-        ("https://10.1.2.3", "10.1.2.3", True),
-        ("https://11.1.2.3", "10.0.0.0/8", False),
-        ("https://[fd00::7]:6443", "fd00::/8", True),
-        ("https://10.1.2.3", "2.3", False),
-        ("https://localhost:1", "", True),
-        ("https://127.0.0.1:1", "", True),
-        ("https://[::1]:1", "", True),
-    ],
+    TABLES["addresses"],
 )
 def test_addresses_are_compared_as_addresses(url: str, exceptions: str, direct: bool) -> None:
     found = chosen({"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions}, url=url)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport import client as connection_module
 from kubectl_qos.transport.client import Connection, connect
 from kubectl_qos.transport.net_errors import DeadlinePassed, parse_timeout, unreachable_error
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.https_server import Answer
 from tests.cluster.serving import Serve
 from tests.transport.proxies import listening

@@ -14,7 +14,7 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.related import RelatedObjects

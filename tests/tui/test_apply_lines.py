@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, UnknownOutcome

@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import Button, Input
 from textual.widgets._footer import FooterKey
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit import apply

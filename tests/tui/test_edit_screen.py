@@ -8,7 +8,7 @@ import pytest
 import yaml
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
 from kubectl_qos.edit.patch import build_manifest, build_patch
 from kubectl_qos.edit.preview import Preview, preview

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from kubectl_qos.cluster.demo import DEMO_TIME
-from kubectl_qos.cluster.files import FileSource
+from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod

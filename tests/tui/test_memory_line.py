@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from textual.app import App, ComposeResult
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.node_columns import NODE_COLUMNS, memory_bar

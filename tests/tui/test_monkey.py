@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from textual.pilot import OutOfBounds
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group

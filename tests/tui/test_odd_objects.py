@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.errors import ApiError
+from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.options import ConnectionOptions
 from tests.cluster.cluster_objects import node, pod
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status

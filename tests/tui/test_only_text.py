@@ -13,7 +13,7 @@ import pytest
 import yaml
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.lists.base import export_rows

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.config.state import UiState, load_state, save_state
 from kubectl_qos.errors import InputError

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from textual.app import App
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit.apply import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import Side

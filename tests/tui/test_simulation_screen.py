@@ -414,7 +414,7 @@ def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
     reaches = reach_rows(simulate(worker_2(), Scenario(until_oom=True)))
     growth = next(column for column in REACH_COLUMNS if column.key == "growth")
     assert cells([min(reaches, key=growth.sort_key)], "growth") == ["108%"]
-    assert [row.is_next for row in reaches] == [True, *[False] * (len(reaches) - 1)]
+    assert [row.place for row in reaches] == list(range(1, len(reaches) + 1))
 
 
 def test_the_slider_never_ends_below_where_it_stands() -> None:

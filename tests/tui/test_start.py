@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.__main__ import main
-from kubectl_qos.cluster.demo import DEMO_FILE, DemoSource
+from kubectl_qos.cluster.files import DEMO_FILE, DemoSource
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from kubectl_qos.cluster.demo import DEMO_TIME
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import Health
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Condition

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from kubectl_qos.cluster.demo import DemoSource
+from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.apply import ApplyResult, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity

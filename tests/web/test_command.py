@@ -7,72 +7,30 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cli.flags import given_shared_flags
 from kubectl_qos.cli.main import parse
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.options import SourceOptions, parse_options
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, environment
 from tests.web.serving import served
 
-HOSTILE = [
-    "a b",
-    "'",
-    '"',
-    "$(id)",
-    "`id`",
-    "a;b",
-    "a&&b",
-    "%PATH%",
-    "^&",
-    "--demo",
-    "-A",
-    "=",
-    "",
-    "größe\n☃",
-    "\\",
-]
-VALUED = [
-    ("-n", "namespace"),
-    ("-l", "selector"),
-    ("--node", "node"),
-    ("--kubeconfig", "kubeconfig"),
-    ("--context", "context"),
-    ("--cluster", "cluster"),
-    ("--user", "user"),
-    ("-s", "server"),
-    ("--token", "token"),
-    ("--username", "username"),
-    ("--password", "password"),
-    ("--as", "as_user"),
-    ("--as-uid", "as_uid"),
-    ("--certificate-authority", "certificate_authority"),
-    ("--client-certificate", "client_certificate"),
-    ("--client-key", "client_key"),
-    ("--tls-server-name", "tls_server_name"),
-    ("--request-timeout", "request_timeout"),
-    ("--node-memory", "node_memory"),
-]
+TABLES: Final = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+
+HOSTILE = TABLES["hostile"]
+VALUED = TABLES["valued"]
 REPEATED = ["--filename", "--as-group", "--assume", "--feature-gates"]
-SWITCHES = [
-    "-A",
-    "-R",
-    "--demo",
-    "--insecure-skip-tls-verify",
-    "--insecure-skip-tls-verify=true",
-    "--insecure-skip-tls-verify=false",
-    "--disable-compression=false",
-    "--usage=summary",
-    "-v9",
-]
+SWITCHES = TABLES["switches"]
 
 
 def shared(namespace: argparse.Namespace) -> SourceOptions:
     """The options that are not those of `web` itself."""
-    return parse_source(namespace)
+    return parse_options(SourceOptions, namespace)
 
 
 VALUES = st.one_of(
@@ -107,12 +65,7 @@ def test_each_flag_is_handed_on(flag: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [
-        (["-f", "-"], "error: web cannot read standard input: every page reads its objects again\n"),
-        (["--port", "70000"], "error: argument --port: '70000' is no port: a number from 0 to 65535\n"),
-        (["--port=-1"], "error: argument --port: '-1' is no port: a number from 0 to 65535\n"),
-        (["--demo", "-f", "x"], "error: --demo and -f cannot be used together\n"),
-    ],
+    TABLES["wrong"],
 )
 def test_wrong_words_are_refused(run: Run, arguments: list[str], sentence: str) -> None:
     done = run("web", *arguments)
@@ -184,30 +137,3 @@ def test_without_the_extra_it_is_said_how_to_get_it(tmp_path: Path) -> None:
         done.stderr
         == "error: kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it\n"
     )
-
-
-LOADED = """
-import sys
-from kubectl_qos.__main__ import main
-try:
-    main(sys.argv[1:])
-except SystemExit:
-    pass
-print(*sys.modules, file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize(
-    "arguments", [["top", "--demo"], ["--help"], ["web", "--help"], ["web", "-f", "none"]]
-)
-def test_nothing_else_loads_the_server(tmp_path: Path, arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    )
-    assert not {"aiohttp", "textual_serve", "textual", "rich"} & set(done.stderr.split())

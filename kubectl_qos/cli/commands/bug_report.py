@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output, given_shared_flags
+from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import open_connection, resolve_source
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.kube_api import NodeSoftware
+    from kubectl_qos.transport import ConnectionOptions
     from kubectl_qos.transport.client import Connection
-    from kubectl_qos.transport.options import ConnectionOptions
 
 TIMEOUT: Final = "5s"
 ISSUES: Final = "https://github.com/kubectl-qos/kubectl-qos/issues/new"
@@ -51,6 +52,7 @@ _VARIABLES: Final = (
 _OF_TERMINALS: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL")
 _PLAIN_SETTINGS: Final = frozenset({"theme", "view", "readonly", "refresh", "ascii", "motion", "mouse"})
 """Settings whose values name nothing of a cluster."""
+_OTHER_SETTINGS: Final = frozenset({"columns", "scope", "contexts", "keys"})
 _KUBECTL_SECONDS: Final = 5.0
 
 Facts = dict[str, str]
@@ -65,16 +67,12 @@ class BugReportOptions:
     output: str | None
 
 
+OPTIONS: Final = BugReportOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bug-report`."""
     add_output(parser, "json")
-
-
-def parse(namespace: argparse.Namespace) -> BugReportOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return BugReportOptions(parse_source(namespace), given_shared_flags(namespace), namespace.output)
 
 
 def run(options: BugReportOptions) -> int:
@@ -115,7 +113,6 @@ def _cluster(source: SourceOptions) -> Facts:
         facts: Facts = {"source": "the demo" if source.demo else "files"}
         _add(facts, "objects", lambda: _source_facts(source))
         return facts
-    from kubectl_qos.cli.resources import open_connection
 
     source = source.with_timeout(TIMEOUT)
     facts = {}
@@ -131,7 +128,6 @@ def _cluster(source: SourceOptions) -> Facts:
 
 
 def _add(facts: Facts, name: str, read: Callable[[], Facts | str]) -> None:
-    """Add one or several facts, or why they cannot be read."""
     try:
         value = read()
     except Exception as error:  # noqa: BLE001 - a report of what does not work has to come out
@@ -157,7 +153,6 @@ def _failure(error: BaseException) -> str:
 
 
 def _source_facts(source: SourceOptions) -> Facts:
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.cluster.kube_api import NodeSoftware
     from kubectl_qos.k8s.snapshot import Scope
 
@@ -198,7 +193,6 @@ def _connection_facts(options: ConnectionOptions) -> Facts:
 
 
 def _address(server: str) -> str:
-    """The kind of a server's address."""
     from ipaddress import ip_address
     from urllib.parse import urlsplit
 
@@ -213,7 +207,6 @@ def _address(server: str) -> str:
 
 
 def _server_facts(connection: Connection, namespace: str | None) -> Facts:
-    """Its version, our permissions, and how much there is. Raises QosError where it does not answer."""
     from kubectl_qos.cluster.kube_api import KubeApi
 
     api = KubeApi(connection)
@@ -242,7 +235,6 @@ def _permissions(connection: Connection, namespace: str | None) -> str:
 
 
 def _node_facts(nodes: list[NodeSoftware]) -> Facts:
-    """How many there are of each version."""
     from kubectl_qos.cli.commands.version import count_versions, version_counts_text
 
     facts = {"nodes": f"{len(nodes):,}"}
@@ -327,7 +319,7 @@ def _terminal(variables: Mapping[str, str]) -> Iterator[str]:
 
 def _settings() -> str:
     """The settings of the file, with the values of those that name nothing."""
-    from kubectl_qos.config.paths import config_file
+    from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_yaml
 
     path = config_file()
@@ -341,12 +333,7 @@ def _settings() -> str:
     settings = (
         f"{name} {value.text()}"
         if name in _PLAIN_SETTINGS and value.node.id == "scalar"
-        else _setting_name(name)
+        else (name if name in _OTHER_SETTINGS else "an unknown one")
         for name, value in entries.items()
     )
     return ", ".join(settings) or "defaults"
-
-
-def _setting_name(setting: str) -> str:
-    """The name of a setting, unless it is none of ours."""
-    return setting if setting in {"columns", "scope", "contexts", "keys"} else "an unknown one"

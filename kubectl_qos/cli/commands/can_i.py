@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import open_connection
 from kubectl_qos.errors import EXIT_ERROR, UsageError
 
 if TYPE_CHECKING:
@@ -28,23 +29,18 @@ class CanIOptions:
     output: str | None
 
 
+OPTIONS: Final = CanIOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `can-i`."""
     add_output(parser, "wide", "json", "yaml", help_="output format; wide has a row for each permission")
-
-
-def parse(namespace: argparse.Namespace) -> CanIOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return CanIOptions(parse_source(namespace), namespace.output)
 
 
 def run(options: CanIOptions) -> int:
     """Print the tiers; exit code 1 without the first of them. Raises UsageError for flags of files."""
     if not options.source.is_cluster:
         raise UsageError("can-i needs a cluster, and --demo and -f have none")
-    from kubectl_qos.cli.resources import open_connection
     from kubectl_qos.cluster.access_review import review_access
     from kubectl_qos.k8s.rbac import TIERS
     from kubectl_qos.present.rbac import permission_lines, permission_notes, permission_values, tier_lines

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -33,6 +34,9 @@ class CompareOptions:
     output: str | None
 
 
+OPTIONS: Final = CompareOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
     parser.add_argument(
@@ -41,35 +45,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE/NAME",
         help="pod/web-0 in full, node/worker-1 or nothing as a table",
     )
-    parser.add_argument("--to", metavar="RELEASE", help="the kubelet's release after it, such as 1.37")
+    parser.add_argument(
+        "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
+    )
     parser.add_argument(
         "--set",
         dest="settings",
         action="append",
+        default=[],
         metavar="KEY=VALUE",
         help="a setting after it: cgroupDriver=cgroupfs, cgroupVersion=1, featureGates.MemoryQoS=true, …",
     )
     add_output(parser, "json", "yaml")
 
 
-def parse(namespace: argparse.Namespace) -> CompareOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return CompareOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        namespace.to,
-        tuple(namespace.settings or ()),
-        namespace.output,
-    )
-
-
 def run(options: CompareOptions) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
     from kubectl_qos.k8s.node_overrides import NodeOverride
-    from kubectl_qos.present.effects import comparison_values
+    from kubectl_qos.present.effects import (
+        comparison_subject,
+        comparison_values,
+        kubelet_sections,
+        pod_sections,
+    )
     from kubectl_qos.present.reasons import missing_sentence
 
     settings = [NodeOverride.parse(text) for text in options.settings]
@@ -87,12 +85,13 @@ def run(options: CompareOptions) -> int:
         values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
         output.print_items(values, options.output)
     elif pod is not None:
-        _print_pod(comparisons[0], settings, pod)
+        (comparison,) = comparisons
+        sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
+        output.print_sections(comparison_subject(comparison, settings), sections)
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _compare(
@@ -127,14 +126,6 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
     return [effects for effects in comparison.pods if scope.matches(effects.before.pod)]
 
 
-def _print_pod(comparison: Comparison, settings: Sequence[NodeOverride], pod: Pod) -> None:
-    from kubectl_qos.present.effects import comparison_subject, kubelet_sections, pod_sections
-    from kubectl_qos.present.output import marked_lines
-
-    sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
-    output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
-
-
 def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
     from kubectl_qos.present.effects import (
         changed_pods,
@@ -143,11 +134,10 @@ def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverr
         kubelet_sections,
         node_sections,
     )
-    from kubectl_qos.present.output import marked_lines
 
     for comparison in comparisons:
         sections = (*kubelet_sections(comparison), *node_sections(comparison))
-        output.print_lines([comparison_subject(comparison, settings), *marked_lines(sections)])
+        output.print_sections(comparison_subject(comparison, settings), sections)
     shown = {id(effects) for comparison in comparisons for effects in _in_scope(comparison, scope, None)}
     changed = [effects for effects in changed_pods(comparisons) if id(effects) in shown]
     if changed:

@@ -38,16 +38,14 @@ class CompletionOptions:
     shell: str | None
 
 
+OPTIONS: Final = CompletionOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion`."""
     parser.add_argument(
         "shell", nargs="?", choices=SHELLS, metavar="|".join(SHELLS), help="what the script is for"
     )
-
-
-def parse(namespace: argparse.Namespace) -> CompletionOptions:
-    """The options of a parsed command line."""
-    return CompletionOptions(namespace.shell)
 
 
 def run(options: CompletionOptions) -> int:

@@ -22,19 +22,14 @@ class EditOptions:
     """What the terminal UI shows; without a target, its lists."""
 
     source: SourceOptions
-    target: tuple[str, ...]
     readonly: bool
+    target: tuple[str, ...] = ()
+
+
+OPTIONS: Final = EditOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `edit`."""
     parser.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
     add_readonly(parser)
-
-
-def parse(namespace: argparse.Namespace) -> EditOptions:
-    """The options of a parsed command line, with or without the command's name."""
-    from kubectl_qos.cli.options import parse_source
-
-    target = namespace.target if namespace.command == "edit" else ()
-    return EditOptions(parse_source(namespace), tuple(target), namespace.readonly)

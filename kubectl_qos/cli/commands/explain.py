@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.cli.resources import Reference, ResolvedSource, find_pod, parse_references, resolve_source
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.present.explanation import Explanation
 
 DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgroup values, eviction."
@@ -27,22 +27,17 @@ class ExplainOptions:
     output: str | None
 
 
+OPTIONS: Final = ExplainOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
     parser.add_argument("target", nargs="*", metavar="TYPE/NAME", help="pod/web-0")
     add_output(parser, "json", "yaml")
 
 
-def parse(namespace: argparse.Namespace) -> ExplainOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return ExplainOptions(parse_source(namespace), tuple(namespace.target), namespace.output)
-
-
 def run(options: ExplainOptions) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import parse_references, resolve_source
     from kubectl_qos.present.explanation import as_values, text_lines
 
     references = parse_references(options.target)
@@ -60,13 +55,11 @@ def run(options: ExplainOptions) -> int:
             if number:
                 output.print_lines([""])
             output.print_lines(text_lines(explanation))
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:
     """Each pod, ranked among the pods of its node; without references, every pod. Raises InputError."""
-    from kubectl_qos.cli.resources import find_pod
     from kubectl_qos.present.explanation import explain_pod
 
     scope = resolved.named(references) if references else resolved.scope

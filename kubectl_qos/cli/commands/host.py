@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
     from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.host.node_view import HostView, PodNames
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.present.host import ProcessRow
+    from kubectl_qos.qos.process_order import HostView, PodNames
 
 DESCRIPTION: Final = (
     "All processes of the node that this runs on, those of pods and the others, in the order in which the"
@@ -49,6 +50,9 @@ class HostOptions:
     format: TableFormat
 
 
+OPTIONS: Final = HostOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `host`."""
     parser.add_argument(
@@ -73,23 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_="output format; json is all that was read, for --from-dump",
     )
     parser.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
-    parser.add_argument("--no-headers", action="store_true", help="no header line")
-
-
-def parse(namespace: argparse.Namespace) -> HostOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import TableFormat, parse_source
-
-    return HostOptions(
-        source=parse_source(namespace),
-        everything=namespace.everything,
-        names=namespace.names,
-        proc_root=namespace.proc_root,
-        cgroup_root=namespace.cgroup_root,
-        from_dump=namespace.from_dump,
-        watch=namespace.watch,
-        format=TableFormat(namespace.output, headers=not namespace.no_headers),
-    )
+    add_no_headers(parser)
 
 
 def run(options: HostOptions) -> int:
@@ -117,7 +105,6 @@ def run(options: HostOptions) -> int:
 
 
 def _check(options: HostOptions) -> None:
-    """Raise UsageError for flags that contradict each other."""
     if options.source.demo:
         raise UsageError("host reads the node that it runs on, and --demo has none")
     if options.from_dump is None:
@@ -165,7 +152,6 @@ def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
     has_files = bool(options.source.files)
     if not has_files and not options.names:
         return {}, []
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope
 
     try:
@@ -181,8 +167,8 @@ def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
     """The names of pods and containers, by the UIDs that their cgroups have."""
-    from kubectl_qos.host.node_view import PodNames
     from kubectl_qos.qos.cgroup.names import pod_uid
+    from kubectl_qos.qos.process_order import PodNames
 
     return {
         pod_uid(pod): PodNames(

@@ -9,12 +9,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.resources import (
+    Reference,
+    not_found,
+    parse_node,
+    parse_pods_or_nodes,
+    parse_references,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
-    from kubectl_qos.cli.resources import Reference
     from kubectl_qos.k8s.events import EventList
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -57,6 +64,9 @@ class KillsOptions:
     format: TableFormat
 
 
+OPTIONS: Final = KillsOptions
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """What deaths are judged by, and the time that `--since` counts from."""
@@ -81,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kernel-log",
         dest="kernel_logs",
         action="append",
+        default=[],
         metavar="[NODE=]FILE|-",
         help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
         " repeat. NODE is needed where the log's lines do not name the node",
@@ -88,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--local", action="store_true", help="on a node: read its /dev/kmsg")
     parser.add_argument(
         "--since",
+        dest="since_seconds",
         type=_parse_seconds,
         metavar="DURATION",
         help="only deaths of the last 30m, 2h, 1d12h, and those of unknown time",
@@ -100,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "yaml",
         help_="output format; wide has more columns, and the evidence of each death below",
     )
-    parser.add_argument("--no-headers", action="store_true", help="no header line")
+    add_no_headers(parser)
 
 
 def _parse_seconds(text: str) -> int:
@@ -115,23 +127,8 @@ def _parse_seconds(text: str) -> int:
     return seconds
 
 
-def parse(namespace: argparse.Namespace) -> KillsOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import TableFormat, parse_source
-
-    return KillsOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        tuple(namespace.kernel_logs or ()),
-        namespace.local,
-        namespace.since,
-        TableFormat(namespace.output, headers=not namespace.no_headers),
-    )
-
-
 def run(options: KillsOptions) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.cli.resources import parse_node
     from kubectl_qos.qos.kills.analyze import find_kills
 
     node = parse_node(options.target)
@@ -166,9 +163,6 @@ def run(options: KillsOptions) -> int:
 
 
 def _parse_references(words: Sequence[str]) -> list[Reference]:
-    """Pods and workloads; a name alone is a pod's. Raises UsageError."""
-    from kubectl_qos.cli.resources import Reference, parse_pods_or_nodes, parse_references
-
     has_slash = any("/" in word for word in words)
     if has_slash or len(words) > 1:
         try:
@@ -180,7 +174,6 @@ def _parse_references(words: Sequence[str]) -> list[Reference]:
 
 
 def _read_logs(options: KillsOptions, source: SourceOptions) -> list[KernelLog]:
-    """The kernel logs of the flags. Raises UsageError or InputError."""
     files = [_split(text) for text in options.kernel_logs]
     if [path for _, path in files].count("-") + source.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
@@ -208,7 +201,6 @@ def _split(text: str) -> tuple[str, str]:
 
 def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
     """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
     try:
@@ -245,9 +237,6 @@ def _is_referenced(pod: Pod, references: Sequence[Reference]) -> bool:
 
 
 def _find_missing(references: Sequence[Reference], facts: _Facts) -> list[ApiError]:
-    """An error for each reference without pods."""
-    from kubectl_qos.cli.resources import not_found
-
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
@@ -271,7 +260,6 @@ def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
 
 
 def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
-    """What could not be read."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.reasons import missing_sentence
 

@@ -6,20 +6,26 @@ Files, the demo and -o without --yes end with what is printed. A cluster is chan
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_references,
+    reference,
+    resolve_source,
+)
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
-    from kubectl_qos.edit.apply import Apply
-    from kubectl_qos.edit.preview import Preview, StrategyKind
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.edit.preview import Preview
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -81,6 +87,9 @@ class SetOptions:
         return self.output is None or self.apply.yes or self.apply.dry_run == "server"
 
 
+OPTIONS: Final = SetOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `set`."""
     parser.add_argument(
@@ -103,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--container",
         dest="containers",
         action="append",
+        default=[],
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
@@ -165,26 +175,6 @@ def _parse_rank(text: str) -> int:
     return int(text)
 
 
-def parse(namespace: argparse.Namespace) -> SetOptions:
-    """The options of a parsed command line."""
-    return SetOptions(
-        source=parse_source(namespace),
-        apply=parse_apply(namespace),
-        target=tuple(namespace.target),
-        requests=None if namespace.requests is None else tuple(namespace.requests),
-        limits=None if namespace.limits is None else tuple(namespace.limits),
-        containers=tuple(namespace.containers or ()),
-        pod_level=namespace.pod_level,
-        to=namespace.to,
-        outlive=namespace.outlive,
-        rank_below=namespace.rank_below,
-        by=namespace.by,
-        output=namespace.output,
-        exit_code=namespace.exit_code,
-        write=namespace.write,
-    )
-
-
 def run(options: SetOptions) -> int:
     """Print what the change does, or apply it; 1 where it cannot be made, or the code of --exit-code."""
     if not options.exit_code:
@@ -201,8 +191,13 @@ def run(options: SetOptions) -> int:
 
 def _set(options: SetOptions) -> tuple[bool, bool]:
     """Whether something changes, and whether a document of the input could not be read."""
-    from kubectl_qos.cli.resources import reference, resolve_source
-    from kubectl_qos.cli.set_edits import build_edits, parse_edit_request
+    from kubectl_qos.cli.set_edits import (
+        build_edits,
+        check_possible,
+        parse_edit_request,
+        preview_notes,
+        print_preview,
+    )
     from kubectl_qos.edit.preview import preview
 
     request = parse_edit_request(options)
@@ -222,11 +217,11 @@ def _set(options: SetOptions) -> tuple[bool, bool]:
     neighbours = snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
     if shell is None or options.output is None:
-        _print(effects, pod, resolved, options, with_flags=request.has_goal)
-    output.notes(_notes(effects, snapshot))
+        print_preview(effects, pod, resolved, options, with_flags=request.has_goal)
+    output.notes(preview_notes(effects, snapshot))
     resolved.print_problems()
     if effects.edits:
-        _check_possible(effects, writes=options.write)
+        check_possible(effects, writes=options.write)
         if shell is not None:
             _apply(shell, effects, pod, snapshot, options)
     elif shell is not None:
@@ -237,9 +232,6 @@ def _set(options: SetOptions) -> tuple[bool, bool]:
 
 
 def _parse_target(options: SetOptions) -> list[Reference]:
-    """The object that is named; none where the files have only one. Raises UsageError."""
-    from kubectl_qos.cli.resources import parse_references
-
     references = parse_references(options.target)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
@@ -252,7 +244,6 @@ def _parse_target(options: SetOptions) -> list[Reference]:
 
 
 def _check_flags(options: SetOptions) -> None:
-    """Raise UsageError for flags about applying or writing where that is impossible."""
     if options.write:
         if not options.source.files:
             raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
@@ -265,7 +256,7 @@ def _check_flags(options: SetOptions) -> None:
             raise UsageError(
                 "--write and --dry-run exclude each other", hint="without --write nothing is written"
             )
-    given = (*options.apply.given, *(("--by",) if options.by is not None else ()))
+    given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
     if given and not options.source.is_cluster:
         where = "-f" if options.source.files else "--demo"
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
@@ -273,8 +264,6 @@ def _check_flags(options: SetOptions) -> None:
 
 def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
-    from kubectl_qos.cli.resources import find_pod, reference
-
     scope = resolved.scope
     for_names = replace(scope, namespace=None)
     matching = [
@@ -307,132 +296,20 @@ def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: Res
     return matching[0]
 
 
-def _print(
-    effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions, *, with_flags: bool
-) -> None:
-    """Print the preview, or with -o the patch or the manifest."""
-    from kubectl_qos.edit.patch import build_manifest, build_patch
-    from kubectl_qos.present.effects import change_section, preview_sections
-    from kubectl_qos.present.output import marked_lines
-    from kubectl_qos.present.reasons import pod_subject
-
-    if options.output == "patch":
-        output.print_values(build_patch(pod, effects.edits) if effects.edits else {}, "yaml")
-        if not options.write:
-            output.notes(_how_to_apply(effects, pod))
-    elif options.output is not None:
-        manifest = build_manifest(resolved.source.raw(pod), pod, effects.edits)
-        output.print_values(manifest, options.output)
-    else:
-        sections = [change_section(pod, effects.edits, with_flags=with_flags)]
-        if effects.edits:
-            sections += preview_sections(effects)
-        output.print_lines([pod_subject(effects.before), *marked_lines(sections)])
-
-
-def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
-    from kubectl_qos.edit.patch import kubectl_command
-    from kubectl_qos.edit.preview import StrategyKind
-
-    kind = effects.strategy_kind
-    if not effects.edits or effects.refusals:
-        return
-    if kind is StrategyKind.RECREATE:
-        yield "a server refuses this patch: save the manifest of -o yaml, delete the pod and recreate it"
-    elif kind is not StrategyKind.NEVER:
-        yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
-
-
-def _notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
-    from kubectl_qos.present.reasons import capacity_sentence, missing_sentence
-
-    yield from map(missing_sentence, snapshot.missing)
-    node = effects.after.setup.node
-    if node.memory_capacity_bytes is None:
-        yield capacity_sentence([node.name])
-
-
 def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
     """Write the edits to the file that holds the object; returns a sentence about it."""
-    from kubectl_qos.cli.resources import reference
-
     if not effects.edits:
         return f"nothing is written: {reference(pod)} has these values already in {resolved.source.title}"
     return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"
 
 
-def _check_possible(effects: Preview, *, writes: bool) -> None:
-    """Raise InputError where the change cannot be made, after it was shown.
-
-    A manifest may be written whose object cannot be changed: it can be recreated from it.
-    """
-    from kubectl_qos.cli.resources import reference
-    from kubectl_qos.edit.preview import StrategyKind
-    from kubectl_qos.present.effects import never_sentence
-
-    name = reference(effects.before.pod)
-    if effects.refusals:
-        first, *others = effects.refusals
-        error = InputError(
-            f"{name}: a server would refuse this: {first}",
-            hint="change values that belong together in one command"
-            + ("; nothing is written" if writes else ""),
-        )
-        for other in others:
-            error.add_note(f"{name}: {other}")
-        raise error
-    if effects.strategy_kind is StrategyKind.NEVER and not writes:
-        what, _, remedy = never_sentence(effects).partition(": ")
-        raise InputError(f"{name}: {what}", hint=remedy)
-
-
 def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: SetOptions) -> None:
-    """Apply the change with the strategy of --by, else in place where the object is a pod."""
+    from kubectl_qos.cli.apply import check_strategy
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.preview import StrategyKind
 
     kinds = {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE, None: None}
     kind = kinds[options.by]
     state = shell.load(Apply.begin(pod, effects.edits, effects), snapshot, kind)
-    _check_strategy(state, kind)
+    check_strategy(state, kind)
     shell.apply(state)
-
-
-def _check_strategy(state: Apply, kind: StrategyKind | None) -> None:
-    """Raise InputError unless the chosen strategy is of that kind, if given, and has a request."""
-    from kubectl_qos.cli.resources import reference
-    from kubectl_qos.edit.preview import StrategyKind
-    from kubectl_qos.present.apply import strategy_title
-
-    strategy = state.strategy
-    assert strategy is not None
-    words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
-    if kind is not None and strategy.kind is not kind:
-        titles = ", ".join(map(strategy_title, state.strategies))
-        raise InputError(
-            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"it can be: {titles}"
-        )
-    if strategy.request is None:
-        how = words.get(strategy.kind, "from here")
-        raise InputError(
-            f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
-            hint=_alternative(state),
-        )
-
-
-def _alternative(state: Apply) -> str:
-    """How the change can be applied instead, empty where it cannot."""
-    from kubectl_qos.edit.edits import as_flags
-    from kubectl_qos.edit.preview import StrategyKind
-
-    requests = [one.request for one in state.strategies if one.kind is StrategyKind.TEMPLATE]
-    request = next(filter(None, requests), None)
-    if request is not None:
-        where = f" -n {request.namespace}" if request.namespace else ""
-        flags = as_flags(request.edits)
-        values = flags[0] if len(flags) == 1 else "…"
-        command = f"kubectl qos set {request.reference}{where} {values}"
-        return f"change its owner: {command}, or add --by template"
-    if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
-        return ""
-    return "save what -o yaml prints, delete the pod and recreate it"

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.cli.resources import (
+    ResolvedSource,
+    parse_node,
+    parse_references,
+    parse_size,
+    reference,
+    require_node,
+    resolve_source,
+)
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.simulation.engine import Simulation
@@ -56,6 +64,9 @@ class SimulateOptions:
     output: str | None
 
 
+OPTIONS: Final = SimulateOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `simulate`."""
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
@@ -64,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     modes.add_argument(
         "--grow",
         action="append",
+        default=[],
         metavar="pod/NAME[:CONTAINER]=SIZE",
         help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
         " once, and reach their size together",
@@ -88,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--important",
+        default="",
         metavar="LABELS",
         help="pods with these labels are important, as are those of priority 1000000000 and more, static pods"
         " and pods whose PodDisruptionBudget (in the files of -f) is violated",
@@ -101,25 +114,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " those of -f, and the node is that of the cluster or --demo",
     )
     add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> SimulateOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return SimulateOptions(
-        source=parse_source(namespace),
-        target=tuple(namespace.target),
-        free=namespace.free,
-        grow=tuple(namespace.grow or ()),
-        until_oom=namespace.until_oom,
-        all_at_limit=namespace.all_at_limit,
-        eviction=namespace.eviction,
-        restarts=namespace.restarts,
-        important=namespace.important or "",
-        what_if=namespace.what_if,
-        output=namespace.output,
-    )
 
 
 class _Growth(NamedTuple):
@@ -141,15 +135,12 @@ class _Question(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """A simulation and the state that it began with."""
-
     state: NodeState
     simulation: Simulation
 
 
 def run(options: SimulateOptions) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import reference, require_node, resolve_source
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -172,9 +163,8 @@ def run(options: SimulateOptions) -> int:
         tuple(resolved.source.disruption_budgets()),
     )
     now = _simulate(question, pods, snapshot, name, rules)
-    if changes is None:
-        _print(now, options.output)
-    else:
+    then = None
+    if changes is not None:
         changed = with_manifests(pods, changes)
         if len(changed.unused) == len(changes):
             raise InputError(
@@ -182,18 +172,15 @@ def run(options: SimulateOptions) -> int:
                 hint="change pods of this node, by their names or those of their workloads",
             )
         then = _simulate(question, changed.pods, snapshot, name, rules)
-        _print_both(now, then, options.output)
         problems += tuple(f"{reference(pod)} has no pod on {name}" for pod in changed.unused)
+    _print(now, then, options.output)
     if options.output is None:
         output.notes(_notes(now, snapshot, resolved))
     output.notes(problems)
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _parse_node(words: Sequence[str]) -> str:
-    from kubectl_qos.cli.resources import parse_node, parse_references
-
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = parse_node(words)
@@ -204,8 +191,6 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_question(options: SimulateOptions) -> _Question:
-    """The question of the flags. Raises UsageError."""
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {
@@ -234,7 +219,6 @@ def _parse_question(options: SimulateOptions) -> _Question:
 
 
 def _parse_growth(text: str) -> _Growth:
-    from kubectl_qos.cli.resources import parse_size
     from kubectl_qos.k8s.kinds import parse_kind
 
     what, equals, size = text.partition("=")
@@ -298,17 +282,10 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[
     return [*notes, BUDGETS_NOT_READ] if resolved.source.is_live else notes
 
 
-def _print(now: _Outcome, format_: str | None) -> None:
-    from kubectl_qos.present.simulation import simulation_lines, simulation_values
-
-    if format_ is not None:
-        output.print_values(simulation_values(*now), format_)
-    else:
-        output.print_lines(simulation_lines(*now))
-
-
-def _print_both(now: _Outcome, then: _Outcome, format_: str | None) -> None:
+def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
+    """Print one simulation, or two side by side."""
     from kubectl_qos.present.simulation import (
+        simulation_lines,
         simulation_subject,
         simulation_summary,
         simulation_values,
@@ -316,16 +293,15 @@ def _print_both(now: _Outcome, then: _Outcome, format_: str | None) -> None:
     )
 
     if format_ is not None:
-        values = {"now": simulation_values(*now), "then": simulation_values(*then)}
-        output.print_values({"kind": "SimulationComparison", **values}, format_)
-        return
-    lines = list(what_if_lines(now.simulation, then.simulation))
-    output.print_lines(
-        [
-            simulation_subject(now.state),
-            *(["", *lines] if lines else []),
-            "",
-            f"now: {simulation_summary(now.simulation)}",
-            f"then: {simulation_summary(then.simulation)}",
-        ]
-    )
+        values = simulation_values(*now)
+        if then is not None:
+            values = {"kind": "SimulationComparison", "now": values, "then": simulation_values(*then)}
+        output.print_values(values, format_)
+    elif then is None:
+        output.print_lines(simulation_lines(*now))
+    else:
+        lines = list(what_if_lines(now.simulation, then.simulation))
+        output.print_lines([simulation_subject(now.state), *(["", *lines] if lines else []), ""])
+        output.print_lines(
+            f"{name}: {simulation_summary(one.simulation)}" for name, one in (("now", now), ("then", then))
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class TopOptions:
     format: TableFormat
 
 
+OPTIONS: Final = TopOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `top`."""
     parser.add_argument(
@@ -73,26 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, *OUTPUTS)
     parser.add_argument("-w", "--watch", action="store_true", help="follow the cluster; ctrl-c ends it")
-    parser.add_argument("--no-headers", action="store_true", help="no header line")
+    add_no_headers(parser)
     parser.add_argument(
         "--sort-by",
         metavar="COLUMN",
         help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
-    )
-
-
-def parse(namespace: argparse.Namespace) -> TopOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import TableFormat, parse_source
-
-    return TopOptions(
-        source=parse_source(namespace),
-        names=tuple(namespace.names),
-        containers=namespace.containers,
-        min_risk=namespace.min_risk,
-        sort_by=namespace.sort_by,
-        watch=namespace.watch,
-        format=TableFormat(namespace.output, headers=not namespace.no_headers),
     )
 
 

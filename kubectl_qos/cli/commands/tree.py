@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.errors import EXIT_ERROR, InputError, UsageError
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_node_or_reference,
+    require_cgroup,
+    require_node,
+    resolve_source,
+)
+from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.k8s.kubelet import NodeSetup
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.cgroup.tree import CgroupTree
@@ -29,14 +37,15 @@ class TreeOptions:
     source: SourceOptions
     target: tuple[str, ...]
     cgroup_version: int | None
-    files: bool
+    by_file: bool
     output: str | None
+
+
+OPTIONS: Final = TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
 class _Trees:
-    """The trees of a snapshot, and how many pods have no node."""
-
     trees: tuple[CgroupTree, ...]
     snapshot: Snapshot
     unbound: int = 0
@@ -53,39 +62,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cgroup-version", type=int, choices=(1, 2), help="as if the nodes had this cgroup version"
     )
-    parser.add_argument("--files", action="store_true", help="one line for each file, with its whole path")
-    add_output(parser, "json", "yaml")
-
-
-def parse(namespace: argparse.Namespace) -> TreeOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return TreeOptions(
-        parse_source(namespace),
-        tuple(namespace.target),
-        namespace.cgroup_version,
-        namespace.files,
-        namespace.output,
+    parser.add_argument(
+        "--files", dest="by_file", action="store_true", help="one line for each file, with its whole path"
     )
+    add_output(parser, "json", "yaml")
 
 
 def run(options: TreeOptions) -> int:
     """Print the trees; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.resources import parse_node_or_reference, resolve_source
     from kubectl_qos.present.tree import tree_notes
 
-    if options.files and options.output:
+    if options.by_file and options.output:
         raise UsageError("--files and -o cannot be used together")
     node, reference = parse_node_or_reference(options.target, "one node or pod can be shown at a time")
     resolved = resolve_source(options.source.without_usage().on_node(node))
     if reference is None and options.source.selection.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
-        resolved = replace(resolved, scope=replace(resolved.scope, namespace=None))
+        resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
     version = options.cgroup_version
     found = _pod_tree(reference, resolved, version) if reference else _node_trees(resolved, version)
     if options.output is None:
-        _print(found.trees, files=options.files)
+        _print(found.trees, by_file=options.by_file)
         notes = tree_notes(found.trees, found.snapshot.missing)
         if found.unbound:
             pods = "pod without a node is" if found.unbound == 1 else "pods without a node are"
@@ -93,13 +90,11 @@ def run(options: TreeOptions) -> int:
         output.notes(notes)
     else:
         _print_values(found, options.output)
-    resolved.print_problems()
-    return EXIT_ERROR if resolved.failed else 0
+    return resolved.print_problems()
 
 
 def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
     """The tree of one node or of each; of pods without any node, that of an assumed one."""
-    from kubectl_qos.cli.resources import require_node
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
 
     scope = resolved.scope
@@ -120,8 +115,6 @@ def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
 
 
 def _pod_tree(reference: Reference, resolved: ResolvedSource, version: int | None) -> _Trees:
-    """The path to one pod, or to the pod that a workload's template would make."""
-    from kubectl_qos.cli.resources import find_pod, require_cgroup
     from kubectl_qos.qos.cgroup.tree import path_to
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))
@@ -140,7 +133,7 @@ def _setup(snapshot: Snapshot, node: str, version: int | None) -> NodeSetup:
     return setup if version is None else with_cgroup_version(setup, version)
 
 
-def _print(trees: Sequence[CgroupTree], *, files: bool) -> None:
+def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:
     """Print trees, each below its node; lists of files name the node only where there are several."""
     import shutil
 
@@ -150,7 +143,7 @@ def _print(trees: Sequence[CgroupTree], *, files: bool) -> None:
     for number, tree in enumerate(trees):
         if number:
             output.print_lines([""])
-        if not files:
+        if not by_file:
             output.print_lines([tree_subject(tree), *(line.text for line in tree_lines(tree, width))])
             continue
         if len(trees) > 1:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.apply_flags import ApplyOptions, add_apply_flags, parse_apply
-from kubectl_qos.cli.options import SourceOptions, parse_source
+from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.present.format import age, escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.resources import ResolvedSource
+    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.edit.history import Entry, ValueConflict
 
 DESCRIPTION: Final = """\
@@ -43,6 +44,9 @@ class UndoOptions:
     output: str | None
 
 
+OPTIONS: Final = UndoOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undo`."""
     parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
@@ -52,12 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output_help = "output format of --list"
     parser.add_argument("-o", "--output", choices=("json",), metavar="json", help=output_help)
     add_apply_flags(parser)
-
-
-def parse(namespace: argparse.Namespace) -> UndoOptions:
-    """The options of a parsed command line."""
-    source, apply = parse_source(namespace), parse_apply(namespace)
-    return UndoOptions(source, apply, namespace.id, namespace.list, namespace.output)
 
 
 def run(options: UndoOptions) -> int:
@@ -88,7 +86,6 @@ def _list(entries: Sequence[Entry], options: UndoOptions) -> None:
     from datetime import UTC, datetime
 
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
-    from kubectl_qos.present.format import age, escape
     from kubectl_qos.present.output import cell_table
 
     context = options.source.connection.context
@@ -181,7 +178,6 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
 
 
 def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: ApplyShell) -> None:
-    """Revert it. Raises QosError where that is impossible."""
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.edits import as_flags
     from kubectl_qos.edit.history import find_conflicts, undo_edits
@@ -190,7 +186,6 @@ def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: A
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.present.effects import change_section, preview_sections
-    from kubectl_qos.present.output import marked_lines
     from kubectl_qos.present.reasons import missing_sentence, pod_subject
 
     if shell.writer is not None and entry.server and shell.writer.server != entry.server:
@@ -208,7 +203,7 @@ def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: A
     setup = snapshot.setup(pod.node_name)
     effects = preview(pod, edits, setup, snapshot.by_node().get(pod.node_name, ()), snapshot.usage)
     sections = [change_section(pod, effects.edits), *preview_sections(effects)]
-    output.print_lines([pod_subject(effects.before), *marked_lines(sections)])
+    output.print_sections(pod_subject(effects.before), sections)
     output.notes(map(missing_sentence, snapshot.missing))
     begun = Apply.begin(pod, effects.edits, effects, related, undoes=entry.id, conflicts=conflicts)
     kind = StrategyKind.IN_PLACE if entry.subresource else StrategyKind.TEMPLATE

@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_node_or_reference,
+    require_cgroup,
+    require_node,
+    resolve_source,
+)
 from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference, ResolvedSource
     from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
-    from kubectl_qos.qos.verify.compare import Verified
-    from kubectl_qos.qos.verify.observed import Files
+    from kubectl_qos.qos.observed import Files
+    from kubectl_qos.qos.verification import Verified
 
 EXIT_DRIFT: Final = 1
 EXIT_TROUBLE: Final = 2
@@ -59,6 +68,9 @@ class VerifyOptions:
     dump: str | None
 
 
+OPTIONS: Final = VerifyOptions
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
     parser.add_argument(
@@ -85,22 +97,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--dump", metavar="FILE", help="in what `kubectl qos host -o json` wrote on the node")
 
 
-def parse(namespace: argparse.Namespace) -> VerifyOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return VerifyOptions(
-        source=parse_source(namespace),
-        target=tuple(namespace.target),
-        dry_run=namespace.dry_run,
-        output=namespace.output,
-        local=namespace.local,
-        proc_root=namespace.proc_root,
-        cgroup_root=namespace.cgroup_root,
-        dump=namespace.dump,
-    )
-
-
 def run(options: VerifyOptions) -> int:
     """Print what differs. Every error ends in exit code 2, as that of `kubectl diff`."""
     try:
@@ -111,8 +107,6 @@ def run(options: VerifyOptions) -> int:
 
 
 def _run(options: VerifyOptions) -> int:
-    from kubectl_qos.cli.resources import parse_node_or_reference, resolve_source
-
     node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
     if reference is not None and reference.kind != "Pod":
         raise UsageError(
@@ -120,8 +114,11 @@ def _run(options: VerifyOptions) -> int:
         )
     reader = _choose_reader(options)
     resolved = resolve_source(options.source.without_usage().on_node(node))
-    pods = _find_pod(reference, resolved) if reference else _find_pods(str(node), resolved)
-    _refuse_windows(pods)
+    pods = _find_pods(node, reference, resolved)
+    node_object = pods.snapshot.nodes.get(pods.node)
+    if node_object is not None and node_object.status.node_info.operating_system == "windows":
+        # Finding no values there is no agreement.
+        raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run:
         _print_commands(pods)
         return 0
@@ -136,7 +133,6 @@ def _run(options: VerifyOptions) -> int:
 
 
 def _choose_reader(options: VerifyOptions) -> Reader:
-    """How values are read. Raises UsageError before anything is run."""
     has_roots = bool(options.proc_root or options.cgroup_root)
     if options.local and options.dump is not None:
         raise UsageError("--local and --dump cannot be used together")
@@ -160,36 +156,24 @@ def _choose_reader(options: VerifyOptions) -> Reader:
     )
 
 
-def _find_pod(reference: Reference, resolved: ResolvedSource) -> VerifiedPods:
-    from kubectl_qos.cli.resources import find_pod, require_cgroup
+def _find_pods(node: str | None, reference: Reference | None, resolved: ResolvedSource) -> VerifiedPods:
+    """The pod of a reference, else every pod of a node that is in scope and has not ended."""
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
-    snapshot = resolved.source.snapshot(resolved.named([reference]))
-    pod = find_pod(reference, snapshot, resolved)
-    require_cgroup(pod)
-    if not pod.node_name:
-        raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
-    return VerifiedPods((pod,), snapshot, pod.node_name)
-
-
-def _find_pods(node: str, resolved: ResolvedSource) -> VerifiedPods:
-    from kubectl_qos.cli.resources import require_node
-    from kubectl_qos.cli.verify_readers import VerifiedPods
-
+    if reference is not None:
+        snapshot = resolved.source.snapshot(resolved.named([reference]))
+        pod = find_pod(reference, snapshot, resolved)
+        require_cgroup(pod)
+        if not pod.node_name:
+            raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
+        return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
-    snapshot = resolved.source.snapshot(scope)
+    snapshot, node = resolved.source.snapshot(scope), str(node)
     require_node(node, snapshot, resolved)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
     pods.sort(key=lambda pod: (pod.namespace, pod.name))
     return VerifiedPods(tuple(pods), snapshot, node)
-
-
-def _refuse_windows(pods: VerifiedPods) -> None:
-    """Raise InputError for a node without values: finding none is no agreement."""
-    node = pods.snapshot.nodes.get(pods.node)
-    if node is not None and node.status.node_info.operating_system == "windows":
-        raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
 
 
 def _verify(
@@ -199,7 +183,7 @@ def _verify(
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
     from kubectl_qos.qos.prediction import predict
-    from kubectl_qos.qos.verify.compare import Verified, verify_levels, verify_pod
+    from kubectl_qos.qos.verification import Verified, verify_levels, verify_pod
 
     setup = pods.setup
     if levels:
@@ -237,9 +221,7 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
 
 
 def _print_commands(pods: VerifiedPods) -> None:
-    """Print the command, as a shell takes it, and where it would be run."""
     from kubectl_qos.cluster.exec import CAT, SHELL
-    from kubectl_qos.present.format import escape
 
     places = [
         f"{escape(namespace)}/{escape(pod)} container {escape(container)}"

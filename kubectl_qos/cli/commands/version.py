@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
+from kubectl_qos.cli.resources import open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.format import count, escape
 
@@ -36,10 +37,14 @@ _MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class VersionOptions:
-    """Whose versions are printed; no source for --client."""
+    """Whose versions are printed: with `client` ours alone."""
 
-    source: SourceOptions | None
+    source: SourceOptions
+    client: bool
     output: str | None
+
+
+OPTIONS: Final = VersionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
 
 
-def parse(namespace: argparse.Namespace) -> VersionOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return VersionOptions(None if namespace.client else parse_source(namespace), namespace.output)
-
-
 def run(options: VersionOptions) -> int:
     """Print the versions. Raises QosError, after them, where the server's cannot be read."""
-    versions = _read(options.source)
+    versions = _Versions() if options.client else _read(options.source)
     git_version = str(versions.server.get("gitVersion") or "")
     notes = [*range_notes(git_version, versions.kubelets), *versions.problems]
     if options.output is None:
@@ -80,10 +78,7 @@ def run(options: VersionOptions) -> int:
     return EXIT_ERROR if versions.problems else 0
 
 
-def _read(source: SourceOptions | None) -> _Versions:
-    """The versions that a server, files or the demo report. Raises UsageError."""
-    if source is None:
-        return _Versions()
+def _read(source: SourceOptions) -> _Versions:
     try:
         return _read_server(source) if source.is_cluster else _read_nodes(source)
     except UsageError:
@@ -93,7 +88,6 @@ def _read(source: SourceOptions | None) -> _Versions:
 
 
 def _read_nodes(source: SourceOptions) -> _Versions:
-    from kubectl_qos.cli.resources import resolve_source
     from kubectl_qos.k8s.snapshot import Scope
 
     resolved = resolve_source(source)
@@ -104,7 +98,6 @@ def _read_nodes(source: SourceOptions) -> _Versions:
 
 def _read_server(source: SourceOptions) -> _Versions:
     """The server's version and its nodes', which are left out without the permission to list them."""
-    from kubectl_qos.cli.resources import open_connection
     from kubectl_qos.cluster.kube_api import KubeApi
 
     api = KubeApi(open_connection(source.with_timeout(TIMEOUT)))
@@ -134,7 +127,6 @@ def _lines(versions: _Versions) -> Iterator[str]:
 
 
 def _values(versions: _Versions, notes: list[str]) -> dict[str, Any]:
-    """As kubectl prints them, as far as it has them."""
     oldest, newest = _supported()
     values: dict[str, Any] = {
         "clientVersion": {"gitVersion": f"v{__version__}"},
@@ -150,7 +142,6 @@ def _values(versions: _Versions, notes: list[str]) -> dict[str, Any]:
 
 
 def _supported() -> tuple[str, str]:
-    """The oldest and the newest minor version."""
     from kubectl_qos.k8s.releases import SUPPORTED_MINORS
 
     return f"1.{SUPPORTED_MINORS[0]}", f"1.{SUPPORTED_MINORS[-1]}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
 if TYPE_CHECKING:
@@ -27,14 +27,17 @@ class WebOptions:
     """Where the UI is served, and the flags that it is started with."""
 
     source: SourceOptions
-    ui_flags: tuple[str, ...]
-    logs: bool
+    flags: tuple[str, ...]
+    verbosity: int
     address: str
     port: int
     allowed_hosts: tuple[str, ...]
     allow_writes: bool
     readonly: bool
     open: bool
+
+
+OPTIONS: Final = WebOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allow-host",
-        dest="allow_hosts",
+        dest="allowed_hosts",
         action="append",
+        default=[],
         metavar="NAME",
         help="a name that browsers reach it by, such as that of a reverse proxy; may repeat",
     )
@@ -71,28 +75,9 @@ def _parse_port(text: str) -> int:
     return int(text)
 
 
-def parse(namespace: argparse.Namespace) -> WebOptions:
-    """The options of a parsed command line."""
-    from kubectl_qos.cli.options import parse_source
-
-    return WebOptions(
-        source=parse_source(namespace),
-        ui_flags=given_shared_flags(namespace),
-        logs=bool(namespace.verbosity),
-        address=namespace.address,
-        port=namespace.port,
-        allowed_hosts=tuple(namespace.allow_hosts or ()),
-        allow_writes=namespace.allow_writes,
-        readonly=namespace.readonly,
-        open=namespace.open,
-    )
-
-
 def run(options: WebOptions) -> int:
     """Serve until ctrl-c; the URL goes to stdout. Raises QosError."""
     from importlib.util import find_spec
-
-    from kubectl_qos.cli.resources import resolve_source
 
     if options.allow_writes and options.readonly:
         raise UsageError("--readonly and --allow-writes cannot be used together")
@@ -105,8 +90,8 @@ def run(options: WebOptions) -> int:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
     # Wrong flags are an error here, and a credential plugin may ask the person who starts the server.
     output.notes(resolve_source(options.source, progress=False).problems)
-    if options.logs:
-        from kubectl_qos.config.paths import state_dir
+    if options.verbosity:
+        from kubectl_qos.config import state_dir
 
         output.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
     from kubectl_qos.web.server import ServerOptions, serve
@@ -114,7 +99,7 @@ def run(options: WebOptions) -> int:
     gc.enable()
     return serve(
         ServerOptions(
-            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.ui_flags],
+            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.flags],
             address=options.address,
             port=options.port,
             names=options.allowed_hosts,

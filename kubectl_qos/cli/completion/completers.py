@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kubectl_qos.cli.completion.protocol import (
+from kubectl_qos.cli.completion import (
     EXTENSIONS,
     FILES,
     FOLDERS,
@@ -86,8 +86,7 @@ class Names:
         )
 
     def _read_files(self) -> Snapshot:
-        from kubectl_qos.cluster.demo import DEMO_FILE
-        from kubectl_qos.cluster.files import STANDARD_INPUT, FileSource
+        from kubectl_qos.cluster.files import DEMO_FILE, STANDARD_INPUT, FileSource
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
         files = self.options.files
@@ -302,7 +301,6 @@ def changes(at: Position, names: Names) -> Completions:
 
 
 def _is_of_nodes(at: Position) -> bool:
-    """Whether the first operand names nodes."""
     return bool(at.operands) and parse_kind(at.operands[0].partition("/")[0]) == NODE
 
 
@@ -374,27 +372,16 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "namespace": names_of_kind("Namespace"),
     "node": names_of_kind("Node"),
     "selector": labels,
-    "filename": files_ending_in("yaml", "yml", "json"),
+    "files": files_ending_in("yaml", "yml", "json"),
     "kubeconfig": only(FILES),
     "context": in_kubeconfig("contexts"),
     "cluster": in_kubeconfig("clusters"),
     "user": in_kubeconfig("users"),
-    "server": free,
-    "token": free,
-    "username": free,
-    "password": free,
-    "as_user": free,
-    "as_uid": free,
-    "as_groups": free,
-    "certificate_authority": only(FILES),
-    "client_certificate": only(FILES),
-    "client_key": only(FILES),
-    "tls_server_name": free,
-    "request_timeout": free,
-    "node_memory": free,
+    **dict.fromkeys(("server", "token", "username", "password", "as_user", "as_uid", "as_groups"), free),
+    **dict.fromkeys(("certificate_authority", "client_certificate", "client_key"), only(FILES)),
+    **dict.fromkeys(("tls_server_name", "request_timeout", "node_memory", "verbosity"), free),
     "assume": settings,
     "feature_gates": gates,
-    "verbosity": free,
 }
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
@@ -406,7 +393,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "tree": {"target": TargetCompleter(*KINDS)},
     "compare": {
         "target": TargetCompleter(*KINDS),
-        "to": releases,
+        "release": releases,
         "settings": settings,
     },
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
@@ -417,13 +404,13 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "containers": containers,
         "outlive": names_of_kind("Pod"),
         "rank_below": free,
-        "timeout": free,
+        "timeout_seconds": free,
     },
-    "undo": {"id": changes, "timeout": free},
+    "undo": {"id": changes, "timeout_seconds": free},
     "kills": {
         "target": TargetCompleter(*KINDS, bare=True, max_targets=None),
         "kernel_logs": only(FILES),
-        "since": free,
+        "since_seconds": free,
     },
     "simulate": {
         "target": TargetCompleter(NODE),
@@ -443,7 +430,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "cgroup_root": only(FOLDERS),
         "from_dump": files_ending_in("json"),
     },
-    "web": {"port": free, "address": free, "allow_hosts": free},
+    "web": {"port": free, "address": free, "allowed_hosts": free},
 }
 
 

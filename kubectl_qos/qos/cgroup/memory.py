@@ -15,7 +15,7 @@ from kubectl_qos.k8s.kubelet import MemoryReservationPolicy, Node, NodeSetup, hu
 from kubectl_qos.k8s.objects import HUGEPAGES_PREFIX, MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity, from_float, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import Totals, has_pod_level_resources
+from kubectl_qos.k8s.resources import Totals, pod_level_limits
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -32,7 +32,10 @@ def hugepage_limits(resources: Mapping[str, Quantity]) -> dict[int, int]:
     limits: dict[int, int] = {}
     for name, quantity in resources.items():
         if name.startswith(HUGEPAGES_PREFIX):
-            size = _page_size(name)
+            try:
+                size = Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX)).value()
+            except QuantityError:
+                size = 0  # as upstream
             limits[size] = limits.get(size, 0) + quantity.value()
     return limits
 
@@ -60,13 +63,8 @@ def container_hugepage_limits(
     From 1.34 the pod-level limit applies where the container has none.
     """
     limits: dict[str, int] = {}
-    if (
-        release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS)
-        and release.enabled(Gate.POD_LEVEL_RESOURCES)
-        and has_pod_level_resources(pod, release)
-        and pod.spec.resources is not None
-    ):
-        limits = named_hugepage_limits(hugepage_limits(pod.spec.resources.limits or {}))
+    if release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS):
+        limits = named_hugepage_limits(hugepage_limits(pod_level_limits(pod, release)))
     limits |= named_hugepage_limits(hugepage_limits(container.limits))
     return {size: limits.get(size, 0) for size in sizes}
 
@@ -80,14 +78,6 @@ def named_hugepage_limits(limits: Mapping[int, int], sizes: tuple[str, ...] = ()
         except InputError:
             continue
     return {**named, **{size: 0 for size in sizes if size not in named}}
-
-
-def _page_size(resource_name: str) -> int:
-    """2097152 for `hugepages-2Mi`; 0 for a size that does not parse, as upstream."""
-    try:
-        return Quantity.parse(resource_name.removeprefix(HUGEPAGES_PREFIX)).value()
-    except QuantityError:
-        return 0
 
 
 # -- swap ---------------------------------------------------------------------------------------------
@@ -174,11 +164,8 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
     """What MemoryQoS asks for a container whose own request and limit in bytes these are, 0 where absent."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
-        if request != 0 and _is_tiered(setup):
-            files[_protection(qos)] = str(request)
-        else:
-            files[MEMORY_MIN] = "0"
-            files[MEMORY_LOW] = "0"
+        is_protected = request != 0 and _is_tiered(setup)
+        files = {_protection(qos): str(request)} if is_protected else {MEMORY_MIN: "0", MEMORY_LOW: "0"}
     elif request != 0:
         files[MEMORY_MIN] = str(request)
     high = _memory_high(request, limit, setup)

@@ -102,11 +102,8 @@ def pod_name(uid: str, qos: QosClass, kubelet: Kubelet) -> CgroupName:
 def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: str) -> str:
     """The container's cgroup below its pod's, as the runtime names it.
 
-    Args:
-        pod_path: the pod's literal path.
-        container_id: `containerd://<hex>` as in status, or the hex alone.
-        kubelet: its driver decides between scopes and plain directories.
-        runtime: `containerd://2.3.4` or `cri-o://1.36.0` as in nodeInfo; the scheme decides.
+    `container_id` is `containerd://<hex>` as in status, or the hex alone; then `runtime` has the scheme, as
+    in nodeInfo.
     """
     hex_id = container_id.rpartition("://")[2]
     scheme = (container_id if "://" in container_id else runtime).partition(":")[0]
@@ -149,7 +146,6 @@ class PodCgroup:
     pod_uid: str
     container_id: str
     qos: QosClass
-    driver: CgroupDriver
     runtime: str = ""
 
     @property
@@ -184,18 +180,17 @@ def pod_cgroup(path: str) -> PodCgroup | None:
     The last directory that a kubelet could have made counts: a kubelet in a container (kind, minikube) has
     its own below that of its container. A cgroup that a container made for itself counts as the container's.
     """
-    driver, match = CgroupDriver.SYSTEMD, _SYSTEMD.search(path)
-    if match is None:
-        driver, match = CgroupDriver.CGROUPFS, _CGROUPFS.search(path)
+    systemd = _SYSTEMD.search(path)
+    match = systemd or _CGROUPFS.search(path)
     if match is None:
         return None
     uid, qos = match["uid"], _QOS[match["qos"]]
-    if driver is CgroupDriver.SYSTEMD:
+    if systemd:
         uid = uid.replace("_", "-")  # a UID that a server made has no `_` of its own
     container = _SCOPE.fullmatch((match["rest"] or "").partition("/")[0])
     if container is None:
-        return PodCgroup(uid, "", qos, driver)
-    return PodCgroup(uid, container["id"], qos, driver, _RUNTIMES.get(container["runtime"] or "", ""))
+        return PodCgroup(uid, "", qos)
+    return PodCgroup(uid, container["id"], qos, _RUNTIMES.get(container["runtime"] or "", ""))
 
 
 def path_level(path: str, below: str = "") -> PathLevel:

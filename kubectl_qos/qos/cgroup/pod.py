@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
-from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Container, Pod
+from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import (
@@ -20,6 +20,7 @@ from kubectl_qos.k8s.resources import (
     declared_limits,
     has_pod_level_resources,
     kubelet_count,
+    pod_level_limits,
     pod_limits,
     pod_requests,
 )
@@ -206,14 +207,9 @@ def _has_exclusive_cpus(container: Container, qos: QosClass, setup: NodeSetup) -
 def _effective_limit(pod: Pod, container: Container, name: str, release: Release) -> Quantity:
     """The container's limit; where it has none, from 1.32 on, the pod-level limit."""
     own = container.limits.get(name, ZERO)
-    if not own.is_zero or not (
-        release.has(Change.POD_LEVEL_LIMIT_FALLBACK)
-        and release.enabled(Gate.POD_LEVEL_RESOURCES)
-        and has_pod_level_resources(pod, release)
-        and pod.spec.resources is not None
-    ):
-        return own
-    return (pod.spec.resources.limits or EMPTY_RESOURCES).get(name, ZERO)
+    if own.is_zero and release.has(Change.POD_LEVEL_LIMIT_FALLBACK):
+        return pod_level_limits(pod, release).get(name, ZERO)
+    return own
 
 
 def _cfs_period_us(setup: NodeSetup) -> int:
@@ -224,8 +220,6 @@ def _cfs_period_us(setup: NodeSetup) -> int:
 
 
 class _Inputs(NamedTuple):
-    """What the reasons of one cgroup's files name."""
-
     weight: Mapping[str, object]
     quota: Mapping[str, object]
     memory: Mapping[str, object]

@@ -1,7 +1,11 @@
-"""The cgroup tree of a node as values: kubepods, its classes, pods and containers, and the reserved cgroups.
+"""The cgroups of a node: kubepods, its classes, pods and containers, and the reserved cgroups.
 
-Each directory has the files that the kubelet or the runtime writes, as they read back on the node. Not here:
-the cgroups of pause containers, whose ids are in no API, and the words (present/tree.py).
+First what the kubelet writes above the pods, then the tree, in which each directory has the files that the
+kubelet or the runtime writes, as they read back on the node. Three numbers are called allocatable; here it is
+capacity minus reserved, the limit of kubepods, before eviction thresholds. Not here: the cgroups of pause
+containers, whose ids are in no API, and the words (present/tree.py).
+
+Sources: pkg/kubelet/cm/node_container_manager_linux.go and qos_container_manager_linux.go.
 """
 
 from __future__ import annotations
@@ -9,18 +13,174 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
-from kubectl_qos.k8s.quantity import MILLI, Format, Quantity
-from kubectl_qos.k8s.resources import Totals
-from kubectl_qos.qos.cgroup import node as node_cgroups
-from kubectl_qos.qos.cgroup.names import CgroupName, literal
-from kubectl_qos.qos.cgroup.values import CgroupSettings, files_on_node, in_reading_order
+from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import Totals, pod_requests
+from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
+from kubectl_qos.qos.cgroup.names import (
+    CgroupName,
+    class_name,
+    kubepods_name,
+    literal,
+    parse_cgroupfs,
+    parse_systemd,
+)
+from kubectl_qos.qos.cgroup.values import (
+    MIN_SHARES,
+    CgroupSettings,
+    files_on_node,
+    in_reading_order,
+    milli_to_shares,
+)
 from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction, assumptions, predict
-from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.qos_class import QosClass, qos_class
+
+PID: Final = "pid"
+"""The resource of which the kernel's maximum of process IDs is the capacity."""
+
+SYSTEM_RESERVED: Final = "system-reserved"
+KUBE_RESERVED: Final = "kube-reserved"
+_COMPRESSIBLE: Final = "-compressible"
+_UNBOUNDED: Final = 1 << 62
+_UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+class CgroupWrite(NamedTuple):
+    """One cgroup and what the kubelet writes there."""
+
+    name: CgroupName
+    settings: CgroupSettings
+
+
+def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
+    """Capacity minus reserved, never below zero (`GetNodeAllocatableAbsolute`)."""
+    left = {}
+    for name, quantity in capacity.items():
+        rest = quantity - kubelet.system_reserved.get(name, ZERO)
+        rest = rest - kubelet.kube_reserved.get(name, ZERO)
+        left[name] = rest if rest.sign >= 0 else Quantity(0, 0, rest.format)
+    return left
+
+
+def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, release: Release) -> CgroupWrite:
+    """The cgroup of all pods; limited to capacity minus reserved if `pods` is enforced.
+
+    `capacity` is the node's, with `pid` where the kernel's maximum is known, `cores` the machine's CPUs.
+    """
+    is_enforced = kubelet.cgroups_per_qos and ENFORCE_PODS in kubelet.enforce_node_allocatable
+    resources = allocatable(capacity, kubelet) if is_enforced else capacity
+    return CgroupWrite(kubepods_name(kubelet), _settings(resources, cores, release))
+
+
+def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite]:
+    """The kube-reserved and system-reserved cgroups, as far as they are enforced."""
+    parse = parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else parse_cgroupfs
+    suffixes = ("", _COMPRESSIBLE) if release.has(Change.RESERVED_COMPRESSIBLE) else ("",)
+    writes = []
+    for suffix in suffixes:
+        for key, path, resources in (
+            (SYSTEM_RESERVED, kubelet.system_reserved_cgroup, kubelet.system_reserved),
+            (KUBE_RESERVED, kubelet.kube_reserved_cgroup, kubelet.kube_reserved),
+        ):
+            if f"{key}{suffix}" not in kubelet.enforce_node_allocatable:
+                continue
+            settings = _settings(resources, cores, release, only_cpu=bool(suffix))
+            if release.enabled(Gate.MEMORY_QOS) and settings.memory_limit_bytes is not None:
+                settings.unified[MEMORY_MIN] = str(settings.memory_limit_bytes)
+            writes.append(CgroupWrite(parse(path), settings))
+    return writes
+
+
+def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupWrite, CgroupWrite]:
+    """Kubepods, besteffort and burstable as the kubelet updates them every minute (`UpdateCgroups`).
+
+    `pods` are the node's pods that have not ended, defaulted.
+    """
+    kubelet = setup.kubelet
+    cpu_milli, burstable_memory, guaranteed_memory = _sum_requests(pods, setup.release)
+    kubepods_unified: dict[str, str] = {}
+    burstable_unified: dict[str, str] = {}
+    if has_memory_qos(setup):
+        kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
+    burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
+    unbounded = unbounded_hugepages(setup.node)
+    kubepods_settings = CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
+    best_effort = CgroupSettings(
+        cpu_shares=MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
+    )
+    burstable = CgroupSettings(
+        cpu_shares=milli_to_shares(cpu_milli),
+        hugepage_limits=unbounded,
+        memory_limit_bytes=burstable_limit,
+        unified=burstable_unified,
+    )
+    return (
+        CgroupWrite(kubepods_name(kubelet), kubepods_settings),
+        CgroupWrite(class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
+        CgroupWrite(class_name(QosClass.BURSTABLE, kubelet), burstable),
+    )
+
+
+def unbounded_hugepages(node: Node) -> dict[int, int]:
+    """The limit of each of the node's page sizes above the pods."""
+    return {int(size[:-2]) * _UNITS[size[-2:]]: _UNBOUNDED for size in node.hugepage_sizes}
+
+
+def _sum_requests(pods: Iterable[Pod], release: Release) -> tuple[int, int, int]:
+    """The CPU of Burstable pods in millicores, their memory and that of Guaranteed ones in bytes.
+
+    The memory sums count pod-level resources even with the gate off, as upstream.
+    """
+    cpu_milli = burstable = guaranteed = 0
+    for pod in pods:
+        qos = qos_class(pod, release)
+        if qos is QosClass.BEST_EFFORT:
+            continue
+        pod_level = True if release.has(Change.STATUS_RESOURCES) else None
+        memory = pod_requests(pod, release, pod_level=pod_level).get(MEMORY, ZERO).value()
+        if qos is QosClass.GUARANTEED:
+            guaranteed = wrap(guaranteed + memory)
+        else:
+            burstable = wrap(burstable + memory)
+            cpu_milli = wrap(cpu_milli + pod_requests(pod, release).get(CPU, ZERO).milli_value())
+    return cpu_milli, burstable, guaranteed
+
+
+def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> tuple[int | None, int | None]:
+    """Memory limits of burstable and besteffort under QOSReserved (`setMemoryReserve`)."""
+    percent = setup.kubelet.qos_reserved_percent.get(MEMORY)
+    available = setup.node.allocatable_memory_bytes
+    if percent is None or not available or not setup.release.enabled(Gate.QOS_RESERVED):
+        return None, None
+    burstable_limit = wrap(available - truncating_div(wrap(guaranteed * percent), 100))
+    return burstable_limit, wrap(burstable_limit - truncating_div(wrap(burstable * percent), 100))
+
+
+def _settings(
+    resources: Mapping[str, Quantity], cores: int, release: Release, *, only_cpu: bool = False
+) -> CgroupSettings:
+    """`getCgroupConfig`: the settings that a resource list stands for."""
+    cpus = ""
+    if release.has(Change.KUBEPODS_CPUSET):
+        cpus = f"0-{cores - 1}" if cores > 1 else "0"
+    shares = milli_to_shares(resources[CPU].milli_value()) if CPU in resources else None
+    if only_cpu:
+        return CgroupSettings(cpu_shares=shares, cpus=cpus)
+    return CgroupSettings(
+        cpu_shares=shares,
+        memory_limit_bytes=resources[MEMORY].value() if MEMORY in resources else None,
+        pids_limit=resources[PID].value() if PID in resources else None,
+        hugepage_limits=hugepage_limits(resources),
+        cpus=cpus,
+    )
+
+
+# -- the tree --------------------------------------------------------------------------------------------
 
 NO_CPU_MANAGER: Final = "none"
 
@@ -83,23 +243,17 @@ class CgroupTree:
 def cgroup_tree(
     pods: Iterable[Pod], setup: NodeSetup, is_shown: Callable[[Pod], bool] = lambda _: True
 ) -> CgroupTree:
-    """The tree of a node.
+    """The tree of a node with all its known pods; only those that are shown get directories.
 
-    Args:
-        pods: all known pods of this node; those that have ended have no cgroup any more.
-        setup: the node's facts and its kubelet's configuration.
-        is_shown: which pods get directories. The values above them count every pod.
-
-    Raises:
-        InputError: a pod has no containers, or its UID cannot be part of a cgroup name.
+    Raises InputError if a pod has no containers, or its UID cannot be part of a cgroup name.
     """
     living = [pod for pod in pods if not pod.is_terminal]
     shown = [pod for pod in living if is_shown(pod)]
     roots = list(_reserved(setup))
     unknown: tuple[str, ...] = ()
     if setup.kubelet.cgroups_per_qos:
-        kubepods, unknown = _kubepods(living, setup)
-        roots.append(_with_pods(kubepods, shown, setup))
+        above_pods, unknown = _kubepods(living, setup)
+        roots.append(_with_pods(above_pods, shown, setup))
     return CgroupTree(
         setup=setup,
         roots=tuple(roots),
@@ -122,8 +276,7 @@ def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
 
 def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
     """The same node with this cgroup version."""
-    origins = {**setup.node.origins, "cgroup_version": Origin.GIVEN}
-    return replace(setup, node=replace(setup.node, cgroup_version=version, origins=origins))
+    return replace(setup, node=with_origin(setup.node, Origin.GIVEN, cgroup_version=version))
 
 
 def _directory(
@@ -139,7 +292,7 @@ def _directory(
 
 def _reserved(setup: NodeSetup) -> Iterator[Directory]:
     """The reserved cgroups that are enforced; a kubelet refuses to enforce one that has no name."""
-    for name, settings in node_cgroups.reserved(_cores(setup.node), setup.kubelet, setup.release):
+    for name, settings in reserved(_cores(setup.node), setup.kubelet, setup.release):
         if any(part.strip("/") for part in name):
             yield _directory(name, CgroupLevel.RESERVED, _without_cpuset(settings, setup), setup)
 
@@ -152,18 +305,18 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     """
     node = setup.node
     defaulted = [default_pod(pod, setup.release) for pod in pods]
-    created = node_cgroups.kubepods(_amounts(setup), _cores(node), setup.kubelet, setup.release).settings
-    updated, best_effort, burstable = node_cgroups.classes(defaulted, setup)
+    created = kubepods(_amounts(setup), _cores(node), setup.kubelet, setup.release).settings
+    updated, best_effort, burstable = classes(defaulted, setup)
     settings = replace(
         _without_cpuset(created, setup),
         hugepage_limits=updated.settings.hugepage_limits,
         unified={**created.unified, **updated.settings.unified},
     )
     unknown = _unknown_files(settings, node.cgroup_version)
-    kubepods = _directory(updated.name, CgroupLevel.KUBEPODS, settings, setup)
+    directory = _directory(updated.name, CgroupLevel.KUBEPODS, settings, setup)
     return replace(
-        kubepods,
-        files={name: value for name, value in kubepods.files.items() if name not in unknown},
+        directory,
+        files={name: value for name, value in directory.files.items() if name not in unknown},
         children=tuple(
             _directory(write.name, CgroupLevel.CLASS, write.settings, setup, qos)
             for qos, write in ((QosClass.BURSTABLE, burstable), (QosClass.BEST_EFFORT, best_effort))
@@ -172,7 +325,6 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
 
 
 def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
-    """The files of kubepods that the kubelet writes with amounts that are not known here."""
     names = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
         2: ("cpu.weight", "memory.max", "pids.max"),
@@ -181,14 +333,14 @@ def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, 
     return tuple(name for name, amount in zip(names, amounts, strict=True) if amount is None)
 
 
-def _with_pods(kubepods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
+def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
     """Pods below their class by namespace and name; Guaranteed ones directly below kubepods."""
     below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
     for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
         prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
         below[prediction.qos_class].append(_pod(prediction))
-    classes = tuple(replace(child, children=tuple(below[child.qos])) for child in kubepods.children)
-    return replace(kubepods, children=(*classes, *below[QosClass.GUARANTEED]))
+    classes = tuple(replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
+    return replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED]))
 
 
 def _pod(prediction: Prediction) -> Directory:
@@ -263,7 +415,7 @@ def _amounts(setup: NodeSetup) -> Totals:
     }
     if node.memory_capacity_bytes is not None:
         amounts[MEMORY] = Quantity(node.memory_capacity_bytes, 0, Format.BINARY_SI)
-    if not _knows_reservations(kubelet) and node_cgroups.PODS in kubelet.enforce_node_allocatable:
+    if not _knows_reservations(kubelet) and ENFORCE_PODS in kubelet.enforce_node_allocatable:
         if node.allocatable_memory_bytes is not None:
             amounts[MEMORY] = Quantity(node.allocatable_memory_bytes, 0, Format.BINARY_SI)
         if node.allocatable_cpu_milli is not None:

@@ -208,15 +208,13 @@ def _reading_place(name: str) -> tuple[int, bool, str]:
 def _v1_kubelet_files(
     settings: CgroupSettings, hugepages: dict[str, int], release: Release
 ) -> dict[str, str]:
-    files = {}
-    if settings.cpu_shares:
-        files["cpu/cpu.shares"] = str(settings.cpu_shares)
-    if settings.cpu_period_us:
-        files["cpu/cpu.cfs_period_us"] = str(settings.cpu_period_us)
-    if settings.cpu_quota_us:
-        files["cpu/cpu.cfs_quota_us"] = str(settings.cpu_quota_us)
-    if settings.memory_limit_bytes:
-        files["memory/memory.limit_in_bytes"] = str(settings.memory_limit_bytes)
+    numbers = {
+        "cpu/cpu.shares": settings.cpu_shares,
+        "cpu/cpu.cfs_period_us": settings.cpu_period_us,
+        "cpu/cpu.cfs_quota_us": settings.cpu_quota_us,
+        "memory/memory.limit_in_bytes": settings.memory_limit_bytes,
+    }
+    files = {name: str(number) for name, number in numbers.items() if number}
     files |= _pids(settings.pids_limit, "pids/", release)
     if settings.cpus:
         files["cpuset/cpuset.cpus"] = settings.cpus

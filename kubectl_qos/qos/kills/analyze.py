@@ -27,7 +27,6 @@ from kubectl_qos.qos.kills.evidence import (
     KubeletKill,
     MemoryLimits,
     Need,
-    NodeEvents,
     diagnosis_without_kernel,
     ended_evidence,
     kubelet_kill,
@@ -115,7 +114,6 @@ class _Death:
 
     @property
     def is_sigkill(self) -> bool:
-        """Whether it ended by SIGKILL, or with an OOM kill counted."""
         end = self.end
         return end.exit_code == SIGKILLED or end.signal == _KILL_SIGNAL or end.reason == OOM_KILLED
 
@@ -132,29 +130,24 @@ class _Reported:
 
 
 class _KillAnalyzer:
-    """All deaths of a snapshot together."""
-
     def __init__(self, snapshot: Snapshot, event_list: EventList, logs: Sequence[KernelLog]) -> None:
         self._snapshot = snapshot
         self._event_list = event_list
         self._logs = logs
         self._reported: list[_Reported] = []
+        self._by_container: dict[str, list[_Reported]] = {}
         for log in logs:
             for report in log.reports:
                 cgroup = pod_cgroup(report.task_memcg or report.group_kill)
                 ids = (cgroup.pod_uid, cgroup.container_id) if cgroup is not None else ("", "")
                 self._reported.append(_Reported(report, log, *ids))
-        self._by_container: dict[str, list[_Reported]] = {}
-        for reported in self._reported:
-            if reported.container_id:
-                self._by_container.setdefault(reported.container_id, []).append(reported)
+                self._by_container.setdefault(ids[1], []).append(self._reported[-1])
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
             self._events.setdefault(event.involved_object.name, []).append(event)
 
     def kills(self, is_included: Callable[[Pod], bool], *, outside_pods: bool) -> list[Kill]:
-        """All of them in order."""
         kills = [kill for pod in self._snapshot.pods if is_included(pod) for kill in self._pod_kills(pod)]
         for reported in self._reported:
             if not reported.is_taken:
@@ -227,8 +220,7 @@ class _KillAnalyzer:
         if not time and report.uptime is not None and id(reported.log) in self._boot_times:
             moment = self._boot_times[id(reported.log)] + timedelta(seconds=report.uptime)
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
-        is_unknown = mechanism is Mechanism.UNKNOWN
-        confidence = Confidence.POSSIBLE if is_unknown else Confidence.CERTAIN
+        confidence = Confidence.POSSIBLE if mechanism is Mechanism.UNKNOWN else Confidence.CERTAIN
         node = pod.node_name if pod is not None else reported.log.node or report.node
         return Kill(
             diagnosis=Diagnosis(mechanism, confidence, tuple(evidence)),
@@ -256,7 +248,6 @@ class _KillAnalyzer:
         )
 
     def _report_fields(self, report: OomReport, node: str) -> dict[str, Any]:
-        """The fields of a Kill that come from the kernel's report."""
         facts = self._snapshot.setup(node).node
         capacity = facts.memory_capacity_bytes
         machine = capacity + facts.swap_capacity_bytes if capacity else None
@@ -287,7 +278,8 @@ class _KillAnalyzer:
             neighbours = sum(_are_neighbours(other, death) for other in self._unlimited)
         return DeathContext(
             limits=limits,
-            node_events=NodeEvents(node_events, self._known_since),
+            node_events=node_events,
+            events_since=self._known_since,
             pod_events=events,
             being_deleted=pod.metadata.deletion_timestamp is not None,
             neighbours=neighbours,
@@ -353,7 +345,6 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
 
 
 def _deaths(pod: Pod) -> Iterator[_Death]:
-    """The ends of its containers that are in its status, the last two of each."""
     sidecars = {container.name for container in pod.init_containers if container.restart_policy == "Always"}
     init = {status.name for status in pod.status.init_container_statuses or ()} - sidecars
     for status in pod.status.every_container:

@@ -239,7 +239,6 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
 
 
 def _fills_memory_volume(pod: Pod, messages: Iterable[str]) -> bool:
-    """Whether a volume that was too full is one of medium Memory."""
     full = {match["name"] for message in messages if (match := _EMPTY_DIR.search(message)) is not None}
     return any(
         volume.name in full and volume.empty_dir is not None and volume.empty_dir.medium == "Memory"
@@ -299,25 +298,6 @@ def _memory_limit(files: Mapping[str, str]) -> int | None:
     return int(text) if text.isdecimal() and int(text) < _NO_LIMIT else None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEvents:
-    """The events about a node's memory, and since when events are known; None if they could not be read."""
-
-    events: Sequence[Event]
-    since: str | None
-
-    def covers(self, time: str) -> bool:
-        """Whether an event of that time would be known."""
-        after = seconds_between(self.since, time)
-        return after is not None and after >= 0
-
-    def near(self, time: str, *reasons: str) -> Iterator[Event]:
-        """Those for these reasons at about that time."""
-        for event in self.events:
-            if event.reason in reasons and _is_near(event, time):
-                yield event
-
-
 def _is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
     """Whether an event happened at about that time; one that repeats happened all the while."""
     first, last = seconds_between(event.first, time), seconds_between(event.last, time)
@@ -328,12 +308,14 @@ def _is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float
 class DeathContext:
     """What is known around a death: its limits, events of its pod and node, neighbours, kernel logs.
 
-    `neighbours` counts containers of the node without a limit that were OOMKilled at that time;
+    `node_events` are about the memory of the node, `events_since` is when known events begin, None if they
+    could not be read. `neighbours` counts containers of the node without a limit that were OOMKilled then;
     `silent_log` is the title of a kernel log of the node that covers that time and has no report of it.
     """
 
     limits: MemoryLimits
-    node_events: NodeEvents
+    node_events: Sequence[Event]
+    events_since: str | None
     pod_events: Iterable[Event]
     being_deleted: bool = False
     neighbours: int = 0
@@ -375,13 +357,17 @@ def diagnosis_without_kernel(
 def _mechanism_by_events(
     time: str, context: DeathContext, *, is_oom_killed: bool
 ) -> tuple[Mechanism, Confidence, list[Evidence]]:
-    """What the limits, the node's events and its other containers say of an OOM kill at that time."""
     limit, neighbours = context.limits.nearest, context.neighbours
-    node_events = list(context.node_events.near(time, "SystemOOM", "OOMKilling"))
+    node_events = [
+        event
+        for event in context.node_events
+        if event.reason in {"SystemOOM", "OOMKilling"} and _is_near(event, time)
+    ]
     evidence = list(map(_event_evidence, node_events))
     if any(not event.message.startswith("Memory cgroup") for event in node_events):
         return Mechanism.NODE, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
-    is_covered = context.node_events.covers(time) and parse_moment(time) is not None
+    known_before = seconds_between(context.events_since, time)
+    is_covered = known_before is not None and known_before >= 0
     evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))
     if limit is not None:
         is_likely = is_oom_killed or bool(node_events)

@@ -47,23 +47,18 @@ class Invoker:
 class OomTask:
     """A row of the task table: a process that could have been killed, sizes in pages.
 
-    Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then. `anon`, `file` and
-    `shmem` are printed since 6.8.
+    Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then.
     """
 
     pid: int
     name: str
     uid: int = 0
     tgid: int = 0
-    total_vm: int = 0
     rss: int = 0
     pgtables_bytes: int | None = None
     pgtables_pages: int | None = None
     swapents: int = 0
     adj: int = 0
-    anon: int | None = None
-    file: int | None = None
-    shmem: int | None = None
 
     def counted_pages(self, page_bytes: int) -> int:
         """What `oom_badness` counts of it: resident pages, swap entries and page tables."""
@@ -82,12 +77,10 @@ class Killed:
 
     pid: int
     comm: str
-    total_vm_kb: int | None = None
     anon_rss_kb: int | None = None
     file_rss_kb: int | None = None
     shmem_rss_kb: int | None = None
     uid: int | None = None
-    pgtables_kb: int | None = None
     adj: int | None = None
     score: int | None = None
 
@@ -108,16 +101,13 @@ class MemoryState:
 
     usage_kb: int | None = None
     limit_kb: int | None = None
-    failcnt: int | None = None
     swap_usage_kb: int | None = None
     swap_limit_kb: int | None = None
     memsw_usage_kb: int | None = None
     memsw_limit_kb: int | None = None
     ram_pages: int | None = None
     reserved_pages: int | None = None
-    free_pages: int | None = None
     total_swap_kb: int | None = None
-    free_swap_kb: int | None = None
 
     @property
     def total_ram_pages(self) -> int | None:
@@ -134,8 +124,7 @@ class OomReport:
 
     `time` is RFC 3339 text where the log has wall-clock times (UTC where it names no zone), `uptime` seconds
     since boot where it has those. `node` is the host name before the line. `kernel` is the release of the
-    line with the processor. `chosen` is the pid of the oom-kill line. `has_table` is whether the task table
-    is there (vm.oom_dump_tasks).
+    line with the processor. `chosen` is the pid of the oom-kill line.
 
     `incomplete` means that the log lacks a part of it: its beginning, where the kernel's own rate limit or
     the size of its buffer cut it, or its end.
@@ -150,7 +139,6 @@ class OomReport:
     oom_memcg: str = ""
     task_memcg: str = ""
     tasks: tuple[OomTask, ...] = ()
-    has_table: bool = False
     memory: MemoryState = NOTHING_PRINTED
     chosen: int | None = None
     victims: tuple[Killed, ...] = ()
@@ -264,11 +252,7 @@ class VictimChoice:
     @property
     def tied(self) -> tuple[ScoredTask, ...]:
         """Others with equal points: the order in which the kernel walks them decides between them."""
-        return tuple(
-            scored
-            for scored in self.ranked
-            if scored.place == self.chosen.place and scored is not self.chosen
-        )
+        return tuple(scored for scored in self.runners_up if scored.place == self.chosen.place)
 
     @property
     def runners_up(self) -> tuple[ScoredTask, ...]:
@@ -315,7 +299,6 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
 def _ranked_tasks(
     tasks: Sequence[OomTask], total: int, machine: int | None, page: int, kernel: Kernel
 ) -> tuple[ScoredTask, ...]:
-    """The tasks that may be killed, by points and then in the order of the table."""
     scored = [
         (badness(task.counted_pages(page), task.adj, total, kernel), task)
         for task in tasks
@@ -334,7 +317,6 @@ def _ranked_tasks(
 
 
 def _machine_pages(report: OomReport) -> int | None:
-    """RAM and swap of the machine, None where the report does not have it."""
     ram = report.memory.total_ram_pages
     if ram is None:
         return None

@@ -86,13 +86,9 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     if scenario.free_bytes is not None:
         return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
-        distances = tuple(
-            sorted(
-                run.distances(), key=lambda distance: (distance.factor, _PRECEDENCE.index(distance.mechanism))
-            )
-        )
+        distances = sorted(run.distances(), key=lambda one: (one.factor, _PRECEDENCE.index(one.mechanism)))
         run.grow(most_steps=1)
-        return run.result(is_reached=bool(run.steps), distances=distances)
+        return run.result(is_reached=bool(run.steps), distances=tuple(distances))
     return run.result(is_reached=run.grow())
 
 
@@ -111,8 +107,6 @@ A pod's cgroup holds its pause container too, so of equal limits the pod's is hi
 
 
 class _Run:
-    """One running simulation."""
-
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         self.steps: list[SimulationStep] = []
         self._state = node_state
@@ -151,8 +145,7 @@ class _Run:
 
     def grow(self, most_steps: int | None = None) -> bool:
         """Everything grows to its end, or to so many steps; whether all that grows survives."""
-        timeline = self._timeline
-        growing = timeline.growing
+        timeline, growing = self._timeline, self._timeline.growing
         while most_steps is None or len(self.steps) < most_steps:
             hit = min(timeline.next_hits(self._exhausted), key=_precedence, default=None)
             if hit is None:
@@ -184,7 +177,6 @@ class _Run:
                 yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
-        """What has happened."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
@@ -213,7 +205,7 @@ class _Run:
         index = candidates[points.index(most)]
         container = state.containers[index]
         pod = state.pod_for(container)
-        freed = MemoryLevel(timeline.used(index), timeline.working_set(index))
+        freed = self._held([index])
         restarts = self._scenario.restarts and container.restarts
         timeline.kill(index, restarts=restarts)
         self._eviction_keys = None
@@ -233,6 +225,10 @@ class _Run:
                 important=(*pod.important, *self._violated_budgets(pod.key)),
             )
         )
+
+    def _held(self, containers: Sequence[int]) -> MemoryLevel:
+        timeline = self._timeline
+        return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
 
     def _kill_own_process(self, index: int, points: int, tied: int) -> SimulationStep:
         victim = self._own_processes.pop(index)
@@ -257,7 +253,6 @@ class _Run:
         return proc_oom_score(points, total, self._kernel)
 
     def _candidates(self, hit: LimitHit) -> Sequence[int]:
-        """The containers that may be killed there."""
         living: Sequence[int] = self._timeline.living
         if hit.mechanism is Mechanism.CONTAINER_LIMIT:
             living = [hit.owner]
@@ -324,7 +319,7 @@ class _Run:
             return None
         pod = pods[chosen]
         present = [index for index in timeline.pod_containers[chosen] if index in timeline.present]
-        freed = MemoryLevel(sum(map(timeline.used, present)), sum(map(timeline.working_set, present)))
+        freed = self._held(present)
         timeline.evict(chosen)
         timeline.reclaiming = True
         self._not_evicted.remove(chosen)

@@ -12,13 +12,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
-from kubectl_qos.qos.cgroup.node import PODS
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.eviction import MEMORY_AVAILABLE, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
@@ -246,7 +245,7 @@ def build_node_state(
         if row.alive():
             containers += _build_containers(row, len(simulated), setup)
             simulated.append(_build_pod(row, setup, rules))
-    is_enforced = PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
+    is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
     kubepods = node.allocatable_memory_bytes if is_enforced else None
     return NodeState(
         setup=setup,

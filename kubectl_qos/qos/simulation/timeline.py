@@ -106,12 +106,8 @@ class MemoryTimeline:
             self._state.capacity_bytes - self._total_working_set - grown,
         )
 
-    def used(self, container: int) -> int:
-        """The bytes that a container uses now by the kernel's count."""
-        return self._used[container] + int(self._rate[container] * self.now)
-
     def usages(self, containers: Iterable[int]) -> list[int]:
-        """The same of several."""
+        """The bytes that each of these containers uses now by the kernel's count."""
         used, rate, now = self._used, self._rate, self.now
         return [used[index] + int(rate[index] * now) for index in containers]
 

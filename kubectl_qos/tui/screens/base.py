@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -183,13 +184,13 @@ class BuiltScreen(QosScreen, Generic[BuiltT]):
         self._view_model = self._newest = view_model
         self._is_building = False
 
+    @abstractmethod
     def build(self, view_model: ViewModel) -> BuiltT:
         """The content; runs in a thread."""
-        raise NotImplementedError
 
+    @abstractmethod
     def show_built(self, built: BuiltT | QosError) -> None:
         """Show the content of `_view_model`, or why it could not be built."""
-        raise NotImplementedError
 
     def start_building(self) -> None:
         """Build the content of the newest view model."""

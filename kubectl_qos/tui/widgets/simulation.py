@@ -199,6 +199,6 @@ class VictimTable(LineTable[VictimRow]):
 def _token(row: VictimRow, key: str) -> str:
     if row.is_important and key in {"victim", "note"}:
         return "warning"
-    if row.is_next and key == "victim":
+    if row.place == 1 and key == "victim":
         return "victim"
     return "muted" if key in {"free_after", "container"} else ""

@@ -1,7 +1,7 @@
 """What was read of containers and cgroups, as values made from the texts of files.
 
 Paths are below the cgroup mount. On cgroup v1 the names of files begin with their controller, as in
-predictions. Not here: reading (cluster/exec.py, host/) and comparing (compare.py).
+predictions. Not here: reading (cluster/exec.py, host/) and comparing (verification.py).
 """
 
 from __future__ import annotations
@@ -93,12 +93,8 @@ def observed_on_node(
 def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContainer, dict[str, Files]]:
     """A container as a process in it reads itself, and the directories above as far as it sees them.
 
-    Args:
-        sections: the content of files by their absolute path, `/proc/self/cgroup` among them; `$$` is the pid
-            of the reading process.
-
-    Raises:
-        ValueError: a number is none.
+    `sections` are the contents of files by their absolute path, `/proc/self/cgroup` among them; `$$` is the
+    pid of the reading process. Raises ValueError for a number that is none.
     """
     own = sections.get("/proc/self/cgroup", "")
     path = _visible_path(own)
@@ -117,10 +113,8 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
         if name.startswith(f"{MOUNT}/"):
             directory, file = _split_file(name.removeprefix(MOUNT))
             directories.setdefault(directory, {})[file] = text.strip()
-    files = directories.pop(scope or "/", None)
-    if files is None:
-        files = directories.pop("/", {})
-    directories.pop("/", None)
+    root = directories.pop("/", {})
+    files = directories.pop(scope, root) if scope is not None else root
     directories.pop(path or "/", None)
     container = ObservedContainer(files, processes, scope, int(beside) if beside is not None else None)
     return container, dict(directories)

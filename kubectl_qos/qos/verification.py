@@ -1,16 +1,18 @@
-"""Why a measured value is not the computed one: the first plausible cause that explains it.
+"""Computed beside measured: what was predicted of a pod and its node, and what was read there.
 
-Most are found by trial: the same pod is predicted with another setting, an older release or the resources in
-force, and where that gives the measured value, it is a likely cause. Not here: what differs (compare.py), and
-the words (present/verification.py).
+What reads back otherwise for a known reason is predicted as it reads back (docs/differences.md), so every
+difference is drift. Values that are not predicted are ignored, except those that MemoryQoS leaves behind:
+they are known, and no drift. Causes are mostly found by trial: the same pod is predicted with another
+setting, an older release or the resources in force, and where that gives the measured value, it is likely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,11 +24,213 @@ from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal
 from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, Directory
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
+from kubectl_qos.qos.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.verify.observed import Observed, ObservedContainer
+
+_ABOVE_PODS = frozenset({CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.RESERVED})
+_UNPROTECTED = {MEMORY_MIN: "0", MEMORY_LOW: "0", MEMORY_HIGH: "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedValue:
+    """One value: computed and, unless it could not be read, measured.
+
+    `file` is a cgroup file, `oom_score_adj` or `directory`; processes with equal values are one check. A
+    cause without drift is why a difference does not count.
+    """
+
+    level: CgroupLevel
+    container: str
+    file: str
+    computed: str | None
+    measured: str | None
+    drift: bool = False
+    cause: DriftCause | None = None
+    processes: tuple[ObservedProcess, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A container, or with an empty name the pod, that could not be read, and why."""
+
+    container: str
+    why: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The checks of one pod, or without one of the levels above the pods."""
+
+    checks: tuple[CheckedValue, ...]
+    pod: Pod | None = None
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def drift(self) -> tuple[CheckedValue, ...]:
+        """The checks that differ."""
+        return tuple(check for check in self.checks if check.drift)
+
+    @property
+    def compared(self) -> tuple[CheckedValue, ...]:
+        """The checks whose value could be read."""
+        return tuple(check for check in self.checks if check.measured is not None)
+
+
+def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue, ...]:
+    """Every value of the pod's own cgroup and of its containers that was predicted and read."""
+    causes = CauseFinder(prediction, measured)
+    checks: list[CheckedValue] = []
+    pod_path = _pod_path(prediction, measured)
+    if pod_path is not None and prediction.setup.kubelet.cgroups_per_qos:
+        checks += _check_directories(prediction, pod_path, causes)
+    is_elsewhere = any(check.level is CgroupLevel.CLASS and check.drift for check in checks)
+    if pod_path is not None and pod_path in measured.directories:
+        cause_of = partial(causes.for_file, CgroupLevel.POD, "")
+        files = measured.directories[pod_path]
+        checks += _check_files(CgroupLevel.POD, "", prediction.cgroup.files, files, cause_of)
+    for container in prediction.containers:
+        read = measured.containers.get(container.name)
+        if read is not None:
+            checks += _check_container(container, read, pod_path, causes, is_elsewhere=is_elsewhere)
+    return tuple(checks)
+
+
+def verify_levels(
+    tree: CgroupTree, directories: Mapping[str, Files], *, whole_node: bool = True
+) -> tuple[CheckedValue, ...]:
+    """The values of kubepods, the classes and the reserved cgroups, as far as they were read.
+
+    Without `whole_node` those are left out that count pods of which some are not known.
+    """
+    checks: list[CheckedValue] = []
+    for directory in tree.walk():
+        level, path = directory.level, directory.path
+        if level not in _ABOVE_PODS or path not in directories:
+            continue
+        computed = {name: text for name, text in directory.files.items() if whole_node or name not in SUMS}
+        label = path if level is CgroupLevel.RESERVED else ""
+        name = directory.qos.value if directory.qos is not None else label
+        cause_of = partial(cause_above, tree.setup, directory)
+        checks += _check_files(level, name, computed, directories[path], cause_of)
+    checks += _left_hierarchy(tree, directories)
+    return tuple(checks)
+
+
+def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Iterator[CheckedValue]:
+    """The tree of another driver stays when the driver is switched; the kubelet never touches it again."""
+    roots = {root.path for root in tree.roots if root.level is CgroupLevel.KUBEPODS}
+    for path in ("/kubepods", "/kubepods.slice"):
+        if path in directories and roots and roots <= directories.keys() and path not in roots:
+            cause = DriftCause(DriftReason.LEFT_HIERARCHY, Confidence.LIKELY, {"path": path})
+            yield CheckedValue(CgroupLevel.KUBEPODS, "", DIRECTORY, None, path, cause=cause)
+
+
+def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
+    """The pod's directory: above one of its containers, or with its UID in the name."""
+    above = [pod_directory(read.path) for read in measured.containers.values() if read.path is not None]
+    for path in above:
+        if path in measured.directories or not measured.directories:
+            return path
+    uid = posixpath.basename(prediction.cgroup.path).rpartition("pod")[2].removesuffix(".slice")
+    names = {f"pod{uid}", f"pod{uid.replace('_', '-')}", f"pod{uid.replace('-', '_')}"}
+    endings = tuple(f"-{name}" for name in names)
+    for path in measured.directories:
+        name = posixpath.basename(path).removesuffix(".slice")
+        if name in names or name.endswith(endings):
+            return path
+    return above[0] if above else None
+
+
+def _check_directories(prediction: Prediction, pod_path: str, causes: CauseFinder) -> Iterator[CheckedValue]:
+    """The class directory, and the pod's below it; a difference above is not repeated below."""
+    above, name = posixpath.split(pod_path)
+    computed = prediction.class_cgroup_path
+    if above != computed:
+        cause = causes.for_directory(pod_path)
+        yield CheckedValue(CgroupLevel.CLASS, "", DIRECTORY, computed, above, drift=True, cause=cause)
+        return
+    yield CheckedValue(CgroupLevel.CLASS, "", DIRECTORY, computed, above)
+    computed = posixpath.basename(prediction.cgroup.path)
+    yield CheckedValue(CgroupLevel.POD, "", DIRECTORY, computed, name, drift=computed != name)
+
+
+def _check_container(
+    container: ContainerPrediction,
+    read: ObservedContainer,
+    pod_path: str | None,
+    causes: CauseFinder,
+    *,
+    is_elsewhere: bool,
+) -> Iterator[CheckedValue]:
+    """The values of one container; with its pod elsewhere, its directory is too, and is not repeated."""
+    if read.path is not None and pod_path is not None and not is_elsewhere:
+        computed, measured = container.cgroup.path, read.path
+        if posixpath.dirname(measured) == pod_path:
+            computed, measured = posixpath.basename(computed), posixpath.basename(measured)
+        drift = computed != measured
+        cause = _container_directory_cause(computed, measured) if drift else None
+        yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
+    yield from _check_adj(container, read, causes)
+    cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
+    yield from _check_files(
+        CgroupLevel.CONTAINER, container.name, container.cgroup.files, read.files, cause_of
+    )
+
+
+def _container_directory_cause(computed: str, measured: str) -> DriftCause | None:
+    container_id = computed.removesuffix(".scope").rpartition("-")[2]
+    is_renamed = container_id and container_id in measured
+    return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY) if is_renamed else None
+
+
+def _check_adj(
+    container: ContainerPrediction, read: ObservedContainer, causes: CauseFinder
+) -> Iterator[CheckedValue]:
+    """The oom_score_adj of each process, those with the same value together.
+
+    Without a computed value (the node's memory is not known) its range decides.
+    """
+    name, (lowest, highest) = container.name, container.oom_score_adj_range
+    computed = str(lowest) if lowest == highest else f"{lowest}..{highest}"
+    by_value: dict[int, list[ObservedProcess]] = {}
+    for process in read.processes:
+        by_value.setdefault(process.oom_score_adj, []).append(process)
+    if not by_value and read.beside is not None:
+        by_value[read.beside] = []
+    for value, processes in by_value.items():
+        drift = not lowest <= value <= highest
+        cause = causes.for_adj(container, value, read) if drift else None
+        yield CheckedValue(
+            CgroupLevel.CONTAINER, name, OOM_SCORE_ADJ, computed, str(value), drift, cause, tuple(processes)
+        )
+
+
+def _check_files(
+    level: CgroupLevel,
+    container: str,
+    computed: Files,
+    measured: Files,
+    cause_of: Callable[[str, str], DriftCause | None],
+) -> Iterator[CheckedValue]:
+    for name, expected in computed.items():
+        text = measured.get(name)
+        if text is None:
+            yield CheckedValue(level, container, name, expected, None)
+            continue
+        value = text.strip()
+        drift = value != expected
+        cause = cause_of(name, value) if drift else None
+        yield CheckedValue(level, container, name, expected, value, drift, cause)
+    for name, default in _UNPROTECTED.items():
+        value = measured.get(name, default).strip()
+        if name not in computed and value not in {"0", "max"}:
+            cause = DriftCause(DriftReason.MEMORY_QOS_LEFT, Confidence.LIKELY)
+            yield CheckedValue(level, container, name, default, value, cause=cause)
+
 
 OOM_SCORE_ADJ: Final = "oom_score_adj"
 DIRECTORY: Final = "directory"
@@ -100,8 +304,6 @@ SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW,
 
 
 class _Alternative(NamedTuple):
-    """Another prediction of the same pod, and the cause if it is right."""
-
     prediction: Prediction
     cause: DriftCause
 
@@ -181,16 +383,7 @@ class CauseFinder:
                 return DriftCause(DriftReason.OTHER_CLASS, Confidence.LIKELY, {"qos": qos.value})
         return None
 
-    @staticmethod
-    def for_container_directory(computed: str, measured: str) -> DriftCause | None:
-        """Of a container's directory with the right ID but another runtime's name."""
-        container_id = computed.removesuffix(".scope").rpartition("-")[2]
-        if container_id and container_id in measured:
-            return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
-        return None
-
     def _request_of(self, value: int) -> dict[str, object]:
-        """Between which memory requests the formula gives this value; a pod's own request is left out."""
         capacity = self._prediction.setup.node.memory_capacity_bytes
         if not capacity or self._prediction.pod.spec.resources is not None:
             return {}

@@ -1,1 +1,0 @@
-"""Predicted values beside observed ones, and likely causes of drift."""
