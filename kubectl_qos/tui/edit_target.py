@@ -79,7 +79,7 @@ class EditTarget:
 def related_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
 ) -> tuple[Section, ...]:
-    """What refuses the change, what warns of it, and the ways that it can land; None is still being read."""
+    """What refuses the change, what warns of it, and the strategies; None is still being read."""
     if around is None:
         return (Section("Around it", "reading owners, LimitRanges, quotas …"),)
     if isinstance(around, QosError):
@@ -100,10 +100,10 @@ def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Ite
 
 
 def finding_sections(
-    preview: Preview, subject: EditTarget, around: RelatedObjects, road: StrategyKind
+    preview: Preview, subject: EditTarget, around: RelatedObjects, strategy: StrategyKind
 ) -> Iterator[Section]:
-    """One part for each verdict that the preview does not show itself, the most severe first."""
-    for finding in find_findings(preview, around, road, subject.usage):
+    """One part for each finding that the preview does not show itself, the most severe first."""
+    for finding in find_findings(preview, around, strategy, subject.usage):
         if not finding.in_preview:
             title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE
             yield Section(title, finding_line(finding), warns=warns)

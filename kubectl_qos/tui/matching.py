@@ -241,9 +241,9 @@ def _taken(text: str, source: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _characters(source: str, besides: frozenset[str]) -> frozenset[str]:
+def _characters(source: str, added: frozenset[str]) -> frozenset[str]:
     atom = _compiled(source)
-    return frozenset(character for character in besides.union(_PROBES) if atom.fullmatch(character))
+    return frozenset(character for character in added.union(_PROBES) if atom.fullmatch(character))
 
 
 def _compiled(source: str) -> re.Pattern[str]:

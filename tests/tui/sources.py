@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
+from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
@@ -27,6 +29,11 @@ from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.writers import ScriptedWriter, around
 
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
+NAMED_KEYS = {"/": "slash", ":": "colon", "!": "exclamation_mark", " ": "space", "-": "minus"}
+NAMED_KEYS |= {"=": "equals_sign", ".": "full_stop", "_": "underscore", "<": "less_than_sign"}
+NAMED_KEYS |= {"[": "left_square_bracket", "]": "right_square_bracket"}
+API = "api-7d9c5b6f8-x2mzq"
+"""The next victim of worker-2, and the first pod of the list."""
 
 
 class ScriptedStream:
@@ -69,11 +76,9 @@ class ScriptedStream:
             return snapshot
 
     def refresh(self) -> None:
-        """Ask now."""
         self._requested.set()
 
     def close(self) -> None:
-        """End."""
         self._closed = True
         self._requested.set()
 
@@ -81,7 +86,7 @@ class ScriptedStream:
 class ScriptedSource:
     """A live source that gives one answer after the other, the last one for ever.
 
-    `asked` holds the scopes of the questions; with `hold` cleared, answers wait until it is set.
+    `requested` holds the scopes of the questions; with `hold` cleared, answers wait until it is set.
     """
 
     is_live = True
@@ -90,19 +95,19 @@ class ScriptedSource:
         self.title = "scripted"
         self.default_namespace = default_namespace
         self.answers = list(answers)
-        self.asked: list[Scope] = []
+        self.requested: list[Scope] = []
         self.moment = DEMO_TIME
         self.hold = threading.Event()
         self.hold.set()
         self.every_seconds: float | None = None
-        self.told: tuple[Event, ...] | QosError = ()
-        self.told_about: list[Pod] = []
+        self.pod_events: tuple[Event, ...] | QosError = ()
+        self.event_requests: list[Pod] = []
         self.hold_events = threading.Event()
         self.hold_events.set()
-        self.happened: EventList | QosError = EventList()
-        self.asked_what_happened: list[str | None] = []
-        self.hold_happenings = threading.Event()
-        self.hold_happenings.set()
+        self.listed_events: EventList | QosError = EventList()
+        self.event_list_requests: list[str | None] = []
+        self.hold_event_list = threading.Event()
+        self.hold_event_list.set()
         self.around: QosError | Callable[[Pod], RelatedObjects] = around
         self.looked_around: list[Pod] = []
         self.hold_around = threading.Event()
@@ -112,13 +117,11 @@ class ScriptedSource:
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
-        """The moment that the test says."""
         return self.moment
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """The next answer."""
         with self._lock:
-            self.asked.append(scope)
+            self.requested.append(scope)
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         assert self.hold.wait(10)
         if isinstance(answer, QosError):
@@ -126,7 +129,6 @@ class ScriptedSource:
         return answer if isinstance(answer, Snapshot) else answer(scope)
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """One answer each time it is refreshed."""
         return ScriptedStream(self, scope)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
@@ -134,15 +136,12 @@ class ScriptedSource:
         return DemoSource().find(kind, namespace, name)
 
     def disruption_budgets(self) -> tuple[DisruptionBudget, ...]:
-        """None."""
         return ()
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
-        """Their names."""
         return [pod.name for pod in pods]
 
     def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
-        """There is no file."""
         raise AssertionError((pod, edits))
 
     def raw(self, pod: Pod) -> dict[str, Any]:
@@ -151,21 +150,21 @@ class ScriptedSource:
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the test says; with `hold_events` cleared, not before it is set."""
-        self.told_about.append(pod)
-        told = self.told
+        self.event_requests.append(pod)
+        answer = self.pod_events
         assert self.hold_events.wait(10)
-        if isinstance(told, QosError):
-            raise told
-        return told
+        if isinstance(answer, QosError):
+            raise answer
+        return answer
 
     def event_list(self, namespace: str | None) -> EventList:
-        """What the test says; with `hold_happenings` cleared, not before it is set."""
-        self.asked_what_happened.append(namespace)
-        happened = self.happened
-        assert self.hold_happenings.wait(10)
-        if isinstance(happened, QosError):
-            raise happened
-        return happened
+        """What the test says; with `hold_event_list` cleared, not before it is set."""
+        self.event_list_requests.append(namespace)
+        answer = self.listed_events
+        assert self.hold_event_list.wait(10)
+        if isinstance(answer, QosError):
+            raise answer
+        return answer
 
     def related(self, pod: Pod) -> RelatedObjects:
         """What the test says; with `hold_around` cleared, not before it is set."""
@@ -183,7 +182,6 @@ class ScriptedSource:
         return self.scripted
 
     def later(self, seconds: int) -> None:
-        """Time passes."""
         self.moment += timedelta(seconds=seconds)
 
 
@@ -221,75 +219,137 @@ def renamed(snapshot: Snapshot, name: str, new: str) -> Snapshot:
     return replace(snapshot, pods=pods)
 
 
-def app_of(pilot: Pilot[Any]) -> QosApp:
-    """The app, by its own type."""
-    assert isinstance(pilot.app, QosApp)
-    return pilot.app
+class Run(Pilot[Any]):
+    """A running UI: what is on its screens, and keys with patience for what they do."""
+
+    def __init__(self, app: QosApp) -> None:
+        super().__init__(app)
+        self.notifications: list[str] = []
+        """What was notified, the newest last, also what is not shown any more."""
+        notify = app.notify
+
+        def noted(message: str, **options: Any) -> None:
+            self.notifications.append(str(message))
+            notify(message, **options)
+
+        app.notify = noted  # type: ignore[method-assign]
+
+    @property
+    def qos(self) -> QosApp:
+        assert isinstance(self.app, QosApp)
+        return self.app
+
+    @property
+    def main(self) -> MainScreen:
+        """The main screen, whatever is open above it."""
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    @property
+    def source(self) -> ScriptedSource:
+        assert isinstance(self.qos.source, ScriptedSource)
+        return self.qos.source
+
+    @property
+    def screen_name(self) -> str:
+        """The class of the screen on top."""
+        return type(self.app.screen).__name__
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the pods that are shown, from the top."""
+        return [row.name for row in self.main.table.rows]
+
+    @property
+    def text(self) -> str:
+        """Everything that stands on the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips[: self.app.size.height])
+
+    @property
+    def words(self) -> str:
+        """The same without regard to where lines are broken, or to the frames of dialogs."""
+        return " ".join(self.text.replace("│", " ").split())
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        for _ in range(500):
+            if condition():
+                break
+            await self.pause(0.01)
+        assert condition()
+        await self.pause()
+
+    async def seen(self, text: str) -> None:
+        """Wait until a text is on the screen."""
+        await self.until(lambda: text in self.words)
+
+    async def settled(self) -> None:
+        """Wait until no request is under way and everything is painted."""
+        await self.pause()
+        await self.until(lambda: not self.qos.status.loading)
+
+    async def listed(self) -> None:
+        """Wait until the list is built, if there are facts to build it from."""
+        await self.until(lambda: self.app._exit or self.qos.view_model is None or not self.main.is_building)
+
+    async def keys(self, *keys: str) -> None:
+        """Press keys one after the other, then wait for what they did."""
+        await self.press(*keys)
+        await self.pause()
+
+    async def press_each(self, *keys: str) -> None:
+        """Press keys, each after the list of the one before is built."""
+        for key in keys:
+            await self.keys(key)
+            await self.listed()
+
+    async def type(self, text: str) -> None:
+        """Type a text."""
+        await self.keys(*(NAMED_KEYS.get(character, character) for character in text))
+
+    async def put(self, text: str) -> None:
+        """A text in the first line of the screen that can be typed in, as if it had been pasted."""
+        self.app.screen.query(Input).first().value = text
+        await self.pause()
+
+    async def go_to(self, text: str) -> None:
+        """Enter a text behind a colon."""
+        await self.keys("colon")
+        await self.type(text)
+        await self.keys("enter")
+
+    async def filter_by(self, text: str) -> None:
+        """Enter a filter."""
+        await self.keys("slash")
+        await self.type(text)
+        await self.keys("enter")
+
+    async def refresh(self) -> None:
+        """Request another answer, and wait for it."""
+        await self.keys("r")
+        await self.settled()
 
 
-def main_of(pilot: Pilot[Any]) -> MainScreen:
-    """The main screen, whatever is open above it."""
-    screen = pilot.app.screen_stack[0]
-    assert isinstance(screen, MainScreen)
-    return screen
-
-
-async def settled(pilot: Pilot[Any]) -> None:
-    """Wait until no question is under way and everything is painted."""
-    app = app_of(pilot)
-    await pilot.pause()
-    for _ in range(500):
-        if not app.status.loading:
-            break
-        await pilot.pause(0.01)
-    assert not app.status.loading
-    await pilot.pause()
-
-
-async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _ in range(500):
-        if condition():
-            break
-        await pilot.pause(0.01)
-    assert condition()
-    await pilot.pause()
-
-
-async def press(pilot: Pilot[Any], *keys: str) -> None:
-    """Press keys one after the other, then wait for what they did."""
-    await pilot.press(*keys)
-    await pilot.pause()
-
-
-async def type_text(pilot: Pilot[Any], text: str) -> None:
-    """Type a text."""
-    names = {
-        "/": "slash",
-        ":": "colon",
-        "!": "exclamation_mark",
-        " ": "space",
-        "-": "minus",
-        "=": "equals_sign",
-    }
-    names |= {".": "full_stop", "_": "underscore"}
-    await press(pilot, *(names.get(character, character) for character in text))
-
-
-def names(pilot: Pilot[Any]) -> list[str]:
-    """The names of the pods that are shown, from the top."""
-    return [row.name for row in main_of(pilot).table.rows]
-
-
-def screen_text(pilot: Pilot[Any]) -> str:
-    """Everything that stands on the screen, as text."""
-    width, height = pilot.app.size
-    del width
-    compositor = pilot.app.screen._compositor
-    strips = compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips[:height])
-
-
-def words(pilot: Pilot[Any]) -> str:
-    """The same without regard to where lines are broken, or to the frames of dialogs."""
-    return " ".join(screen_text(pilot).replace("│", " ").split())
+@asynccontextmanager
+async def running(
+    source: Source | QosApp | None = None,
+    *pressed: str,
+    size: tuple[int, int] = (120, 40),
+    scope: Scope | None = None,
+    ready: bool = True,
+    notifications: bool = False,
+    **options: Any,
+) -> AsyncIterator[Run]:
+    """The UI of a source, of the demo by default, after keys; where it is ready, with the first answer."""
+    if isinstance(source, QosApp):
+        app = source
+    else:
+        app = QosApp(source or DemoSource(), scope or Scope(), **options)
+    async with app.run_test(size=size, notifications=notifications):
+        pilot = Run(app)
+        if ready:
+            await pilot.settled()
+        await pilot.keys(*pressed)
+        yield pilot

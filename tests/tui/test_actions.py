@@ -12,9 +12,9 @@ from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import (
-    AskNumber,
     ConfirmDialog,
     ConfirmWrite,
+    NumberDialog,
     SaveAs,
     TextScreen,
     help_lines,
@@ -50,7 +50,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
     BindingGroup.CONFIRM: (ConfirmDialog, ConfirmWrite),
-    BindingGroup.NUMBER: (AskNumber,),
+    BindingGroup.NUMBER: (NumberDialog,),
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),
     BindingGroup.SEARCH: (Finder, Palette),

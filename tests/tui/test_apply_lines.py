@@ -28,7 +28,7 @@ from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.text_view import TextLine
 from kubectl_qos.tui.write_service import WriteService
-from tests.tui.sources import ScriptedSource, demo, pod_named
+from tests.tui.sources import API, ScriptedSource, demo, pod_named
 from tests.tui.writers import DONE, WAITING, accepted, around, deployment, entry_of, memory
 
 KEYS = Keys()
@@ -93,7 +93,6 @@ def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
     assert EditTarget(pod_reference("Pod", "shop", "x"), facts, DemoSource()).others() == []
 
 
-API = "api-7d9c5b6f8-x2mzq"
 CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
 ERRORS: tuple[tuple[QosError, str], ...] = (
     (ApiError("modified", status=409, hint="try again"), "! not applied: modified (409) try again"),

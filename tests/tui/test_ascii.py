@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -13,16 +12,13 @@ from rich.style import Style
 from textual._border import BORDER_CHARS
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.pilot import Pilot
 from textual.scrollbar import ScrollBarRender
 
-from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
-from tests.tui.sources import press, settled
+from tests.tui.sources import Run, running
 
 BARS = "█▓▒░"
 SPARKLINE = "▁▂▃▄▅▆▇█"
@@ -39,7 +35,7 @@ def _in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QosApp, "get_line_filters", with_ascii)
 
 
-def painted(pilot: Pilot[Any]) -> list[str]:
+def painted(pilot: Run) -> list[str]:
     """The lines of the whole terminal."""
     strips = pilot.app.screen._compositor.render_strips()
     return ["".join(strip.text for strip in line) for line in strips]
@@ -61,21 +57,19 @@ ROADS = [
 
 @pytest.mark.usefixtures("_in_ascii")
 async def test_every_screen_is_painted_in_ascii() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+    async with running() as pilot:
         for keys in ROADS:
-            await press(pilot, *keys)
+            await pilot.keys(*keys)
             lines = painted(pilot)
             assert {sign for line in lines for sign in line if not sign.isascii()} == set(), keys
             assert {len(line) for line in lines} == {120}, keys
             while not isinstance(pilot.app.screen, MainScreen):
-                await press(pilot, "y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
-            await press(pilot, "escape", "escape", "4")
+                await pilot.keys("y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
+            await pilot.keys("escape", "escape", "4")
 
 
 async def test_without_the_filter_it_is_not() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
+    async with running(size=(80, 24)) as pilot:
         assert not "".join(painted(pilot)).isascii()
 
 

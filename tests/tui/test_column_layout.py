@@ -6,14 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.output import Align
 from kubectl_qos.present.pod_columns import WIDE_KEYS
 from kubectl_qos.present.pod_rows import PodRow, build_rows
 from kubectl_qos.tui.lists.panes import NAMESPACE_COLUMNS, NODE_COLUMNS, group_layout, group_token
 from kubectl_qos.tui.lists.pods import COMPACT_BELOW, IMPORTANCE, PodList, pod_token
-from kubectl_qos.tui.view import View
+from kubectl_qos.tui.screens.browse import list_definitions
+from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
-from kubectl_qos.tui.widgets.table import TOKENS
+from kubectl_qos.tui.widgets.table import TOKENS, fitted, shortened
 from tests.tui.sources import demo, renamed
 
 PODS = PodList(Trends())
@@ -93,3 +95,48 @@ def test_markup_and_control_characters_of_a_server_are_only_text() -> None:
     column = PODS.layout(View(), None, [row], DEMO_TIME, 100).column("pod")
     assert column is not None
     assert column.cell(row, DEMO_TIME) == "[bold]x\\x1b[31m"
+
+
+LONG = "x" * 253
+
+
+@pytest.mark.parametrize("width", [59, 68, 79, 87])
+@pytest.mark.parametrize("kind", list(ListKind))
+def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> None:
+    def keys(snapshot: Snapshot) -> list[str]:
+        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
+        listing = list_definitions(Trends())[kind]
+        rows = listing.build(view_model, View(kind), None).rows
+        layout = listing.layout(View(kind), None, rows, DEMO_TIME, width)
+        assert layout.line_width <= width
+        return [column.key for column in layout.columns]
+
+    needed = {
+        ListKind.NODES: {"node", "memory", "used_percent"},
+        ListKind.NAMESPACES: {"namespace", "rank", "pods", "qos"},
+        ListKind.WORKLOADS: {"workload", "rank", "pods", "qos"},
+        ListKind.PODS: {"rank", "pod", "qos"},
+        ListKind.CONTAINERS: {"rank", "container", "pod"},
+    }[kind]
+    assert needed <= set(keys(renamed(demo(), "crunch", LONG)))
+
+
+def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
+    rows = build_rows(renamed(demo(), "crunch", LONG), Scope()).rows
+    layout = PODS.layout(View(), None, rows, DEMO_TIME, 79)
+    assert {"rank", "pod", "node", "qos", "oom_score"} <= {column.key for column in layout.columns}
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("worker-1", 8, "worker-1"),
+        ("gke-prod-pool-3f2a-x8k2", 11, "gke-p…-x8k2"),
+        ("gke-prod-pool-3f2a-x8k2", 2, "g…"),
+        ("gke-prod-pool-3f2a-x8k2", 1, "…"),
+        ("NEAR-LIMIT OVER-REQUEST", 12, "NEAR-LIMIT O…"[:11] + "…"),
+        ("日本語日本語", 5, "日本…"),
+    ],
+)
+def test_a_name_is_cut_in_its_middle_for_nodes_begin_alike(name: str, width: int, shown: str) -> None:
+    assert fitted(shortened(name, width), width, Align.LEFT) == shown

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from textual.pilot import Pilot
-
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.config.state import UiState
@@ -15,18 +13,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.screens.search import SelectDialog
 from kubectl_qos.tui.view import ListKind, View, view_values
-from tests.tui.sources import (
-    ScriptedSource,
-    demo,
-    main_of,
-    press,
-    screen_text,
-    settled,
-    type_text,
-    until,
-    with_usage,
-    without,
-)
+from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
 
 
 def source(title: str, snapshot: Snapshot) -> ScriptedSource:
@@ -57,51 +44,41 @@ class Clusters:
         return QosApp(self.sources["prod"], Scope(), contexts=contexts, **options)
 
 
-async def go_to(pilot: Pilot[Any], text: str) -> None:
-    await press(pilot, "colon")
-    await type_text(pilot, text)
-    await press(pilot, "enter")
-
-
-def said(pilot: Pilot[Any]) -> str:
-    return " ".join(one.message for one in pilot.app._notifications)
+def said(pilot: Run) -> str:
+    return " ".join(pilot.notifications)
 
 
 async def test_another_context_is_chosen_among_those_that_there_are() -> None:
-    clusters = Clusters()
-    async with clusters.app().run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ctx")
+    async with running(Clusters().app()) as pilot:
+        await pilot.go_to("ctx")
+        await pilot.keys("escape")
+        assert len(pilot.main.table.rows) == 60
+        assert "kubectl qos  prod" in pilot.text
+        # A context that cannot be opened leaves everything as it is.
+        await pilot.go_to("ctx gone")
+        await pilot.until(lambda: 'context "gone" does not exist; --context takes' in said(pilot))
+        assert len(pilot.main.table.rows) == 60
+        # Another context is chosen among those that there are.
+        await pilot.go_to("ctx")
         assert isinstance(pilot.app.screen, SelectDialog)
-        assert "> prod" in screen_text(pilot), "where we are"
-        await press(pilot, "j", "enter")
-        await until(pilot, lambda: len(main_of(pilot).table.rows) == 59)
-        assert "kubectl qos  test" in screen_text(pilot)
-        await go_to(pilot, "ctx prod")
-        await until(pilot, lambda: len(main_of(pilot).table.rows) == 60)
-
-
-async def test_escape_stays() -> None:
-    async with Clusters().app().run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ctx")
-        await press(pilot, "escape")
-        assert len(main_of(pilot).table.rows) == 60
-        assert "kubectl qos  prod" in screen_text(pilot)
-
-
-async def test_a_context_that_cannot_be_opened_leaves_everything_as_it_is() -> None:
-    async with Clusters().app().run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ctx gone")
-        await until(pilot, lambda: 'context "gone" does not exist; --context takes' in said(pilot))
-        assert len(main_of(pilot).table.rows) == 60
+        assert "> prod" in pilot.text, "where we are"
+        await pilot.keys("j", "enter")
+        await pilot.until(lambda: len(pilot.main.table.rows) == 59)
+        assert "kubectl qos  test" in pilot.text
+        await pilot.go_to("ctx prod")
+        await pilot.until(lambda: len(pilot.main.table.rows) == 60)
+        # Screens of the other cluster read the other cluster.
+        await pilot.go_to("ctx test")
+        await pilot.until(lambda: len(pilot.main.table.rows) == 59)
+        for key in ("d", "e", "v", "u"):
+            await pilot.keys(key)
+            assert "crunch-x2k9f" in pilot.text, "the next victim where api is gone"
+            await pilot.keys("escape")
 
 
 async def test_without_a_kubeconfig_there_is_nowhere_to_go() -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ctx")
+    async with running(ScriptedSource(demo()), size=(120, 30)) as pilot:
+        await pilot.go_to("ctx")
         assert "scripted has no other contexts" in said(pilot)
 
 
@@ -109,18 +86,17 @@ async def test_a_late_answer_of_the_context_that_was_left_is_dropped() -> None:
     clusters = Clusters()
     slow = clusters.sources["prod"]
     app = clusters.app()
-    async with app.run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
+    async with running(app) as pilot:
         slow.hold.clear()
         try:
-            await press(pilot, "r")
-            await go_to(pilot, "ctx test")
-            await until(pilot, lambda: app.view_model is not None and len(main_of(pilot).table.rows) == 59)
+            await pilot.keys("r")
+            await pilot.go_to("ctx test")
+            await pilot.until(lambda: app.view_model is not None and len(pilot.main.table.rows) == 59)
         finally:
             slow.hold.set()
-        await until(pilot, lambda: [one.name for one in threading.enumerate()].count("qos-follower") == 1)
+        await pilot.until(lambda: [one.name for one in threading.enumerate()].count("qos-follower") == 1)
         await pilot.pause()
-        assert len(main_of(pilot).table.rows) == 59
+        assert len(pilot.main.table.rows) == 59
 
 
 async def test_trends_are_of_one_cluster() -> None:
@@ -129,12 +105,10 @@ async def test_trends_are_of_one_cluster() -> None:
     clusters.sources["prod"].answers = [demo(), with_usage(demo(), "crunch-", 3 << 30)]
     clusters.sources["test"].answers = [grown]
     app = clusters.app()
-    async with app.run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await press(pilot, "r")
-        await until(pilot, lambda: bool(app._trends.of(("batch", "crunch-x2k9f"))))
-        await go_to(pilot, "ctx test")
-        await until(pilot, lambda: app.view_model is not None and app.source.title == "test")
+    async with running(app, "r") as pilot:
+        await pilot.until(lambda: bool(app._trends.of(("batch", "crunch-x2k9f"))))
+        await pilot.go_to("ctx test")
+        await pilot.until(lambda: app.view_model is not None and app.source.title == "test")
         assert not app._trends.of(("batch", "crunch-x2k9f"))
 
 
@@ -142,26 +116,14 @@ async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_ru
     state = UiState().with_view("test", view_values(View(ListKind.NODES)))
     said = Settings(contexts={"test": ContextSettings(readonly=True)})
     app = Clusters().app(state=state, settings=said)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
+    async with running(app) as pilot:
         assert not app.readonly
-        await press(pilot, "5")
-        await go_to(pilot, "ctx test")
-        await until(pilot, lambda: main_of(pilot).view.kind is ListKind.NODES)
-        await settled(pilot)
+        await pilot.keys("5")
+        await pilot.go_to("ctx test")
+        await pilot.until(lambda: pilot.main.view.kind is ListKind.NODES)
+        await pilot.settled()
         assert app.readonly
-        await press(pilot, "left_square_bracket")
-        assert main_of(pilot).view.kind is ListKind.NODES, "history is of one cluster"
-        await go_to(pilot, "ctx prod")
-        await until(pilot, lambda: main_of(pilot).view.kind is ListKind.CONTAINERS)
-
-
-async def test_screens_of_the_other_cluster_ask_the_other_cluster() -> None:
-    async with Clusters().app().run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        await go_to(pilot, "ctx test")
-        await until(pilot, lambda: len(main_of(pilot).table.rows) == 59)
-        for key in ("d", "e", "v", "u"):
-            await press(pilot, key)
-            assert "crunch-x2k9f" in screen_text(pilot), "the next victim where api is gone"
-            await press(pilot, "escape")
+        await pilot.keys("left_square_bracket")
+        assert pilot.main.view.kind is ListKind.NODES, "history is of one cluster"
+        await pilot.go_to("ctx prod")
+        await pilot.until(lambda: pilot.main.view.kind is ListKind.CONTAINERS)

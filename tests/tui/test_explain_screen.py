@@ -10,83 +10,57 @@ from typing import Any
 
 import msgspec
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
-from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.cluster.files import DEMO_TIME, FileSource
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.output import Line, Section
-from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, section_layout
-from tests.tui.sources import (
-    ScriptedSource,
-    app_of,
-    demo,
-    pod_named,
-    press,
-    screen_text,
-    settled,
-    until,
-    with_usage,
-    without,
-)
-
-POD = "api-7d9c5b6f8-x2mzq"
+from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running, with_usage, without
 
 
-@pytest.fixture
-async def pilot() -> AsyncIterator[Pilot[Any]]:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as found:
-        await settled(found)
-        await press(found, "d")
-        yield found
-
-
-async def explain(pilot: Pilot[Any], name: str) -> ExplainScreen:
+async def explain(pilot: Run, name: str) -> ExplainScreen:
     """Open the explanation of a pod."""
-    view_model = app_of(pilot).view_model
+    view_model = pilot.qos.view_model
     assert view_model is not None
     screen = ExplainScreen(pod_named(view_model.snapshot, name), view_model)
     pilot.app.push_screen(screen)
-    await until(pilot, lambda: pilot.app.screen is screen)
+    await pilot.until(lambda: pilot.app.screen is screen)
     return screen
 
 
 @asynccontextmanager
 async def explaining(
-    source: ScriptedSource, name: str = POD, size: tuple[int, int] = (120, 40)
-) -> AsyncIterator[Pilot[Any]]:
-    async with QosApp(source, Scope()).run_test(size=size) as pilot:
-        await settled(pilot)
+    source: ScriptedSource, name: str = API, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Run]:
+    async with running(source, size=size) as pilot:
         await explain(pilot, name)
         yield pilot
 
 
-async def refresh(pilot: Pilot[Any]) -> None:
+async def renew(pilot: Run) -> None:
     """Ask again, and wait until the screen shows what was answered."""
-    before = app_of(pilot).view_model
-    await press(pilot, "r")
-    await settled(pilot)
+    before = pilot.qos.view_model
+    await pilot.refresh()
     screen = pilot.app.screen
     assert isinstance(screen, ExplainScreen)
-    await until(
-        pilot,
-        lambda: app_of(pilot).view_model is not before and screen._view_model is app_of(pilot).view_model,
+    await pilot.until(
+        lambda: pilot.qos.view_model is not before and screen._view_model is pilot.qos.view_model,
     )
 
 
-def titles(pilot: Pilot[Any]) -> dict[str, str]:
+def titles(pilot: Run) -> dict[str, str]:
     """The title of each section and its answer."""
     return {fold.title._title: fold.title.answer for fold in pilot.app.screen.query(Collapsible)}
 
 
-def subject(pilot: Pilot[Any]) -> str:
+def subject(pilot: Run) -> str:
     return str(pilot.app.screen.query_one("#subject", Static).render())
 
 
@@ -113,103 +87,45 @@ def questions() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "qos-worker"]
 
 
-def documents(pilot: Pilot[Any]) -> str:
+def documents(pilot: Run) -> str:
     return "\n".join(
         line.text for document in pilot.app.screen.query(TextView) for line in document.text_lines(400)
     )
 
 
-async def test_it_says_all_that_the_command_line_says(pilot: Pilot[Any]) -> None:
-    snapshot = demo()
-    explanation = explain_pod(pod_named(snapshot, POD), snapshot, DEMO_TIME)
-    assert explanation.subject in screen_text(pilot)
-    shown = " ".join(documents(pilot).split())
-    for section in explanation.sections:
-        for line in section.lines:
-            assert " ".join(line.text.split()) in shown
-            assert " ".join(line.note.split()) in shown
-    *titles, events = [str(fold.title.render()) for fold in pilot.app.screen.query(Collapsible)]
-    assert "Events" in events
-    for section, title in zip(explanation.sections, titles, strict=True):
-        assert section.title in title
-        assert section.answer in title
+async def test_it_says_all_that_the_command_line_says() -> None:
+    async with running(None, "d") as pilot:
+        snapshot = demo()
+        explanation = explain_pod(pod_named(snapshot, API), snapshot, DEMO_TIME)
+        assert explanation.subject in pilot.text
+        shown = " ".join(documents(pilot).split())
+        for section in explanation.sections:
+            for line in section.lines:
+                assert " ".join(line.text.split()) in shown
+                assert " ".join(line.note.split()) in shown
+        *headers, events = [str(fold.title.render()) for fold in pilot.app.screen.query(Collapsible)]
+        assert "Events" in events
+        for section, title in zip(explanation.sections, headers, strict=True):
+            assert section.title in title
+            assert section.answer in title
+        # It is copied as the command line prints it.
+        await pilot.keys("c")
+        said, shown = pilot.app.clipboard.split("\n\nEvents ")
+        assert said == "\n".join(text_lines(explanation))
+        assert "readiness probe failed" in shown.lower()
 
 
-async def test_answers_stand_before_their_proof(pilot: Pilot[Any]) -> None:
-    text = screen_text(pilot)
-    assert text.index("rank 1 of 17, oom_score 1390") < text.index("1000 - 1000 × 512Mi / 16Gi = 969")
-
-
-async def test_sections_fold_by_key_and_by_mouse(pilot: Pilot[Any]) -> None:
-    proof = "requests or limits are set"
-    assert proof in screen_text(pilot)
-    await press(pilot, "enter")
-    assert proof not in screen_text(pilot)
-    assert "Burstable, oom_score_adj from its memory request" in screen_text(pilot), "the answer stays"
-    await press(pilot, "enter")
-    assert proof in screen_text(pilot)
-    await pilot.click(CollapsibleTitle)
-    await pilot.pause()
-    assert proof not in screen_text(pilot)
-
-
-async def test_all_sections_fold_and_unfold_together(pilot: Pilot[Any]) -> None:
-    await press(pilot, "z")
-    assert all(title.folded for title in pilot.app.screen.query(CollapsibleTitle))
-    assert "Eviction" in screen_text(pilot)
-    await press(pilot, "z")
-    assert not any(title.folded for title in pilot.app.screen.query(CollapsibleTitle))
-
-
-async def test_tab_goes_from_section_to_section(pilot: Pilot[Any]) -> None:
-    titles = list(pilot.app.screen.query(CollapsibleTitle))
-    assert pilot.app.focused is titles[0]
-    await press(pilot, "tab")
-    assert pilot.app.focused is titles[1]
-    await press(pilot, "shift+tab")
-    assert pilot.app.focused is titles[0]
-
-
-async def test_it_scrolls_like_a_pager(pilot: Pilot[Any]) -> None:
-    await pilot.resize_terminal(80, 24)
-    await pilot.pause()
-    scroll = pilot.app.screen.query_one(TextScroll)
-    await press(pilot, "G")
-    assert scroll.scroll_offset.y == scroll.max_scroll_y > 0
-    await press(pilot, "g")
-    assert scroll.scroll_offset.y == 0
-    await press(pilot, "j", "j", "k")
-    assert scroll.scroll_offset.y == 1
-    await press(pilot, "ctrl+f")
-    assert scroll.scroll_offset.y > 10
-    await press(pilot, "ctrl+b")
-    assert scroll.scroll_offset.y <= 1
-
-
-async def test_it_is_copied_as_the_command_line_prints_it(pilot: Pilot[Any]) -> None:
-    await press(pilot, "c")
-    snapshot = demo()
-    explanation = explain_pod(pod_named(snapshot, POD), snapshot, DEMO_TIME)
-    said, events = pilot.app.clipboard.split("\n\nEvents ")
-    assert said == "\n".join(text_lines(explanation))
-    assert "readiness probe failed" in events.lower()
-
-
-async def test_e_edits_the_same_pod(pilot: Pilot[Any]) -> None:
-    await press(pilot, "e")
-    assert isinstance(pilot.app.screen, EditScreen)
-    assert f"edit pod shop/{POD} on worker-2" in screen_text(pilot)
-    await press(pilot, "escape")
-    assert isinstance(pilot.app.screen, ExplainScreen)
-
-
-async def test_pods_of_every_kind_can_be_explained() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
+async def test_pods_of_every_kind_can_be_explained_with_their_events_at_once() -> None:
+    async with running(size=(80, 24)) as pilot:
         for pod in demo().pods[::8]:
             await explain(pilot, pod.name)
-            assert pod.name in screen_text(pilot)
-            await press(pilot, "escape")
+            assert pod.name in pilot.text
+            await pilot.keys("escape")
+        for name, events in (("huge-0", "1, 1 warning, the newest 60s ago"), ("db-2", "<none>")):
+            await explain(pilot, name)
+            assert titles(pilot)["Events"] == events
+            assert ("usage does not count" in documents(pilot)) is (name == "huge-0")
+            await pilot.keys("escape")
 
 
 def test_notes_stand_behind_their_lines_or_below_where_there_is_no_room() -> None:
@@ -242,73 +158,62 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
                 assert len(line.text) <= max(width, 24) or has_long_word
 
 
-async def test_events_are_asked_for_beside_what_is_already_shown() -> None:
+async def test_events_are_requested_beside_what_is_already_shown() -> None:
     source = ScriptedSource(demo())
-    source.told = (event("SystemOOM", "victim process: x"), event("BackOff", "again"))
+    source.pod_events = (event("SystemOOM", "victim process: x"), event("BackOff", "again"))
     source.hold_events.clear()
     async with explaining(source) as pilot:
         assert titles(pilot)["Events"] == "loading …"
-        assert "rank 1 of 17" in screen_text(pilot)
+        assert "rank 1 of 17" in pilot.text
         assert "SystemOOM" not in documents(pilot)
-        await press(pilot, "enter")
+        await pilot.keys("enter")
         assert pilot.app.screen.query(CollapsibleTitle).first().folded, "keys are answered meanwhile"
         source.hold_events.set()
-        await until(pilot, lambda: titles(pilot)["Events"] != "loading …")
+        await pilot.until(lambda: titles(pilot)["Events"] != "loading …")
         assert titles(pilot)["Events"] == ("2, 2 warnings, the newest 60s ago; read at 12:00:00 UTC")
         assert "SystemOOM: the node itself ran out of memory" in documents(pilot)
-        assert [pod.name for pod in source.told_about] == [POD]
+        assert [pod.name for pod in source.event_requests] == [API]
 
 
-async def test_r_asks_for_the_events_again() -> None:
+async def test_r_requests_the_events_again() -> None:
     source = ScriptedSource(demo())
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
-        source.told = (event("BackOff", "again"),)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
+        source.pod_events = (event("BackOff", "again"),)
         source.later(60)
-        await refresh(pilot)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        await renew(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
         assert titles(pilot)["Events"].endswith("the newest 2m ago; read at 12:01:00 UTC")
-        source.told = QosError("the connection was lost")
+        source.pod_events = QosError("the connection was lost")
         source.later(1)
-        await refresh(pilot)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
+        await renew(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "BackOff" not in documents(pilot)
-        assert len(source.told_about) == 3
+        assert len(source.event_requests) == 3
 
 
-async def test_while_asked_again_what_was_told_stays() -> None:
+async def test_while_requested_again_the_events_stay() -> None:
     source = ScriptedSource(demo())
-    source.told = (event("BackOff", "again"),)
+    source.pod_events = (event("BackOff", "again"),)
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
         source.hold_events.clear()
         source.later(1)
-        await refresh(pilot)
+        await renew(pilot)
         assert titles(pilot)["Events"] == "loading …"
         assert "again" in documents(pilot)
         source.later(1)
-        await refresh(pilot)
-        assert len(source.told_about) == 2, "one question at a time"
+        await renew(pilot)
+        assert len(source.event_requests) == 2, "one question at a time"
         source.hold_events.set()
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
-
-
-async def test_a_refusal_is_said_with_the_right_that_is_missing() -> None:
-    source = ScriptedSource(demo())
-    source.told = ApiError("Error from server (Forbidden): no", status=403, hint="grant list on events")
-    async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
-        assert "the list of the pod's events is missing: Error from server (Forbidden): no" in documents(
-            pilot
-        )
-        assert "(grant list on events)" in documents(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
 
 
 async def test_a_defect_of_a_source_does_not_leave_the_question_open(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ScriptedSource(demo())
     monkeypatch.setattr(source, "events", lambda _: 1 // 0)
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("unknown"))
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "unexpected ZeroDivisionError" in documents(pilot)
 
 
@@ -317,84 +222,73 @@ async def test_an_answer_after_the_screen_was_left_is_dropped() -> None:
     source.hold_events.clear()
     async with explaining(source) as pilot:
         left = pilot.app.screen
-        await press(pilot, "escape")
+        await pilot.keys("escape")
         assert pilot.app.screen is not left
         (thread,) = questions()
-        source.told = (event("BackOff"),)
+        source.pod_events = (event("BackOff"),)
         source.hold_events.set()
-        await until(pilot, lambda: not thread.is_alive())
+        await pilot.until(lambda: not thread.is_alive())
         assert not left.is_attached
-        await explain(pilot, POD)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
+        await explain(pilot, API)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
 
 
 async def test_an_answer_to_a_question_given_up_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     before = demo()
-    source = ScriptedSource(before, with_restarts(before, POD, 0, uid="another"))
+    source = ScriptedSource(before, with_restarts(before, API, 0, uid="another"))
     held = threading.Event()
 
-    def told(pod: Pod) -> tuple[Event, ...]:
+    def events_of(pod: Pod) -> tuple[Event, ...]:
         if pod.metadata.uid != "another":
             assert held.wait(10)
             return (event("Old"),)
         return event("New"), event("New", "too")
 
-    monkeypatch.setattr(source, "events", told)
+    monkeypatch.setattr(source, "events", events_of)
     async with explaining(source) as pilot:
         (late,) = questions()
-        await refresh(pilot)
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("2, "))
+        await renew(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("2, "))
         held.set()
-        await until(pilot, lambda: not late.is_alive())
+        await pilot.until(lambda: not late.is_alive())
         assert titles(pilot)["Events"].startswith("2, ")
-
-
-async def test_the_demo_answers_at_once() -> None:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await explain(pilot, "huge-0")
-        assert titles(pilot)["Events"] == "1, 1 warning, the newest 60s ago"
-        assert "usage does not count" in documents(pilot)
-        await press(pilot, "escape")
-        await explain(pilot, "db-2")
-        assert titles(pilot)["Events"] == "<none>"
 
 
 async def test_text_of_a_server_is_data() -> None:
     source = ScriptedSource(demo())
-    source.told = (event("[bold]Odd[/bold]", "one\x1b[31m [red]two[/red]"),)
+    source.pod_events = (event("[bold]Odd[/bold]", "one\x1b[31m [red]two[/red]"),)
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
-        await press(pilot, "G")
-        shown = screen_text(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
+        await pilot.keys("G")
+        shown = pilot.text
         assert "[bold]Odd[/bold]" in shown
         assert "one\\x1b[31m [red]two[/red]" in shown
 
 
 async def test_it_follows_the_pod() -> None:
     before = demo()
-    after = with_usage(with_restarts(before, POD, 9), POD, 64 << 20)
+    after = with_usage(with_restarts(before, API, 9), API, 64 << 20)
     async with explaining(ScriptedSource(before, after)) as pilot:
         assert titles(pilot)["OOM"].startswith("rank 1 of 17")
         assert "as of" not in subject(pilot)
         said = subject(pilot)
-        await refresh(pilot)
+        await renew(pilot)
         assert not titles(pilot)["OOM"].startswith("rank 1 of 17")
         assert titles(pilot)["History"] == "restarted 9 times"
         assert subject(pilot) == said
-        await press(pilot, "c")
+        await pilot.keys("c")
         assert "restarted 9 times" in pilot.app.clipboard
-        await press(pilot, "e")
+        await pilot.keys("e")
         assert isinstance(pilot.app.screen, EditScreen)
 
 
 async def test_folds_focus_and_place_stay_while_it_follows() -> None:
     before = demo()
-    changed = [with_usage(with_restarts(before, POD, count), POD, count << 20) for count in (9, 10)]
+    changed = [with_usage(with_restarts(before, API, count), API, count << 20) for count in (9, 10)]
     source = ScriptedSource(before, *changed)
     async with explaining(source, size=(80, 24)) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
-        await press(pilot, "tab", "enter", "tab")
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
+        await pilot.keys("tab", "enter", "tab")
         assert pilot.app.screen.query(CollapsibleTitle)[1]._title == "OOM"
         scroll = pilot.app.screen.query_one(TextScroll)
         scroll.scroll_to(y=9, animate=False)
@@ -404,7 +298,7 @@ async def test_folds_focus_and_place_stay_while_it_follows() -> None:
         assert sum(folded) == 1
         assert scroll.scroll_offset.y == 9
         for count in (9, 10):
-            await refresh(pilot)
+            await renew(pilot)
             assert titles(pilot)["History"] == f"restarted {count} times"
             assert pilot.app.focused is focused
             assert [title.folded for title in pilot.app.screen.query(CollapsibleTitle)] == folded
@@ -415,7 +309,7 @@ async def test_folds_focus_and_place_stay_while_it_follows() -> None:
 
 async def test_sections_come_and_go_in_their_order() -> None:
     before = demo()
-    old = pod_named(before, POD)
+    old = pod_named(before, API)
     bare = msgspec.structs.replace(
         old, status=msgspec.structs.replace(old.status, container_statuses=None, init_container_statuses=None)
     )
@@ -425,11 +319,11 @@ async def test_sections_come_and_go_in_their_order() -> None:
         for title in pilot.app.screen.query(CollapsibleTitle):
             if title._title == "History":
                 title.focus()
-        await refresh(pilot)
+        await renew(pilot)
         await pilot.pause()
         assert list(titles(pilot)) == [title for title in whole if title != "History"]
         assert isinstance(pilot.app.focused, CollapsibleTitle)
-        await refresh(pilot)
+        await renew(pilot)
         await pilot.pause()
         assert list(titles(pilot)) == whole
         assert "last ended OOMKilled" in documents(pilot)
@@ -443,13 +337,13 @@ def _noted(painted: list[Any], widget: Any, *_: Any, **__: Any) -> Any:
 async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ScriptedSource(demo())
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
         painted: list[CollapsibleTitle | TextView] = []
         for widget in (*pilot.app.screen.query(CollapsibleTitle), *pilot.app.screen.query(TextView)):
             monkeypatch.setattr(widget, "refresh", partial(_noted, painted, widget))
         source.hold_events.clear()
         source.later(1)
-        await refresh(pilot)
+        await renew(pilot)
         assert [title._title for title in painted if isinstance(title, CollapsibleTitle)] == ["Events"] * len(
             painted
         )
@@ -459,35 +353,35 @@ async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.Monk
 
 async def test_a_pod_that_is_gone_stays_as_it_was_last() -> None:
     before = demo()
-    source = ScriptedSource(before, without(before, POD), without(before, POD), before)
+    source = ScriptedSource(before, without(before, API), without(before, API), before)
     async with explaining(source) as pilot:
         said, shown = subject(pilot), documents(pilot)
         source.later(65)
-        await refresh(pilot)
+        await renew(pilot)
         assert subject(pilot) == f"{said}, gone since 12:01:05 UTC; as it was last"
         assert documents(pilot) == shown
         source.later(60)
-        await refresh(pilot)
+        await renew(pilot)
         assert "gone since 12:01:05 UTC" in subject(pilot), "the first time that it was not there"
-        await press(pilot, "c")
+        await pilot.keys("c")
         assert pilot.app.clipboard.startswith(subject(pilot))
-        await refresh(pilot)
+        await renew(pilot)
         assert subject(pilot) == said
 
 
 async def test_another_pod_of_that_name_is_called_one() -> None:
     before = demo()
-    source = ScriptedSource(before, with_restarts(before, POD, 0, uid="another"))
+    source = ScriptedSource(before, with_restarts(before, API, 0, uid="another"))
     async with explaining(source) as pilot:
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("<none>"))
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
         said = subject(pilot)
         source.later(5)
-        source.told = (event("Started"),)
-        await refresh(pilot)
+        source.pod_events = (event("Started"),)
+        await renew(pilot)
         assert subject(pilot) == f"{said}, another pod of that name since 12:00:05 UTC"
         assert titles(pilot)["History"] == "never restarted"
-        await until(pilot, lambda: titles(pilot)["Events"].startswith("1, "))
-        assert source.told_about[-1].metadata.uid == "another"
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
+        assert source.event_requests[-1].metadata.uid == "another"
 
 
 async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,15 +397,15 @@ async def test_of_facts_that_come_quickly_the_newest_are_shown(monkeypatch: pyte
 
     async with explaining(ScriptedSource(before)) as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", slowly)
-        app = app_of(pilot)
+        app = pilot.qos
         assert app.view_model is not None
         for count in range(5, 15):
-            app.view_model = replace(app.view_model, snapshot=with_restarts(before, POD, count))
+            app.view_model = replace(app.view_model, snapshot=with_restarts(before, API, count))
             await pilot.pause()
         assert began.is_set()
         assert titles(pilot)["History"] == "restarted 2 times"
         held.set()
-        await until(pilot, lambda: titles(pilot)["History"] == "restarted 14 times")
+        await pilot.until(lambda: titles(pilot)["History"] == "restarted 14 times")
         assert len(worked) == 2
 
 
@@ -520,12 +414,12 @@ async def test_a_defect_is_said_and_what_was_known_stays(monkeypatch: pytest.Mon
     async with explaining(source) as pilot:
         monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", lambda *_: 1 // 0)
         source.later(1)
-        await refresh(pilot)
+        await renew(pilot)
         assert "as it was last: unexpected ZeroDivisionError" in subject(pilot)
         assert titles(pilot)["OOM"].startswith("rank 1 of 17")
         monkeypatch.undo()
         source.later(1)
-        await refresh(pilot)
+        await renew(pilot)
         assert "as it was last" not in subject(pilot)
 
 
@@ -534,13 +428,11 @@ async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: 
     manifest.write_text(
         "kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: c}]}}}\n"
     )
-    async with QosApp(FileSource([str(manifest)]), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+    async with running(FileSource([str(manifest)])) as pilot:
         screen = await explain(pilot, "web")
         view_model = screen._view_model
         assert "Events" not in titles(pilot)
-        await press(pilot, "r")
-        await settled(pilot)
-        assert app_of(pilot).view_model is not view_model
+        await renew(pilot)
+        assert pilot.qos.view_model is not view_model
         assert screen._view_model is view_model
         assert subject(pilot).startswith("deployment web")

@@ -1,22 +1,13 @@
+"""Files that are saved from the UI."""
+
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import yaml
 
-from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.pod_rows import build_rows
-from kubectl_qos.tui.lists.base import export_rows
 from kubectl_qos.tui.screens.dialogs import parse_path, save
-from kubectl_qos.tui.view import ListKind
-from tests.tui.sources import demo
-
-KEYS = ("rank", "namespace", "pod", "memory")
 
 
 def test_a_new_file_is_written(tmp_path: Path) -> None:
@@ -50,23 +41,3 @@ def test_names_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert parse_path("/x/a.yaml") == Path("/x/a.yaml")
     with pytest.raises(InputError, match="a file name is needed"):
         parse_path("  ")
-
-
-def test_the_extension_chooses_the_format() -> None:
-    rows = build_rows(demo(), Scope(node="worker-2"))
-
-    def text_of(name: str) -> str:
-        shown = [BY_KEY[key] for key in KEYS]
-        return export_rows(
-            Path(name), kind=ListKind.PODS, rows=rows.rows, columns=shown, notes=[], now=DEMO_TIME
-        )
-
-    assert text_of("a.csv").splitlines()[0] == "rank,namespace,pod,memory"
-    assert text_of("a.txt").splitlines()[1].split() == ["1", "shop", "api-7d9c5b6f8-x2mzq", "1930Mi"]
-    for text in (text_of("a.json"), text_of("a.yml")):
-        items = yaml.safe_load(text)["items"]
-        assert [item["pod"] for item in items] == [row.name for row in rows.rows]
-        assert items[0]["memory"] == rows.rows[0].memory
-    assert json.loads(text_of("a.json"))["kind"] == "PodRanking"
-    with pytest.raises(InputError, match="the extension chooses the format"):
-        text_of("a.doc")

@@ -25,28 +25,28 @@ def test_an_answer_carries_facts_of_the_snapshot() -> None:
     assert found.target is None
 
 
-def test_where_the_cluster_is_forbidden_the_own_namespace_is_asked_for() -> None:
+def test_where_the_cluster_is_forbidden_the_own_namespace_is_requested() -> None:
     def own_only(scope: Scope) -> Snapshot:
         if scope.namespace is None:
             raise FORBIDDEN
         return demo()
 
     source = ScriptedSource(own_only, default_namespace="shop")
-    feed = source.follow(Scope())
-    found = feed.next()
+    stream = source.follow(Scope())
+    found = stream.next()
     assert found is not None
-    assert [scope.namespace for scope in source.asked] == [None, "shop"]
+    assert [scope.namespace for scope in source.requested] == [None, "shop"]
     assert found.scope.namespace == "shop"
     assert found.notice == f"only namespace shop is shown: {FORBIDDEN}"
     answer = message_for_update(found, None, None)
     assert isinstance(answer, Updated)
     assert {row.pod.namespace for row in answer.view_model.rows.rows} == {"shop"}
-    feed.refresh()
-    feed.next()
-    assert [scope.namespace for scope in source.asked] == [None, "shop", "shop"]
+    stream.refresh()
+    stream.next()
+    assert [scope.namespace for scope in source.requested] == [None, "shop", "shop"]
 
 
-def test_what_is_not_asked_around_is_the_answer() -> None:
+def test_other_errors_are_the_answer() -> None:
     cases: list[tuple[QosError, str | None, Scope]] = [
         (FORBIDDEN, None, Scope()),
         (FORBIDDEN, "shop", Scope(namespace="data")),
@@ -59,17 +59,17 @@ def test_what_is_not_asked_around_is_the_answer() -> None:
         assert isinstance(found, UpdateFailed)
         assert found.health.error is error
         assert not found.fatal
-        assert len(source.asked) == 1
+        assert len(source.requested) == 1
 
 
 def test_an_error_keeps_the_snapshot_and_the_moment_of_the_last_answer() -> None:
     source = ScriptedSource(demo(), FORBIDDEN, FORBIDDEN, demo())
-    feed = source.follow(Scope(namespace="shop"))
+    stream = source.follow(Scope(namespace="shop"))
     seen = []
     for _ in range(4):
-        seen.append(feed.next())
+        seen.append(stream.next())
         source.later(60)
-        feed.refresh()
+        stream.refresh()
     good, bad, worse, again = (one for one in seen if one is not None)
     assert good.health is again.health is LIVE
     assert bad.snapshot is worse.snapshot is good.snapshot
@@ -77,11 +77,11 @@ def test_an_error_keeps_the_snapshot_and_the_moment_of_the_last_answer() -> None
     assert again.taken > good.taken
 
 
-def test_a_closed_feed_lets_go_of_who_waits() -> None:
-    feed = StaticStream(lambda _: demo(), Scope(), lambda: DEMO_TIME)
-    assert feed.next() is not None
-    feed.close()
-    assert feed.next() is None
+def test_a_closed_stream_lets_go_of_who_waits() -> None:
+    stream = StaticStream(lambda _: demo(), Scope(), lambda: DEMO_TIME)
+    assert stream.next() is not None
+    stream.close()
+    assert stream.next() is None
 
 
 def test_the_pod_to_open_is_found_in_the_first_snapshot() -> None:

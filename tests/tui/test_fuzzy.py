@@ -140,5 +140,5 @@ def test_signs_of_expressions_mean_themselves(query: str) -> None:
     assert {row.name for row in fuzzy_matches(query, rows, 9)} == {*expected, f"x{query.casefold()}y"}
 
 
-def test_a_name_that_repeats_itself_takes_no_longer_than_its_length_asks_for() -> None:
+def test_a_name_that_repeats_itself_takes_no_longer_than_its_length_needs() -> None:
     assert not fuzzy_matches("a" * 60 + "z", named("a" * 250), 9)

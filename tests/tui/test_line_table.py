@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from kubectl_qos.present.output import Align, Column, ColumnType, column
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout, Look, fitted, measured
+from kubectl_qos.tui.widgets.table import GUTTER, Layout, Look, fitted, measured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -95,23 +95,7 @@ async def test_of_100000_rows_only_those_in_sight_are_made() -> None:
         await pilot.pause()
         assert 0 < app.table.made <= 2 * 24
         assert app.table.virtual_size.height == 100_001
-
-
-async def test_cells_are_measured_on_a_sample_only() -> None:
-    asked = []
-
-    def cell(row: Row, _: datetime) -> str:
-        asked.append(row)
-        return row.name
-
-    counting = replace(NAME, cell=cell)
-    measured((counting,), many(100_000), NOW)
-    assert len(asked) <= 300
-
-
-async def test_a_cursor_key_makes_two_lines_and_no_more() -> None:
-    app = TableApp(many(100_000))
-    async with app.run_test(size=(60, 24)) as pilot:
+        # A cursor key makes two lines and no more.
         await pilot.pause()
         app.table.made = 0
         await pilot.press("down")
@@ -121,11 +105,7 @@ async def test_a_cursor_key_makes_two_lines_and_no_more() -> None:
         await pilot.press("up")
         await pilot.pause()
         assert app.table.made == 0, "both lines were made before, and are kept"
-
-
-async def test_the_last_of_many_rows_is_one_key_away() -> None:
-    app = TableApp(many(100_000))
-    async with app.run_test(size=(60, 24)) as pilot:
+        # The last of many rows is one key away.
         await pilot.press("G")
         await pilot.pause()
         assert app.table.row == app.rows[-1]
@@ -133,6 +113,18 @@ async def test_the_last_of_many_rows_is_one_key_away() -> None:
         await pilot.press("g")
         await pilot.pause()
         assert lines(app)[1].startswith("> row-000000")
+
+
+async def test_cells_are_measured_on_a_sample_only() -> None:
+    requested = []
+
+    def cell(row: Row, _: datetime) -> str:
+        requested.append(row)
+        return row.name
+
+    counting = replace(NAME, cell=cell)
+    measured((counting,), many(100_000), NOW)
+    assert len(requested) <= 300
 
 
 async def test_header_and_rows_are_aligned() -> None:
@@ -149,7 +141,7 @@ async def test_header_and_rows_are_aligned() -> None:
         ]
 
 
-async def test_the_cursor_follows_its_row_into_another_order() -> None:
+async def test_order_and_cursor_stay_through_a_refresh() -> None:
     app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.press("down", "down")
@@ -163,34 +155,31 @@ async def test_the_cursor_follows_its_row_into_another_order() -> None:
         app.table.sort_by("name", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["c", "b", "a"]
         assert app.table.cursor == 0
-
-
-async def test_the_cursor_follows_its_row_through_a_refresh() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
-    async with app.run_test(size=(40, 10)) as pilot:
+        # The cursor follows its row through a refresh.
+        app.table.sort_by("name")
+        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
+        await pilot.press("g")
         await pilot.press("down", "down")
         app.show([Row("c", 9), Row("a", 1), Row("b", 3)])
         await pilot.pause()
         assert app.table.row == Row("c", 9)
         assert app.table.cursor == 0
-
-
-async def test_the_order_is_kept_through_a_refresh() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
-    async with app.run_test(size=(40, 10)) as pilot:
-        app.table.sort_by("size")
-        app.show([Row("a", 5), Row("b", 1), Row("c", 7)])
-        await pilot.pause()
-        assert [row.name for row in app.table.rows] == ["c", "a", "b"]
-
-
-async def test_a_row_that_goes_leaves_the_cursor_at_its_place() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
-    async with app.run_test(size=(40, 10)) as pilot:
+        # A row that goes leaves the cursor at its place.
+        app.table.sort_by("name")
+        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
+        await pilot.press("g")
         await pilot.press("G")
         app.show([Row("a", 1), Row("b", 3)])
         await pilot.pause()
         assert app.table.row == Row("b", 3)
+        # The order is kept through a refresh.
+        app.table.sort_by("name")
+        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
+        await pilot.press("g")
+        app.table.sort_by("size")
+        app.show([Row("a", 5), Row("b", 1), Row("c", 7)])
+        await pilot.pause()
+        assert [row.name for row in app.table.rows] == ["c", "a", "b"]
 
 
 async def test_fewer_rows_than_the_scroll_position_are_all_in_sight() -> None:
@@ -218,7 +207,7 @@ async def test_an_empty_table_says_why_and_bears_every_key() -> None:
         assert not [event for event in app.events if event[0] == "Selected"]
 
 
-async def test_pages_move_by_what_is_in_sight() -> None:
+async def test_pages_move_by_what_is_in_sight_and_the_wheel_leaves_the_cursor() -> None:
     app = TableApp(many(100))
     async with app.run_test(size=(40, 11)) as pilot:
         await pilot.pause()
@@ -228,9 +217,17 @@ async def test_pages_move_by_what_is_in_sight() -> None:
         assert app.table.cursor == 10
         await pilot.press("pageup", "pageup")
         assert app.table.cursor == 0
+        # The wheel scrolls and the cursor stays.
+        await pilot.pause()
+        app.table.scroll_to(y=20, animate=False)
+        await pilot.pause()
+        assert lines(app)[1].strip().startswith("row-000020")
+        assert app.table.cursor == 0
+        await pilot.click(CountingTable, offset=(3, 3))
+        assert app.table.row == app.rows[22]
 
 
-async def test_a_click_on_the_header_sorts_and_a_second_turns() -> None:
+async def test_rows_and_headers_are_clicked() -> None:
     app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.click(CountingTable, offset=(14, 0))
@@ -241,11 +238,10 @@ async def test_a_click_on_the_header_sorts_and_a_second_turns() -> None:
         assert "SIZE▲" in lines(app)[0]
         await pilot.click(CountingTable, offset=(39, 0))
         assert app.table.sorted_by == ("size", True), "beside the columns there is nothing to sort by"
-
-
-async def test_a_click_takes_the_row_and_two_open_it() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3)])
-    async with app.run_test(size=(40, 10)) as pilot:
+        # A click takes the row and two open it.
+        app.table.sort_by("name")
+        app.show([Row("a", 1), Row("b", 3)])
+        await pilot.press("g")
         await pilot.pause()
         app.events.clear()
         await pilot.click(CountingTable, offset=(3, 2))
@@ -257,19 +253,7 @@ async def test_a_click_takes_the_row_and_two_open_it() -> None:
         assert app.table.row == Row("a", 1), "below the rows there is none to take"
 
 
-async def test_the_wheel_scrolls_and_the_cursor_stays() -> None:
-    app = TableApp(many(100))
-    async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.pause()
-        app.table.scroll_to(y=20, animate=False)
-        await pilot.pause()
-        assert lines(app)[1].strip().startswith("row-000020")
-        assert app.table.cursor == 0
-        await pilot.click(CountingTable, offset=(3, 3))
-        assert app.table.row == app.rows[22]
-
-
-async def test_sideways_the_fixed_columns_stay() -> None:
+async def test_sideways_the_fixed_columns_stay_and_headers_are_clicked() -> None:
     app = TableApp([Row("a", 1)], (NAME, WIDE, SIZE), fixed=1)
     async with app.run_test(size=(30, 6)) as pilot:
         await pilot.press(*["right"] * 6)
@@ -281,11 +265,7 @@ async def test_sideways_the_fixed_columns_stay() -> None:
         await pilot.press(*["left"] * 9)
         await pilot.pause()
         assert app.table.scroll_offset.x == 0
-
-
-async def test_a_click_on_a_header_that_was_scrolled_to_sorts_by_it() -> None:
-    app = TableApp([Row("a", 1), Row("b", 2)], (NAME, WIDE, SIZE), fixed=1)
-    async with app.run_test(size=(30, 6)) as pilot:
+        # A click on a header that was scrolled to sorts by it.
         await pilot.press(*["right"] * 6)
         await pilot.pause()
         await pilot.click(CountingTable, offset=(26, 0))
@@ -294,13 +274,22 @@ async def test_a_click_on_a_header_that_was_scrolled_to_sorts_by_it() -> None:
         assert app.table.sorted_by == ("name", False)
 
 
-async def test_marked_rows_bear_a_sign() -> None:
+async def test_marked_rows_bear_a_sign_and_another_theme_repaints_the_lines() -> None:
     app = TableApp([Row("a", 1), Row("b", 2)])
     async with app.run_test(size=(30, 6)) as pilot:
         app.table.mark(frozenset({"a", "b"}))
         await pilot.pause()
         assert lines(app)[1].startswith(">*a")
         assert lines(app)[2].startswith(" *b")
+        # Another theme repaints the lines.
+        app.table.mark(frozenset())
+        await pilot.pause()
+        before = list(app.table.render_line(1))
+        app.theme = "textual-light"
+        await pilot.pause()
+        after = list(app.table.render_line(1))
+        assert before[0].text == after[0].text == "> "
+        assert before[0].style != after[0].style
 
 
 async def test_pinned_rows_stay_on_top_in_every_order() -> None:
@@ -312,23 +301,11 @@ async def test_pinned_rows_stay_on_top_in_every_order() -> None:
 
     app = PinnedApp([Row("all", 0), Row("a", 1), Row("b", 2)])
     async with app.run_test(size=(30, 6)):
-        for turned, order in ((False, ["all", "b", "a"]), (True, ["all", "a", "b"])):
-            app.table.sort_by("size", is_reversed=turned)
+        for is_reversed, order in ((False, ["all", "b", "a"]), (True, ["all", "a", "b"])):
+            app.table.sort_by("size", is_reversed=is_reversed)
             assert [row.name for row in app.table.rows] == order
         app.table.sort_by("name", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["all", "b", "a"]
-
-
-async def test_another_theme_repaints_the_lines() -> None:
-    app = TableApp([Row("a", 1)])
-    async with app.run_test(size=(30, 6)) as pilot:
-        await pilot.pause()
-        before = list(app.table.render_line(1))
-        app.theme = "textual-light"
-        await pilot.pause()
-        after = list(app.table.render_line(1))
-        assert before[0].text == after[0].text == "> "
-        assert before[0].style != after[0].style
 
 
 @pytest.mark.parametrize(
@@ -391,11 +368,11 @@ async def test_a_refresh_paints_what_reads_otherwise_and_nothing_else(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=6), st.integers(0, 2**32))
-def test_whatever_is_done_the_screen_is_that_of_a_table_painted_anew(steps: list[str], seed: int) -> None:
-    asyncio.run(painted_as_anew(steps, random.Random(seed)))
+def test_whatever_is_done_the_screen_is_that_of_a_table_painted_again(steps: list[str], seed: int) -> None:
+    asyncio.run(painted_again(steps, random.Random(seed)))
 
 
-async def painted_as_anew(steps: list[str], chance: random.Random) -> None:
+async def painted_again(steps: list[str], chance: random.Random) -> None:
     """Do it step by step; after each, all lines are painted once more, and nothing may look otherwise."""
     app = TableApp(rows := many(30))
     async with app.run_test(size=(40, 12)) as pilot:
@@ -444,3 +421,16 @@ async def test_lines_that_nobody_sees_are_not_kept() -> None:
         table.display = False
         await pilot.pause()
         assert not len(table._strips)
+
+
+async def test_columns_give_way_to_the_scrollbar_at_once() -> None:
+    app = TableApp([])
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.table.styles.scrollbar_size_vertical = 1
+        for count in (3, 100):
+            app.table.load(many(count), lambda room: Layout((NAME,), (room - GUTTER,)), NOW)
+            await pilot.pause()
+            await pilot.pause()
+        assert app.table.show_vertical_scrollbar
+        assert app.table.columns.line_width == 39
+        assert not app.table.show_horizontal_scrollbar

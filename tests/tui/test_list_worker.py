@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import QosError
@@ -18,10 +17,9 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListCache, ListQuery, ListRows
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.screens.browse import list_definitions
-from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
-from tests.tui.sources import ScriptedSource, demo, main_of, press, screen_text, settled, until, without
+from tests.tui.sources import Run, ScriptedSource, demo, running, without
 
 SLOW = (NodeList, NamespaceList, WorkloadList)
 
@@ -30,14 +28,14 @@ class Gate:
     """Work that waits in its thread until it is let through, one piece after the other."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[ViewModel, View]] = []
+        self.requested: list[tuple[ViewModel, View]] = []
         self.threads: list[str] = []
         self.through = threading.Semaphore(0)
         self.open = False
         self.failing = False
 
     def wait(self, view_model: ViewModel, view: View) -> None:
-        self.asked.append((view_model, view))
+        self.requested.append((view_model, view))
         self.threads.append(threading.current_thread().name)
         if not self.open:
             assert self.through.acquire(timeout=20)
@@ -212,106 +210,68 @@ def test_after_clearing_nothing_older_is_shown_or_taken() -> None:
     assert lists.rows(ALL_NODES, new) is None
 
 
-async def asked(pilot: Pilot[Any], gate: Gate, number: int) -> None:
-    await until(pilot, lambda: len(gate.asked) == number)
+async def waits_for(pilot: Run, gate: Gate, number: int) -> None:
+    await pilot.until(lambda: len(gate.requested) == number)
 
 
-def rows(pilot: Pilot[Any]) -> Sequence[Any]:
-    return main_of(pilot).table.rows
+def rows(pilot: Run) -> Sequence[Any]:
+    return pilot.main.table.rows
 
 
-def row(pilot: Pilot[Any]) -> Any:
-    return main_of(pilot).table.row
+def row(pilot: Run) -> Any:
+    return pilot.main.table.row
 
 
-async def test_while_a_list_is_worked_out_it_says_so_and_the_last_wish_counts(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "2")
-        await asked(pilot, gate, 1)
-        assert "Building the list …" in screen_text(pilot)
+async def test_while_a_list_is_worked_out_it_says_so_and_the_last_key_counts(gate: Gate) -> None:
+    async with running(ScriptedSource(demo()), "2") as pilot:
+        await waits_for(pilot, gate, 1)
+        assert "Building the list …" in pilot.text
         for key in ("d", "e", "i", "c", "x", "space", "s", "S", "z", "z", "w", "w", "enter", "G", "n", "j"):
-            await press(pilot, key)
-        await press(pilot, "1")
+            await pilot.keys(key)
+        await pilot.keys("1")
         assert not rows(pilot)
-        await press(pilot, "3")
+        await pilot.keys("3")
         assert not rows(pilot)
         gate.let()
-        await asked(pilot, gate, 2)
+        await waits_for(pilot, gate, 2)
         assert not rows(pilot), "namespaces are not what is wanted any more"
-        assert main_of(pilot).view.kind is ListKind.WORKLOADS
+        assert pilot.main.view.kind is ListKind.WORKLOADS
         gate.let()
-        await until(pilot, lambda: bool(rows(pilot)))
+        await pilot.until(lambda: bool(rows(pilot)))
         assert sum(one.pods for one in rows(pilot)) == 60
-        assert [view.kind for _, view in gate.asked] == [ListKind.NAMESPACES, ListKind.WORKLOADS]
-
-
-async def test_pods_are_not_disturbed_by_a_list_that_comes_late(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "2")
-        await asked(pilot, gate, 1)
-        await press(pilot, "4", "j", "j")
-        gate.let_all()
-        await until(pilot, lambda: not main_of(pilot).qos.lists.is_building)
-        assert len(rows(pilot)) == 60
-        assert main_of(pilot).table.cursor == 2
+        assert [view.kind for _, view in gate.requested] == [ListKind.NAMESPACES, ListKind.WORKLOADS]
 
 
 async def test_an_update_comes_with_its_list_from_the_thread_that_follows(gate: Gate) -> None:
     source = ScriptedSource(demo(), without(demo(), "db-0"), without(demo(), "db-1"))
-    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+    async with running(source) as pilot:
         gate.open = True
-        await press(pilot, "3")
-        await until(pilot, lambda: bool(rows(pilot)))
+        await pilot.keys("3")
+        await pilot.until(lambda: bool(rows(pilot)))
         assert gate.threads == ["qos-worker"]
         for number in (2, 3):
-            await press(pilot, "r")
-            await asked(pilot, gate, number)
-            await settled(pilot)
-            assert gate.asked[-1] == (pilot.app.view_model, View(ListKind.WORKLOADS))  # type: ignore[attr-defined]
+            await pilot.keys("r")
+            await waits_for(pilot, gate, number)
+            await pilot.settled()
+            assert gate.requested[-1] == (pilot.app.view_model, View(ListKind.WORKLOADS))  # type: ignore[attr-defined]
             assert sum(one.pods for one in rows(pilot)) == 59
         assert gate.threads == ["qos-worker", "qos-follower", "qos-follower"]
 
 
-async def test_older_rows_stay_with_the_cursor_until_the_newer_ones_come(gate: Gate) -> None:
-    source = ScriptedSource(demo(), without(demo(), "api-7d9c5b6f8-x2mzq"))
-    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        gate.let()
-        await press(pilot, "3")
-        await until(pilot, lambda: bool(rows(pilot)))
-        await press(pilot, "r")
-        await asked(pilot, gate, 2)
-        assert sum(one.pods for one in rows(pilot)) == 60
-        assert row(pilot).key.name == "api"
-        assert row(pilot).worst.name == "api-7d9c5b6f8-x2mzq"
-        gate.let_all()
-        await until(pilot, lambda: sum(one.pods for one in rows(pilot)) == 59)
-        assert row(pilot).key.name == "api"
-        await press(pilot, "d")
-        assert isinstance(pilot.app.screen, ExplainScreen)
-
-
 async def test_a_list_that_comes_while_another_screen_is_open_is_there_afterwards(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "2")
-        await asked(pilot, gate, 1)
-        await press(pilot, "question_mark")
+    async with running(ScriptedSource(demo()), "2") as pilot:
+        await waits_for(pilot, gate, 1)
+        await pilot.keys("question_mark")
         gate.let_all()
-        await until(pilot, lambda: bool(rows(pilot)))
-        await press(pilot, "escape")
-        assert "namespace shop: " in " ".join(screen_text(pilot).split())
+        await pilot.until(lambda: bool(rows(pilot)))
+        await pilot.keys("escape")
+        assert "namespace shop: " in " ".join(pilot.text.split())
 
 
 async def test_leaving_does_not_wait_for_a_list(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(80, 24)) as pilot:
-        await settled(pilot)
-        await press(pilot, "1")
-        await asked(pilot, gate, 1)
-        await press(pilot, "q")
+    async with running(ScriptedSource(demo()), "1", size=(80, 24)) as pilot:
+        await waits_for(pilot, gate, 1)
+        await pilot.keys("q")
     assert pilot.app.return_code == 0
     waiting = [thread for thread in threading.enumerate() if thread.name == "qos-worker"]
     assert waiting
@@ -322,46 +282,30 @@ async def test_leaving_does_not_wait_for_a_list(gate: Gate) -> None:
         assert not thread.is_alive()
 
 
-async def test_a_list_that_cannot_be_worked_out_is_said_and_the_others_go_on(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+async def test_a_list_that_cannot_be_built_is_said_and_the_others_go_on(gate: Gate) -> None:
+    async with running(ScriptedSource(demo())) as pilot:
         gate.failing = gate.open = True
-        await press(pilot, "2")
-        await until(pilot, lambda: bool(pilot.app._notifications))
-        (said,) = [one.message for one in pilot.app._notifications]
+        await pilot.keys("2")
+        await pilot.until(lambda: bool(pilot.notifications))
+        (said,) = pilot.notifications
         assert said.startswith("unexpected RuntimeError: broken")
         gate.failing = False
-        await press(pilot, "3")
-        await until(pilot, lambda: bool(rows(pilot)))
-        await press(pilot, "2")
-        await until(pilot, lambda: bool(rows(pilot)))
-
-
-async def test_what_is_wanted_by_now_is_worked_out_after_a_list_that_could_not_be(gate: Gate) -> None:
-    async with QosApp(ScriptedSource(demo()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        gate.failing = True
-        await press(pilot, "2")
-        await asked(pilot, gate, 1)
-        await press(pilot, "3")
-        gate.let()
-        await until(pilot, lambda: bool(pilot.app._notifications))
-        gate.failing = False
-        gate.let_all()
-        await until(pilot, lambda: bool(rows(pilot)))
+        await pilot.keys("3")
+        await pilot.until(lambda: bool(rows(pilot)))
+        await pilot.keys("2")
+        await pilot.until(lambda: bool(rows(pilot)))
 
 
 async def test_another_cluster_is_never_shown_with_the_rows_of_the_one_before(gate: Gate) -> None:
     source = ScriptedSource(demo())
-    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+    async with running(source) as pilot:
         gate.let()
-        await press(pilot, "2")
-        await until(pilot, lambda: bool(rows(pilot)))
+        await pilot.keys("2")
+        await pilot.until(lambda: bool(rows(pilot)))
         app = pilot.app
         assert isinstance(app, QosApp)
         app.view_model = None
         await pilot.pause()
         app.view_model = view_model("db-0")
-        await asked(pilot, gate, 2)
+        await waits_for(pilot, gate, 2)
         assert not rows(pilot)

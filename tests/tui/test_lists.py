@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from textual.pilot import Pilot
-from textual.widgets import Input, Label
+from textual.widgets import Label
 
-from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.pod_rows import build_rows
-from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.lists.base import ListDefinition
+from kubectl_qos.tui.lists.base import ListDefinition, export_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import SaveAs
@@ -33,19 +27,7 @@ from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, ViewModel, build_view_model
-from tests.tui.sources import (
-    ScriptedSource,
-    demo,
-    main_of,
-    names,
-    press,
-    screen_text,
-    settled,
-    type_text,
-    until,
-    with_usage,
-    without,
-)
+from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
 
 GIB = 1 << 30
 KEYS = {
@@ -61,52 +43,41 @@ ALONE = {ListKind.NODES, ListKind.NAMESPACES}
 
 
 @pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
-async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Pilot[Any]]:
-    async with QosApp(DemoSource(), Scope()).run_test(size=request.param) as found:
-        await settled(found)
+async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Run]:
+    async with running(size=request.param) as found:
         yield found
 
 
 @pytest.fixture
-async def wide() -> AsyncIterator[Pilot[Any]]:
-    async with QosApp(DemoSource(), Scope()).run_test(size=(120, 40)) as found:
-        await settled(found)
+async def wide() -> AsyncIterator[Run]:
+    async with running() as found:
         yield found
 
 
-async def listed(pilot: Pilot[Any]) -> MainScreen:
-    """Wait until everything that is to be listed is worked out."""
-    screen = main_of(pilot)
-    await until(pilot, lambda: not screen.is_building)
-    return screen
-
-
-async def to(pilot: Pilot[Any], *keys: str) -> MainScreen:
+async def to(pilot: Run, *keys: str) -> MainScreen:
     """Press keys, each after what the one before has listed."""
-    for key in keys:
-        await press(pilot, key)
-        await listed(pilot)
-    return main_of(pilot)
+    await pilot.press_each(*keys)
+    return pilot.main
 
 
-def keys_of(pilot: Pilot[Any]) -> list[Any]:
+def keys_of(pilot: Run) -> list[Any]:
     """What is listed, from the top."""
-    screen = main_of(pilot)
+    screen = pilot.main
     return [screen.definition.key(row) for row in screen.table.rows]
 
 
-def at(pilot: Pilot[Any]) -> Any:
+def at(pilot: Run) -> Any:
     """What the cursor is on."""
-    screen = main_of(pilot)
+    screen = pilot.main
     return screen.definition.key(screen.table.row) if screen.table.row is not None else None
 
 
-def why(pilot: Pilot[Any]) -> str:
-    return " ".join(line.text for line in main_of(pilot).query_one(ExplanationPanel).text_lines(300))
+def why(pilot: Run) -> str:
+    return " ".join(line.text for line in pilot.main.query_one(ExplanationPanel).text_lines(300))
 
 
-def title(pilot: Pilot[Any]) -> str:
-    return str(main_of(pilot).table.border_title)
+def title(pilot: Run) -> str:
+    return str(pilot.main.table.border_title)
 
 
 def expected(kind: ListKind) -> set[Any]:
@@ -121,7 +92,7 @@ def expected(kind: ListKind) -> set[Any]:
     return found[kind]
 
 
-async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Pilot[Any]) -> None:
+async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Run) -> None:
     for key, kind in [*KEYS.items(), *reversed(KEYS.items())]:
         screen = await to(pilot, key)
         assert screen.view == View(kind)
@@ -136,7 +107,7 @@ async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Pilot[Any]) -
         assert why(pilot)
 
 
-async def test_a_list_begins_with_what_is_in_the_greatest_danger(wide: Pilot[Any]) -> None:
+async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "1")
     assert at(wide) == "worker-2"
     assert why(wide).startswith(
@@ -153,48 +124,10 @@ async def test_a_list_begins_with_what_is_in_the_greatest_danger(wide: Pilot[Any
     await to(wide, "5")
     assert at(wide) == CONTAINERS[0].key == ("shop", "api-7d9c5b6f8-x2mzq", "c")
     assert why(wide).startswith("container c of shop/api-7d9c5b6f8-x2mzq")
-
-
-async def test_enter_on_a_node_lists_its_pods(wide: Pilot[Any]) -> None:
-    await to(wide, "1", "j")
-    node = at(wide)
-    screen = await to(wide, "enter")
-    assert screen.view == View(node=node)
-    assert names(wide) == [row.name for row in ROWS if row.node == node]
-
-
-async def test_enter_on_a_namespace_lists_its_pods(wide: Pilot[Any]) -> None:
-    await to(wide, "2", "j", "j")
-    namespace = at(wide)
-    screen = await to(wide, "enter")
-    assert screen.view == View(namespace=namespace)
-    assert names(wide) == [row.name for row in ROWS if row.pod.namespace == namespace]
-    assert screen.focused is screen.table
-
-
-async def test_enter_on_a_workload_lists_its_pods(wide: Pilot[Any]) -> None:
-    screen = await to(wide, "3")
-    row = next(row for row in screen.table.rows if row.key.name == "node-exporter")
-    screen.table.move_to(row.key)
-    await to(wide, "enter")
-    assert screen.view == View(workload=Workload("DaemonSet", "monitoring", "node-exporter"))
-    assert names(wide) == [row.name for row in ROWS if row.name.startswith("node-exporter-")]
-    assert "DaemonSet/node-exporter  3 pods" in title(wide)
-
-
-async def test_enter_on_a_pod_or_container_explains_the_pod(wide: Pilot[Any]) -> None:
-    for key in ("4", "5"):
-        await to(wide, key, "j", "j", "j")
-        pod = at(wide)[:2]
-        await to(wide, "enter")
-        assert isinstance(wide.app.screen, ExplainScreen)
-        assert "/".join(pod) in screen_text(wide)
-        await to(wide, "escape")
-
-
-async def test_i_lists_the_containers_inside(wide: Pilot[Any]) -> None:
+    # I lists the containers inside.
+    await to(wide, *["escape"] * 5, "4", "g")
     row = next(row for row in ROWS if len([one for one in CONTAINERS if one.name == row.name]) > 2)
-    main_of(wide).table.move_to(row.key)
+    wide.main.table.move_to(row.key)
     screen = await to(wide, "i")
     pod = row.pod.namespace, row.name
     assert screen.view == View(ListKind.CONTAINERS, row.node, row.pod.namespace, pod=pod)
@@ -204,37 +137,85 @@ async def test_i_lists_the_containers_inside(wide: Pilot[Any]) -> None:
     assert screen.view.pod == pod, "of a container, those of its pod"
     await to(wide, "1", "i")
     assert screen.view.pod == ("shop", "api-7d9c5b6f8-x2mzq"), "of a node, those of its next victim"
+    # A bar is painted in the colours of its classes.
+    await to(wide, *["escape"] * 5, "4", "g")
+    screen = await to(wide, "1")
+    column = screen.table.columns.column("memory")
+    assert column is not None
+    row = next(row for row in screen.table.rows if row.name == "worker-2")
+    token = screen.table._token_for(row, "memory")
+    text, begin = column.cell(row, DEMO_TIME), 0
+    signs = {"success": "█G", "": "▓B", "warning": "░E", "muted": " ·"}
+    assert not isinstance(token, str)
+    for length, style in token:
+        assert set(text[begin : begin + length]) <= set(signs[style])
+        begin += length
+    assert begin == len(text)
+    assert text in wide.text
+    # A container is judged by its own rank, and a filter does not promise all.
+    await to(wide, *["escape"] * 5, "4", "g")
+    screen = await to(wide, "5")
+    row = next(row for row in screen.table.rows if row.rank and row.rank > 5 and not row.tied)
+    screen.table.move_to(row.key)
+    await wide.pause()
+    said = f"container {row.container} of {row.pod.namespace}/{row.name}: rank {row.rank} among"
+    assert why(wide).startswith(said), "judged by its own rank"
+    await to(wide, "4", "z")
+    await wide.filter_by("untrusted")
+    assert "No pod at risk matches untrusted. esc clears the filter." in wide.text
 
 
-async def test_the_other_lists_are_of_the_node_and_namespace_that_are_chosen(wide: Pilot[Any]) -> None:
+async def test_enter_lists_the_pods_of_a_row_or_explains_the_pod(wide: Run) -> None:
+    for key, of_row in (
+        ("1", lambda row: row.node),
+        ("2", lambda row: row.pod.namespace),
+        ("3", lambda row: find_workload(row.pod)),
+    ):
+        await to(wide, "escape", "escape", key, "j", "j")
+        found = at(wide)
+        screen = await to(wide, "enter")
+        assert found in (screen.view.node, screen.view.namespace, screen.view.workload)
+        assert wide.names == [row.name for row in ROWS if of_row(row) == found]
+        assert screen.focused is screen.table
+    assert "StatefulSet/prometheus  1 pod" in title(wide)
+    for key in ("4", "5"):
+        await to(wide, key, "j", "j", "j")
+        pod = at(wide)[:2]
+        await to(wide, "enter")
+        assert isinstance(wide.app.screen, ExplainScreen)
+        assert "/".join(pod) in wide.text
+        await to(wide, "escape")
+
+
+async def test_the_other_lists_are_of_the_node_and_namespace_that_are_chosen(wide: Run) -> None:
     await to(wide, "1", "enter", "3")
     of_node = [row for row in ROWS if row.node == "worker-2"]
     assert set(keys_of(wide)) == {find_workload(row.pod) for row in of_node}
     await to(wide, "5")
     assert keys_of(wide) == [row.key for row in CONTAINERS if row.node == "worker-2"]
     await to(wide, "tab", "tab", "j", "enter")
-    assert main_of(wide).view == View(ListKind.CONTAINERS, "worker-2", "batch")
+    assert wide.main.view == View(ListKind.CONTAINERS, "worker-2", "batch")
     assert keys_of(wide) == [
         row.key for row in CONTAINERS if (row.node, row.pod.namespace) == ("worker-2", "batch")
     ]
     await to(wide, "4")
-    assert main_of(wide).view == View(node="worker-2", namespace="batch")
+    assert wide.main.view == View(node="worker-2", namespace="batch")
     await to(wide, "2")
     assert set(keys_of(wide)) == expected(ListKind.NAMESPACES)
     await to(wide, "4")
-    assert main_of(wide).view == View()
+    assert wide.main.view == View()
 
 
-def placed(pilot: Pilot[Any]) -> tuple[View, Any, Any, Any]:
+def placed(pilot: Run) -> tuple[View, Any, Any, Any]:
     """Where we are: the view and what all three cursors are on."""
-    screen = main_of(pilot)
+    screen = pilot.main
     if screen.view.kind in ALONE:
         return screen.view, at(pilot), None, None
     nodes, namespaces = screen.side.nodes.row, screen.side.namespaces.row
     return screen.view, at(pilot), nodes and nodes.key, namespaces and namespaces.key
 
 
-async def test_back_goes_where_one_was_and_forward_again(wide: Pilot[Any]) -> None:
+async def test_back_goes_where_one_was_and_forward_again(wide: Run) -> None:
     seen = [placed(wide)]
     for keys in (
         ["1", "j"],
@@ -260,54 +241,18 @@ async def test_back_goes_where_one_was_and_forward_again(wide: Pilot[Any]) -> No
     assert placed(wide) == seen[-1], "there is nothing after the last place"
 
 
-async def test_escape_goes_back_too(wide: Pilot[Any]) -> None:
-    await to(wide, "1", "enter", "escape")
-    assert main_of(wide).view == View(ListKind.NODES)
-    await to(wide, "escape")
-    assert main_of(wide).view == View()
-    await to(wide, "escape")
-    assert main_of(wide).view == View()
-
-
-async def test_back_from_the_pods_of_a_row_is_on_that_row_again(wide: Pilot[Any]) -> None:
-    for key in ("1", "2", "3"):
+async def test_back_is_on_the_row_where_the_cursor_was(wide: Run) -> None:
+    for key, into in (("1", "enter"), ("2", "enter"), ("3", "enter"), ("4", "i")):
         await to(wide, key, "j", "j")
-        row = at(wide)
-        await to(wide, "enter", "left_square_bracket")
-        assert at(wide) == row
-        await to(wide, "right_square_bracket", "escape")
-        assert at(wide) == row
-
-
-async def test_back_from_containers_is_on_the_pod_again(wide: Pilot[Any]) -> None:
-    await to(wide, "j", "j", "j")
-    row = at(wide)
-    await to(wide, "i", "left_square_bracket")
-    assert (main_of(wide).view, at(wide)) == (View(), row)
-
-
-async def test_back_is_on_the_row_where_the_cursor_was(wide: Pilot[Any]) -> None:
-    await to(wide, "j", "j", "j")
-    row = at(wide)
+        place = wide.main.view, at(wide)
+        for back in ("left_square_bracket", "escape"):
+            await to(wide, into, back)
+            assert (wide.main.view, at(wide)) == place
     await to(wide, "1", "j", "enter", "left_square_bracket", "left_square_bracket")
-    assert (main_of(wide).view, at(wide)) == (View(), row)
+    assert (wide.main.view, at(wide)) == place
 
 
-async def test_a_filter_and_only_at_risk_belong_to_the_place(wide: Pilot[Any]) -> None:
-    await to(wide, "slash")
-    await type_text(wide, "shop")
-    await to(wide, "enter", "z")
-    view, shown = main_of(wide).view, names(wide)
-    assert (view.filter.text, view.at_risk) == ("shop", True)
-    await to(wide, "1", "enter")
-    assert main_of(wide).view == View(node="worker-2")
-    await to(wide, "left_square_bracket", "left_square_bracket")
-    assert (main_of(wide).view, names(wide)) == (view, shown)
-    await to(wide, "escape", "escape")
-    assert main_of(wide).view == View(), "first the filter goes, then only at risk"
-
-
-async def test_moving_through_a_pane_is_one_step(wide: Pilot[Any]) -> None:
+async def test_moving_filtering_and_risk_belong_to_the_place(wide: Run) -> None:
     screen = await to(wide, "tab", "j", "j", "j", "k")
     assert screen.view.node == "worker-1"
     await to(wide, "tab", "j", "j")
@@ -321,31 +266,43 @@ async def test_moving_through_a_pane_is_one_step(wide: Pilot[Any]) -> None:
     assert placed(wide)[2:] == (chosen.node, chosen.namespace)
     await to(wide, "tab", "j", "enter", "left_square_bracket")
     assert screen.view == chosen, "another visit to the panes is another step"
+    # A filter and only at risk belong to the place.
+    await to(wide, *["escape"] * 5, "4", "g")
+    await to(wide, "slash")
+    await wide.type("shop")
+    await to(wide, "enter", "z")
+    view, shown = wide.main.view, wide.names
+    assert (view.filter.text, view.at_risk) == ("shop", True)
+    await to(wide, "1", "enter")
+    assert wide.main.view == View(node="worker-2")
+    await to(wide, "left_square_bracket", "left_square_bracket")
+    assert (wide.main.view, wide.names) == (view, shown)
+    await to(wide, "escape", "escape")
+    assert wide.main.view == View(), "first the filter goes, then only at risk"
 
 
 SCREENS = {"d": ExplainScreen, "e": EditScreen, "v": TreeScreen, "u": CompareScreen}
 
 
-async def test_back_leads_out_of_a_screen_and_forward_into_it_again(wide: Pilot[Any]) -> None:
+async def test_back_and_forward_through_screens(wide: Run) -> None:
     await to(wide, "1", "enter", "j", "j")
     place = placed(wide)
     for key, kind in SCREENS.items():
         await to(wide, key)
         assert isinstance(wide.app.screen, kind)
-        text = screen_text(wide)
+        text = wide.text
         await to(wide, "escape")
         assert placed(wide) == place
         assert isinstance(wide.app.screen, MainScreen)
         await to(wide, "right_square_bracket")
         assert isinstance(wide.app.screen, kind)
-        assert screen_text(wide) == text
+        assert wide.text == text
         await to(wide, "escape")
         assert placed(wide) == place
     await to(wide, "left_square_bracket")
     assert placed(wide)[0] == View(ListKind.NODES)
-
-
-async def test_back_and_forward_through_two_screens(wide: Pilot[Any]) -> None:
+    # Back and forward through two screens.
+    await to(wide, "escape", "escape")
     await to(wide, "d", "e")
     assert isinstance(wide.app.screen, EditScreen)
     await to(wide, "escape")
@@ -359,7 +316,7 @@ async def test_back_and_forward_through_two_screens(wide: Pilot[Any]) -> None:
     assert len(wide.app.screen_stack) == 1
 
 
-async def test_wide_sorting_and_turning_work_in_every_list(wide: Pilot[Any]) -> None:
+async def test_order_and_risk_in_every_list(wide: Run) -> None:
     for key, kind in KEYS.items():
         screen = await to(wide, key)
         table, natural = screen.table, keys_of(wide)
@@ -379,9 +336,7 @@ async def test_wide_sorting_and_turning_work_in_every_list(wide: Pilot[Any]) -> 
         assert f"by {column.header} reversed" in title(wide)
         table.sort_by(screen.definition.natural)
         assert keys_of(wide) == natural, kind
-
-
-async def test_only_those_at_risk(wide: Pilot[Any]) -> None:
+    # Only those at risk.
     risky = {row.key for row in ROWS if {"PRIORITY", "NEAR-LIMIT", "OVER-REQUEST"} & set(row.flags)}
     pods = [row for row in ROWS if row.key in risky]
     wanted: dict[ListKind, set[Any]] = {
@@ -403,90 +358,51 @@ async def test_only_those_at_risk(wide: Pilot[Any]) -> None:
         assert set(keys_of(wide)) == expected(kind)
 
 
-async def test_marked_rows_are_copied_from_every_list(wide: Pilot[Any]) -> None:
-    for key in KEYS:
-        screen = await to(wide, key, "j", "space", "space", "c")
-        header, *lines = wide.app.clipboard.splitlines()
-        columns, rows = screen.table.shown_columns, screen.table.rows[1:3]
-        assert header.split() == [column.header for column in columns]
-        assert [header, *lines] == list(table(rows, columns, DEMO_TIME))
-        await to(wide, "escape", "c")
-        assert len(wide.app.clipboard.splitlines()) == 2
-        await to(wide, "g")
-
-
-async def save(pilot: Pilot[Any], key: str, path: Path) -> None:
-    await press(pilot, key)
+async def save(pilot: Run, key: str, path: Path, *, twice: bool = False) -> None:
+    await pilot.keys(key)
     assert isinstance(pilot.app.screen, SaveAs)
-    pilot.app.screen.query_one(Input).value = str(path)
-    await press(pilot, "enter")
-    await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen))
+    await pilot.put(str(path))
+    await pilot.keys(*["enter"] * (1 + twice))
+    await pilot.until(lambda: isinstance(pilot.app.screen, MainScreen))
 
 
-NAMES = {
-    ListKind.NODES: "NodeMemory",
-    ListKind.NAMESPACES: "NamespaceRanking",
-    ListKind.WORKLOADS: "WorkloadRanking",
-    ListKind.PODS: "PodRanking",
-    ListKind.CONTAINERS: "ContainerRanking",
-}
-
-
-async def test_every_list_is_exported_as_it_is_shown(wide: Pilot[Any], tmp_path: Path) -> None:
+async def test_every_list_is_copied_and_exported_as_it_is_shown(wide: Run, tmp_path: Path) -> None:
     for key, kind in KEYS.items():
-        screen = await to(wide, key)
+        screen = await to(wide, key, "j", "space", "space", "c")
         rows, columns = screen.table.rows, screen.table.shown_columns
-        values = [{column.key: column.value(row) for column in columns} for row in rows]
+        assert wide.app.clipboard.splitlines() == list(table(rows[1:3], columns, DEMO_TIME))
+        await to(wide, "escape", "c", "g")
+        assert len(wide.app.clipboard.splitlines()) == 2
         for extension in ("csv", "json", "yaml", "txt"):
-            await save(wide, "x", tmp_path / f"{kind}.{extension}")
-        documents = [
-            json.loads((tmp_path / f"{kind}.json").read_text()),
-            yaml.safe_load((tmp_path / f"{kind}.yaml").read_text()),
-        ]
-        for found in documents:
-            assert found == {"kind": NAMES[kind], "items": values, "notes": screen.notes_now()}
-        header, *lines = csv.reader(io.StringIO((tmp_path / f"{kind}.csv").read_text()))
-        assert header == [column.key for column in columns]
-        assert len(lines) == len(rows)
-        for line, value in zip(lines, values, strict=True):
-            for text, cell in zip(line, value.values(), strict=True):
-                as_text = " ".join(map(str, cell)) if isinstance(cell, list) else str(cell)
-                assert text == ("" if cell is None else as_text)
-        assert (tmp_path / f"{kind}.txt").read_text().splitlines() == list(table(rows, columns, DEMO_TIME))
-
-
-async def test_a_wrong_extension_is_said(wide: Pilot[Any], tmp_path: Path) -> None:
-    await press(wide, "x")
-    for name in ("out", "out.xml", ".csv", "out.csv.gz"):
-        wide.app.screen.query_one(Input).value = str(tmp_path / name)
-        await press(wide, "enter")
-        assert isinstance(wide.app.screen, SaveAs)
-        said = str(wide.app.screen.query_one("#verdict", Label).render())
-        assert said == f"! {name}: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
-
-
-async def test_a_picture_of_every_list_is_saved(wide: Pilot[Any], tmp_path: Path) -> None:
-    for key, kind in KEYS.items():
-        await to(wide, key)
-        text = screen_text(wide)
-        await save(wide, "X", tmp_path / f"{kind}.txt")
+            path = tmp_path / f"{kind}.{extension}"
+            await save(wide, "x", path)
+            notes = screen.notes_now()
+            exported = export_rows(path, kind=kind, rows=rows, columns=columns, notes=notes, now=DEMO_TIME)
+            assert path.read_text() == exported
+        text = wide.text
+        await save(wide, "X", tmp_path / f"{kind}.txt", twice=True)
         assert (tmp_path / f"{kind}.txt").read_text() == f"{text}\n"
         await save(wide, "X", tmp_path / f"{kind}.svg")
         assert (tmp_path / f"{kind}.svg").read_text().startswith("<svg")
         assert "worker-2" in (tmp_path / f"{kind}.svg").read_text()
+    await wide.keys("x")
+    for name in ("out", "out.xml", ".csv", "out.csv.gz"):
+        await wide.put(str(tmp_path / name))
+        await wide.keys("enter")
+        assert isinstance(wide.app.screen, SaveAs)
+        said = str(wide.app.screen.query_one("#finding", Label).render())
+        assert said == f"! {name}: the extension chooses the format: end it in .csv, .json, .yaml or .txt"
 
 
 async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None:
     before = demo()
     after = without(with_usage(before, "thumbs-", 6 * GIB), "web-5d4f8c-8szcd")
     for key, kind in KEYS.items():
-        async with QosApp(ScriptedSource(before, after), Scope()).run_test(size=(120, 40)) as pilot:
-            await settled(pilot)
+        async with running(ScriptedSource(before, after)) as pilot:
             screen = await to(pilot, key, "j", "j", "space", "k")
             row, marked, rows = at(pilot), screen.table.marked, list(screen.table.rows)
-            await press(pilot, "r")
-            await settled(pilot)
-            await listed(pilot)
+            await pilot.refresh()
+            await pilot.listed()
             assert at(pilot) == row
             assert screen.table.marked == marked
             view_model = build_view_model(after, Scope(), DEMO_TIME)
@@ -497,7 +413,7 @@ async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None
             assert f"{len(screen.table.rows)} {kind}" in title(pilot)
 
 
-def told(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> str:
+def explained(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> str:
     return " ".join(line.text for line in listing.panel(row, view_model)(200))
 
 
@@ -506,7 +422,7 @@ def facts_for(scope: Scope) -> ViewModel:
 
 
 @pytest.mark.parametrize("kind", list(ListKind))
-def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_gone(kind: ListKind) -> None:
+def test_rows_of_an_older_view_model_are_explained_when_their_pods_and_nodes_are_gone(kind: ListKind) -> None:
     listing, old = list_definitions(Trends())[kind], facts_for(Scope())
     without_node = replace(
         demo(),
@@ -519,7 +435,7 @@ def test_rows_of_older_facts_can_be_asked_about_when_their_pods_and_nodes_are_go
         for row in listing.build(old, View(kind), None).rows:
             if kind is ListKind.PODS and row.node not in view_model.rows.nodes:
                 continue  # their list is never older than the view_model
-            assert told(listing, row, view_model)
+            assert explained(listing, row, view_model)
             pod = listing.pod_of(row, view_model)
             if pod is not None and kind is not ListKind.PODS:
                 assert view_model.pod_of(pod) in snapshot.pods
@@ -539,13 +455,13 @@ def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None
         assert sum(row.pods for row in known[kind].build(view_model, View(kind), None).rows) == len(pods)
 
 
-def test_the_next_victim_of_a_node_is_told_even_if_it_was_not_asked_for() -> None:
+def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     view_model = facts_for(Scope(namespace="data"))
     nodes = list_definitions(Trends())[ListKind.NODES]
     row = next(
         row for row in nodes.build(view_model, View(ListKind.NODES), None).rows if row.name == "worker-2"
     )
-    said = told(nodes, row, view_model)
+    said = explained(nodes, row, view_model)
     assert said.startswith(
         "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
     )
@@ -562,7 +478,7 @@ def test_a_node_without_a_next_victim_says_so() -> None:
         nodes = list_definitions(Trends())[ListKind.NODES]
         for row in nodes.build(view_model, View(ListKind.NODES), None).rows:
             if row.victim is None:
-                assert told(nodes, row, view_model).startswith(f"{row.name}: {why}")
+                assert explained(nodes, row, view_model).startswith(f"{row.name}: {why}")
                 assert nodes.pod_of(row, view_model) is None
 
 
@@ -585,34 +501,33 @@ def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, us
             assert memory >= 20 if usage else memory == len("MEMORY")
 
 
-async def test_a_bar_is_painted_in_the_colours_of_its_classes(wide: Pilot[Any]) -> None:
-    screen = await to(wide, "1")
-    column = screen.table.columns.column("memory")
-    assert column is not None
-    row = next(row for row in screen.table.rows if row.name == "worker-2")
-    token = screen.table._token_for(row, "memory")
-    text, begin = column.cell(row, DEMO_TIME), 0
-    signs = {"success": "█G", "": "▓B", "warning": "░E", "muted": " ·"}
-    assert not isinstance(token, str)
-    for length, style in token:
-        assert set(text[begin : begin + length]) <= set(signs[style])
-        begin += length
-    assert begin == len(text)
-    assert text in screen_text(wide)
-
-
 async def test_forward_to_a_pod_that_is_gone_says_so_and_stays() -> None:
-    async with QosApp(ScriptedSource(demo(), without(demo(), "db-0")), Scope()).run_test() as pilot:
-        await settled(pilot)
-        main_of(pilot).table.move_to(("data", "db-0", ""))
+    async with running(ScriptedSource(demo(), without(demo(), "db-0"))) as pilot:
+        pilot.main.table.move_to(("data", "db-0", ""))
         await to(pilot, "d", "escape", "r")
-        await settled(pilot)
+        await pilot.settled()
         for _ in range(2):
             await to(pilot, "right_square_bracket")
             assert isinstance(pilot.app.screen, MainScreen)
-            assert [one.message for one in pilot.app._notifications][-1] == "that pod is gone"
+            assert pilot.notifications[-1] == "that pod is gone"
         await to(pilot, "j", "d")
         assert isinstance(pilot.app.screen, ExplainScreen)
         await to(pilot, "escape", "left_square_bracket")
         assert isinstance(pilot.app.screen, MainScreen)
-        assert main_of(pilot).view == View()
+        assert pilot.main.view == View()
+
+
+async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor(wide: Run) -> None:
+    await wide.keys("space", "space")
+    assert "60 pods  2 marked  by RANK" in wide.text
+    await wide.keys("slash")
+    await wide.type("warehouse")
+    await wide.keys("enter", "c")
+    assert wide.notifications[-1] == "no marked row is shown; esc unmarks all"
+    assert wide.qos.clipboard == ""
+    await wide.keys("escape", "slash")
+    await wide.type("crunch")
+    await wide.keys("enter", "c")
+    assert wide.notifications[-1].startswith("copied 1 row of 2 marked")
+    await wide.keys("escape", "escape")
+    assert "marked" not in wide.text.splitlines()[2]

@@ -1,4 +1,7 @@
-"""A minute of random keys, mouse and resizes: nothing may raise, hang or grow."""
+"""Random keys, mouse and resizes: no key at any moment, at no size, with no answer, may end the UI.
+
+A minute of them may not grow either.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,44 @@ import time
 import tracemalloc
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from textual.pilot import OutOfBounds, Pilot
+from textual.pilot import OutOfBounds
 
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.errors import ServerUnreachable
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.sources import settled
+from tests.tui.sources import API, Run, ScriptedSource, demo, running, with_usage, without
 
 SECONDS = float(os.environ.get("QOS_MONKEY_SECONDS", "0"))
+PRESSES = 90
 SEED = int(os.environ.get("QOS_MONKEY_SEED", "1"))
 GROWN_AT_MOST = 4 << 20
 """Bytes of Python objects between the end of the first third and the end."""
 LEAVING = {"q", "ctrl+c", "ctrl+q"}
 KEYS = sorted({key for action in ACTIONS for key in action.keys} - LEAVING)
 IN_LISTS = sorted({key for action in actions_in_group(BindingGroup.MAIN) for key in action.keys})
-TYPED = [*"abdeginop0123456789.-:>=!^$*[]/@", "space", "backspace", "delete", "enter", "escape", "é", "界"]
+TYPED = [
+    *"abdeginop0123456789.-:>=!^$*[]/@",
+    "space",
+    "backspace",
+    "delete",
+    "enter",
+    "escape",
+    "f5",
+    "é",
+    "界",
+]
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 15), (59, 14), (300, 20), (30, 8), (1, 1)]
 
-Step = Callable[[Pilot[Any]], Awaitable[Any]]
+Step = Callable[[Run], Awaitable[Any]]
 
 
 def step(chance: random.Random, app: QosApp) -> tuple[str, Step]:
@@ -52,7 +69,7 @@ def step(chance: random.Random, app: QosApp) -> tuple[str, Step]:
     return key, lambda pilot: pilot.press(key)
 
 
-async def home(pilot: Pilot[Any]) -> MainScreen:
+async def home(pilot: Run) -> MainScreen:
     """Escape leads to the lists from everywhere."""
     for _ in range(30):
         if isinstance(pilot.app.screen, MainScreen):
@@ -70,8 +87,7 @@ async def test_a_minute_of_a_monkey(monkeypatch: pytest.MonkeyPatch) -> None:
     app = QosApp(DemoSource(), Scope())
     begin = time.monotonic()
     sizes: list[int] = []
-    async with app.run_test(size=(100, 30)) as pilot:
-        await settled(pilot)
+    async with running(app, size=(100, 30)) as pilot:
         tracemalloc.start()
         try:
             while time.monotonic() < begin + SECONDS:
@@ -86,7 +102,7 @@ async def test_a_minute_of_a_monkey(monkeypatch: pytest.MonkeyPatch) -> None:
                 await pilot.resize_terminal(100, 30)
                 main = await home(pilot)
                 await pilot.press("escape", "escape", "escape", "4", "g")
-                await settled(pilot)
+                await pilot.settled()
                 if main.table.rows:
                     main.table.focus()
                     await pilot.press("g", "j")
@@ -101,3 +117,31 @@ async def test_a_minute_of_a_monkey(monkeypatch: pytest.MonkeyPatch) -> None:
             tracemalloc.stop()
     assert not isinstance(app.return_value, Exception)
     assert min(sizes[-3:]) - min(sizes[:3]) < GROWN_AT_MOST, [size >> 20 for size in sizes]
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_random_keys_clicks_sizes_and_answers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_qos.tui.screens.dialogs.save", lambda *_, **__: None)
+    chance = random.Random(seed)
+    refused = ServerUnreachable("no answer")
+    answers: list[Snapshot | ServerUnreachable] = [demo(), with_usage(demo(), "thumbs-", 6 << 30), refused]
+    answers += [without(demo(), API), Snapshot(), replace(demo(), nodes={})]
+    chance.shuffle(answers)
+    app = QosApp(ScriptedSource(*answers), Scope())
+    async with running(app, size=(80, 24), ready=False) as pilot:
+        await pilot.pause()
+        for _ in range(PRESSES):
+            with suppress(OutOfBounds):
+                await step(chance, app)[1](pilot)
+            assert not app._exit
+        await pilot.settled()
+    assert not isinstance(app.return_value, Exception)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (30, 8)])
+async def test_every_key_on_every_screen_of_an_empty_cluster(size: tuple[int, int]) -> None:
+    async with running(ScriptedSource(Snapshot()), size=size) as pilot:
+        for key in sorted({*KEYS, *TYPED}):
+            await pilot.press(key)
+            await pilot.press("escape")
+        await pilot.pause()

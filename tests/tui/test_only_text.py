@@ -1,4 +1,4 @@
-"""What a server calls its things is only text, wherever it is shown and in whatever file it lands."""
+"""What a server calls its things is only text, wherever it is shown and in every file."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 import yaml
-from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import OwnerReference
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import export_rows
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import Trends, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
-from tests.tui.sources import ScriptedSource, demo, main_of, pod_named, press, screen_text, settled, until
+from tests.tui.sources import Run, ScriptedSource, demo, pod_named, running
 
 NASTY = "[bold]x\x1b[31m"
+KINDS = {
+    ListKind.NODES: "NodeMemory",
+    ListKind.NAMESPACES: "NamespaceRanking",
+    ListKind.WORKLOADS: "WorkloadRanking",
+    ListKind.PODS: "PodRanking",
+    ListKind.CONTAINERS: "ContainerRanking",
+}
 SHOWN = "[bold]x\\x1b[31m"
 NAMES = [NASTY, 'a,"b";c', "two\nlines\t", "\u202eback", "", "[/]", "=1+1", "née", "\x00"]
 
@@ -55,21 +59,16 @@ def called(name: str, snapshot: Snapshot | None = None) -> Snapshot:
     )
 
 
-def painted(pilot: Pilot[Any]) -> str:
+def painted(pilot: Run) -> str:
     """What is on the screen; no character of it is one that a terminal acts on."""
-    text = screen_text(pilot)
+    text = pilot.text
     assert text.replace("\n", "").isprintable()
     return text
 
 
-async def listed(pilot: Pilot[Any]) -> None:
-    screen = main_of(pilot)
-    await until(pilot, lambda: not screen.is_building)
-
-
-async def put_cursor(pilot: Pilot[Any]) -> None:
+async def put_cursor(pilot: Run) -> None:
     """On the row that has the name."""
-    screen = main_of(pilot)
+    screen = pilot.main
     keys = [screen.definition.key(row) for row in screen.table.rows]
     key = next(key for key in keys if key == NASTY or (isinstance(key, tuple) and NASTY in key))
     screen.table.move_to(key)
@@ -78,33 +77,28 @@ async def put_cursor(pilot: Pilot[Any]) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
 async def test_every_list_panel_and_title_shows_it_escaped(size: tuple[int, int]) -> None:
-    async with QosApp(ScriptedSource(called(NASTY)), Scope()).run_test(size=size) as pilot:
-        await settled(pilot)
+    async with running(ScriptedSource(called(NASTY)), size=size) as pilot:
         for key in "12345":
-            await press(pilot, key)
-            await listed(pilot)
+            await pilot.keys(key)
+            await pilot.listed()
             await put_cursor(pilot)
             assert painted(pilot).count(SHOWN) >= 2, "in the list and below it"
-        await press(pilot, "4", "i")
-        await listed(pilot)
+            await pilot.keys("c")
+            assert SHOWN in pilot.app.clipboard
+            assert pilot.app.clipboard.replace("\n", "").isprintable()
+            if key == "3":
+                await pilot.keys("enter")
+                title = f"all namespaces / {SHOWN}/{SHOWN}  1 pod  by RANK━"
+                assert title in painted(pilot)
+                await pilot.keys("escape")
+        await pilot.keys("4", "i")
+        await pilot.listed()
         assert f"━{SHOWN} / {SHOWN} / {SHOWN}  1 container  by RANK━" in painted(pilot)
         assert f"container {SHOWN} of {SHOWN}/{SHOWN}" in " ".join(painted(pilot).split())
 
 
-async def test_the_title_of_a_workload_shows_it_escaped() -> None:
-    async with QosApp(ScriptedSource(called(NASTY)), Scope()).run_test(size=(140, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "3")
-        await listed(pilot)
-        await put_cursor(pilot)
-        await press(pilot, "enter")
-        assert f"━all nodes / all namespaces / {SHOWN}/{SHOWN}  1 pod  by RANK━" in painted(pilot)
-
-
 async def test_the_finder_and_the_columns_dialog_show_it_escaped() -> None:
-    async with QosApp(ScriptedSource(called(NASTY)), Scope()).run_test(size=(140, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "f")
+    async with running(ScriptedSource(called(NASTY)), "f", size=(140, 40)) as pilot:
         pilot.app.screen.query_one(Input).value = "[b"
         await pilot.pause()
         assert painted(pilot).count(SHOWN) >= 2
@@ -113,21 +107,9 @@ async def test_the_finder_and_the_columns_dialog_show_it_escaped() -> None:
         assert found.name == NASTY
         pilot.app.screen.query_one(Input).value = "\x1b[0m[x]"
         await pilot.pause()
-        assert "No pod has the letters of \\x1b[0m[x]." in screen_text(pilot)
-        await press(pilot, "escape", "C")
+        assert "No pod has the letters of \\x1b[0m[x]." in pilot.text
+        await pilot.keys("escape", "C")
         painted(pilot)
-
-
-async def test_what_is_copied_is_escaped() -> None:
-    async with QosApp(ScriptedSource(called(NASTY)), Scope()).run_test(size=(140, 40)) as pilot:
-        await settled(pilot)
-        for key in "12345":
-            await press(pilot, key)
-            await listed(pilot)
-            await put_cursor(pilot)
-            await press(pilot, "c")
-            assert SHOWN in pilot.app.clipboard
-            assert pilot.app.clipboard.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,7 +130,7 @@ def test_every_file_of_every_list_can_be_read_again(kind: ListKind, name: str, t
         return found
 
     values = [{column.key: column.value(row) for column in columns} for row in answer.rows]
-    assert json.loads(text("json"))["items"] == values
+    assert json.loads(text("json")) == {"kind": KINDS[kind], "items": values, "notes": list(answer.notes)}
     assert yaml.safe_load(text("yaml"))["items"] == values
     header, *lines = csv.reader(io.StringIO(text("csv")))
     assert header == [column.key for column in columns]

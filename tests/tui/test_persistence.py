@@ -15,10 +15,11 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp
+from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.start import settings
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.view import ListKind, View, view_from_values, view_values
-from tests.tui.sources import main_of, press, screen_text, settled, type_text
+from tests.tui.sources import running
 
 LAST = THEMES[-1].name
 
@@ -28,13 +29,11 @@ async def left_after(
 ) -> UiState:
     """The state that a run leaves which begins with one, after some keys."""
     app = QosApp(DemoSource(), Scope(), state=state or UiState(), settings=said or Settings())
-    async with app.run_test(size=(160, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, *keys)
+    async with running(app, *keys, size=(160, 40)) as pilot:
         if typed:
-            await type_text(pilot, typed)
-            await press(pilot, "enter")
-        await press(pilot, "ctrl+c")
+            await pilot.type(typed)
+            await pilot.keys("enter")
+        await pilot.keys("ctrl+c")
     return app.state
 
 
@@ -46,16 +45,15 @@ async def test_the_next_run_begins_where_this_one_ended(tmp_path: Path) -> None:
     left = await left_after("tab", "j", "enter", "s", "s", "S", "t", "3", "w")
     assert save_state(tmp_path / "state.json", left)
     app = opened(load_state(tmp_path / "state.json"))
-    async with app.run_test(size=(160, 40)) as pilot:
-        await settled(pilot)
-        screen = main_of(pilot)
+    async with running(app, size=(160, 40)) as pilot:
+        screen = pilot.main
         assert (screen.view.kind, screen.view.node) == (ListKind.WORKLOADS, "worker-2")
         assert screen.view.wide
         assert app.theme == THEMES[1].name
         assert screen.side.nodes.row is not None
         assert screen.side.nodes.row.key == "worker-2"
         assert screen.focused is screen.table
-        await press(pilot, "4")
+        await pilot.keys("4")
         assert screen.table.sorted_by == ("pod", True)
 
 
@@ -66,35 +64,31 @@ async def test_chosen_columns_widths_and_lines_are_kept() -> None:
     left = await left_after("colon", state=left, typed="ns shop")
     assert (left.filters, left.places) == (("web",), ("ns shop",))
     app = opened(left)
-    async with app.run_test(size=(160, 40)) as pilot:
-        await settled(pilot)
-        table = main_of(pilot).table
+    async with running(app, size=(160, 40)) as pilot:
+        table = pilot.main.table
         assert tuple(column.key for column in table.columns.columns) == left.columns["pods"]
-        await press(pilot, "slash", "up")
-        assert "web" in screen_text(pilot)
+        await pilot.keys("slash", "up")
+        assert "web" in pilot.text
 
 
-async def test_a_filter_is_not_kept_where_it_would_hide_what_happens_next() -> None:
+async def test_what_does_not_exist_or_would_hide_something_is_not_kept() -> None:
     left = await left_after("slash", typed="zzz")
-    async with opened(left).run_test() as pilot:
-        await settled(pilot)
-        assert not main_of(pilot).view.filter
+    async with running(opened(left)) as pilot:
+        assert not pilot.main.view.filter
 
 
 async def test_a_node_that_is_gone_leads_to_all_of_them() -> None:
     gone = UiState().with_view("demo", view_values(View(node="worker-9")))
-    async with opened(gone).run_test() as pilot:
-        await settled(pilot)
+    async with running(opened(gone)) as pilot:
         await pilot.pause()
-        assert main_of(pilot).view.node is None
-        assert len(main_of(pilot).table.rows) == 60
+        assert pilot.main.view.node is None
+        assert len(pilot.main.table.rows) == 60
 
 
 @pytest.mark.parametrize("kept", [{"sort": {"pods": ("nope", True)}}, {"columns": {"pods": ("nope",)}}])
 async def test_what_an_older_or_newer_version_kept_is_left_out(kept: dict[str, Any]) -> None:
-    async with opened(UiState(theme="nope", widths={"pods": {"nope": 3}}, **kept)).run_test() as pilot:
-        await settled(pilot)
-        table = main_of(pilot).table
+    async with running(opened(UiState(theme="nope", widths={"pods": {"nope": 3}}, **kept))) as pilot:
+        table = pilot.main.table
         assert table.sorted_by == ("rank", False)
         assert table.widths == {}
         assert pilot.app.theme == THEMES[0].name
@@ -133,38 +127,44 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
         theme=LAST,
         columns=("pod", "trend", "age"),
         motion="reduced",
-        keys={"main.explain": ("y",), "main.at_risk": ("Z",), "app.help": ("f1",)},
+        keys={
+            "main.explain": ("y",),
+            "app.help": ("f1",),
+            "table.last": ("f3",),
+            "explain.fold": ("f6",),
+            "search.leave": ("f9",),
+        },
     )
-    async with opened(UiState(theme=THEMES[1].name), said).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        screen = main_of(pilot)
+    async with running(opened(UiState(theme=THEMES[1].name), said)) as pilot:
+        screen = pilot.main
         assert pilot.app.theme == LAST
         assert pilot.app.animation_level == "none"
         assert [column.key for column in screen.table.columns.columns] == ["pod", "trend", "age"]
-        await press(pilot, "d")
+        await pilot.keys("d")
         assert pilot.app.screen is screen, "d has lost its meaning"
-        await press(pilot, "f1")
-        assert "y               why this class, score and rank" in screen_text(pilot)
-        await press(pilot, "escape", "y")
+        await pilot.keys("f1")
+        assert "y               why this class, score and rank" in pilot.text
+        await pilot.keys("escape", "y")
         assert pilot.app.screen is not screen
-        await press(pilot, "escape", "slash")
+        await pilot.keys("f6")
+        assert all(title.folded for title in pilot.app.screen.query(CollapsibleTitle))
+        await pilot.keys("escape", "G")
+        assert screen.table.cursor == 0
+        await pilot.keys("f3", "f", "escape", "z")
+        assert screen.table.cursor == len(screen.table.rows) - 1
+        assert pilot.screen_name == "Finder", "z is typed, escape has lost its meaning"
+        await pilot.keys("f9")
+        assert pilot.app.screen is screen
+        await pilot.keys("escape", "slash")
         assert not screen.query_one("#line", Input).cursor_blink
 
 
 async def test_sentences_name_the_keys_that_there_are() -> None:
     said = Settings(keys={"main.at_risk": ("Z",)})
-    async with opened(UiState(), said).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "colon")
-        await type_text(pilot, "ns sandboxed")
-        await press(pilot, "enter", "Z")
-        assert "Z shows all" in screen_text(pilot)
-
-
-async def test_read_only_is_said_in_the_title() -> None:
-    async with opened(UiState(), readonly=True).run_test(size=(120, 30)) as pilot:
-        await settled(pilot)
-        assert "kubectl qos  demo  read-only" in screen_text(pilot)
+    async with running(opened(UiState(), said), "colon") as pilot:
+        await pilot.type("ns sandboxed")
+        await pilot.keys("enter", "Z")
+        assert "Z shows all" in pilot.text
 
 
 def test_contexts_say_whether_they_are_read_only() -> None:

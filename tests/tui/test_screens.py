@@ -5,14 +5,15 @@ One application shows several screens, and each of them in several sizes: starti
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import pytest
 from textual.app import App
-from textual.pilot import Pilot
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
@@ -34,31 +35,15 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import Picture, Size
-from tests.tui.sources import (
-    ScriptedSource,
-    app_of,
-    demo,
-    main_of,
-    pod_named,
-    press,
-    screen_text,
-    settled,
-    type_text,
-    until,
-    with_usage,
-    without,
-    words,
-)
+from tests.tui.sources import API, Answer, Run, ScriptedSource, demo, pod_named, running, with_usage, without
 from tests.tui.writers import around, entry_of, memory
 
-Run = Pilot[Any]
 SMALL: Final = (80, 24)
 MIDDLE: Final = (120, 40)
 BOTH: Final = (SMALL, MIDDLE)
 ALL: Final = (*BOTH, (200, 60))
 LISTS: Final = {"1": "nodes", "2": "namespaces", "3": "workloads", "5": "containers"}
 """The lists by their keys, without that of pods, which is the first."""
-API: Final = "api-7d9c5b6f8-x2mzq"
 CHANGED: Final = ("tab", "1", "G", "i")
 
 
@@ -68,104 +53,131 @@ async def shown(
 ) -> AsyncIterator[Run]:
     """An application of the demo cluster that shows its first screen."""
     app = app or QosApp(DemoSource(), Scope(), **options)
-    async with app.run_test(size=size, notifications=notifications) as pilot:
-        await settled(pilot)
-        await listed(pilot)
+    async with running(app, size=size, notifications=notifications) as pilot:
+        await pilot.listed()
         yield pilot
 
 
-async def listed(pilot: Run) -> None:
-    """Wait until everything that is to be listed is worked out."""
-    main = main_of(pilot)
-    await until(pilot, lambda: main.qos.view_model is None or not main.is_building)
-
-
-async def keys(pilot: Run, *pressed: str) -> None:
-    """Each key after what the one before has listed."""
-    for key in pressed:
-        await press(pilot, key)
-        await listed(pilot)
-
-
-async def seen(pilot: Run, text: str) -> None:
-    await until(pilot, lambda: text in words(pilot))
-
-
 async def gone(pilot: Run, text: str) -> None:
-    await until(pilot, lambda: text not in words(pilot))
+    await pilot.until(lambda: text not in pilot.words)
 
 
 async def test_lists(picture: Picture) -> None:
     async with shown() as pilot:
         await picture(pilot, "main", sizes=(*ALL, (100, 30)))
         for key, name in LISTS.items():
-            await keys(pilot, key)
+            await pilot.press_each(key)
             await picture(pilot, "list", name, sizes=ALL)
         await pilot.resize_terminal(59, 14)
         await picture(pilot, "too_small")
 
 
-OF_ONE: Final = {
-    "namespace": ("2", "j", "j", "enter"),
-    "workload": ("3", "enter"),
-    "pod": ("slash", *"prom", "enter", "i"),
-    "node-and-namespace": ("5", "tab", "j", "tab", "j"),
-}
+def of_demo(**options: Any) -> QosApp:
+    return QosApp(DemoSource(), Scope(), **options)
 
 
-@pytest.mark.parametrize("name", OF_ONE)
-async def test_list_of_one(picture: Picture, name: str) -> None:
-    async with shown() as pilot:
-        await keys(pilot, *OF_ONE[name])
-        await picture(pilot, "list_of_one", name, sizes=BOTH)
+def live(*answers: Answer, **options: Any) -> QosApp:
+    return QosApp(ScriptedSource(*answers), Scope(), **options)
 
 
-async def test_panes_and_rows(picture: Picture) -> None:
-    async with shown() as pilot:
-        await keys(pilot, "tab", "j", "tab", "j")
-        await picture(pilot, "panes_of_a_narrow_terminal")
-    async with shown() as pilot:
-        await keys(pilot, "tab", "j", "enter", "j", "space")
-        await picture(pilot, "one_node", sizes=BOTH)
-    async with shown() as pilot:
-        await keys(pilot, "w", "right", "right", "right", "s", "S")
-        await picture(pilot, "wide_scrolled", sizes=BOTH)
+def forbidden(what: str) -> str:
+    return (
+        f'Error from server (Forbidden): {what} is forbidden: User "ada" cannot list resource '
+        f'"{what}" in API group "" at the cluster scope'
+    )
+
+
+class Single(NamedTuple):
+    """A picture with an application of its own, after some keys."""
+
+    name: str
+    variant: str = ""
+    keys: Sequence[str] = ()
+    app: Callable[[], QosApp] = of_demo
+    sizes: Sequence[Size] = BOTH
+    start: Size = SMALL
+
+
+PARTLY: Final = (
+    Missing(
+        OTHER_PODS, forbidden("pods"), "grant list on pods in all namespaces; until then ranks are among"
+    ),
+    Missing("the nodes' memory capacity", forbidden("nodes"), "grant get and list on nodes"),
+)
+NO_METRICS: Final = (Missing("memory usage", "Metrics API not available", "install metrics-server"),)
+NO_PODS: Final = ApiError(
+    forbidden("pods"), status=403, reason="Forbidden", hint="grant list on pods, or give -n"
+)
+REFUSED: Final = ServerUnreachable(
+    "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?",
+    hint="kubectl config get-contexts lists the clusters that are configured",
+)
+CONTEXTS: Final = ContextSwitch(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
+NO_NODES: Final = replace(demo(), nodes={}, missing=PARTLY)
+NO_USAGE: Final = replace(demo(), usage={}, missing=NO_METRICS)
+SINGLE: Final = (
+    Single("list_of_one", "namespace", ("2", "j", "j", "enter")),
+    Single("list_of_one", "workload", ("3", "enter")),
+    Single("list_of_one", "pod", ("slash", *"prom", "enter", "i")),
+    Single("list_of_one", "node-and-namespace", ("5", "tab", "j", "tab", "j")),
+    Single("panes_of_a_narrow_terminal", keys=("tab", "j", "tab", "j"), sizes=()),
+    Single("one_node", keys=("tab", "j", "enter", "j", "space")),
+    Single("wide_scrolled", keys=("w", "right", "right", "right", "s", "S")),
+    Single("contexts", keys=("colon", *"ctx", "enter", "down"), app=partial(of_demo, contexts=CONTEXTS)),
+    Single("read_only", app=partial(of_demo, readonly=True), sizes=(), start=MIDDLE),
+    Single("paused", keys=("p",), app=partial(live, demo()), sizes=(), start=MIDDLE),
+    Single("empty_cluster", app=lambda: QosApp(DemoSource(), Scope(namespace="nothing-here"))),
+    Single("no_answer", app=partial(live, REFUSED)),
+    Single("without_the_right_to_see_pods", app=partial(live, NO_PODS)),
+    Single("without_the_right_to_see_nodes", "pods", (), partial(live, NO_NODES), (), MIDDLE),
+    Single("without_the_right_to_see_nodes", "nodes", ("1",), partial(live, NO_NODES), (), MIDDLE),
+    Single("without_usage", "pods", (), partial(live, NO_USAGE), (), MIDDLE),
+    Single("without_usage", "nodes", ("1",), partial(live, NO_USAGE), (), MIDDLE),
+    Single("without_usage_and_capacity", app=partial(live, replace(NO_USAGE, nodes={}))),
+)
+
+
+@pytest.mark.parametrize("single", SINGLE, ids=lambda single: "-".join(filter(None, single[:2])))
+async def test_single(picture: Picture, single: Single) -> None:
+    async with shown(single.app(), single.start) as pilot:
+        await pilot.press_each(*single.keys)
+        await picture(pilot, single.name, single.variant, sizes=single.sizes)
 
 
 async def test_the_prompt(picture: Picture) -> None:
     async with shown() as pilot:
         for text, name in (("shop", "filter_while_typing"), ("-l app=a b", "filter_that_is_wrong")):
-            await press(pilot, "slash")
-            await type_text(pilot, text)
+            await pilot.keys("slash")
+            await pilot.type(text)
             await picture(pilot, name, sizes=BOTH)
-            await press(pilot, "escape")
-        await press(pilot, "colon")
-        await type_text(pilot, "pods sh")
+            await pilot.keys("escape")
+        await pilot.keys("colon")
+        await pilot.type("pods sh")
         await picture(pilot, "going_to_a_place")
-        await press(pilot, "escape", "slash")
-        await type_text(pilot, "nothing-like-this")
-        await press(pilot, "enter")
+        await pilot.keys("escape", "slash")
+        await pilot.type("nothing-like-this")
+        await pilot.keys("enter")
         await picture(pilot, "filter_without_a_hit", sizes=BOTH)
 
 
 async def test_screens_of_a_pod(picture: Picture) -> None:
     async with shown() as pilot:
-        await keys(pilot, "d")
+        await pilot.press_each("d")
         await picture(pilot, "explain", sizes=ALL)
-        await keys(pilot, "z", "tab", "enter")
+        await pilot.press_each("z", "tab", "enter")
         await picture(pilot, "explain_folded")
-        await keys(pilot, "escape", "v")
+        await pilot.press_each("escape", "v")
         await picture(pilot, "tree", sizes=ALL)
-        await keys(pilot, "escape", "u")
-        await type_text(pilot, "1.37 memory=32Gi")
+        await pilot.press_each("escape", "u")
+        await pilot.type("1.37 memory=32Gi")
         await picture(pilot, "compare", sizes=ALL)
 
 
 async def edit(pilot: Run, name: str) -> None:
     """Open the fields of a pod."""
-    await press(pilot, "slash")
-    await type_text(pilot, name)
-    await press(pilot, "enter", "e")
+    await pilot.keys("slash")
+    await pilot.type(name)
+    await pilot.keys("enter", "e")
     await gone(pilot, "reading owners")
 
 
@@ -178,113 +190,27 @@ async def test_edit(picture: Picture) -> None:
             ("3Gi", "what_a_server_refuses", BOTH),
             ("1Gi", "changed", ALL),
         ):
-            await press(pilot, "tab", *text)
+            await pilot.keys("tab", *text)
             await picture(pilot, f"edit_{name}", sizes=sizes)
-            await press(pilot, "ctrl+r", "shift+tab")
-        await press(pilot, "ctrl+g")
+            await pilot.keys("ctrl+r", "shift+tab")
+        await pilot.keys("ctrl+g")
         await picture(pilot, "edit_made_guaranteed", sizes=BOTH)
-        await press(pilot, "ctrl+s", "m", "m")
-        await until(pilot, lambda: getattr(pilot.app.screen, "text", None) is not None)
+        await pilot.keys("ctrl+s", "m", "m")
+        await pilot.until(lambda: getattr(pilot.app.screen, "text", None) is not None)
         await picture(pilot, "manifest", sizes=BOTH)
-        await press(pilot, "escape", "escape", "ctrl+r", *CHANGED)
-        await press(pilot, "escape")
+        await pilot.keys("escape", "escape", "ctrl+r", *CHANGED)
+        await pilot.keys("escape")
         await picture(pilot, "question_before_leaving")
-        await press(pilot, "n", "ctrl+s", "m")
+        await pilot.keys("n", "ctrl+s", "m")
         await picture(pilot, "patch", sizes=ALL)
-        await press(pilot, "escape", "escape")
+        await pilot.keys("escape", "escape")
         await pilot.resize_terminal(*MIDDLE)
-        await press(pilot, "ctrl+c")
+        await pilot.keys("ctrl+c")
         await picture(pilot, "question_before_leaving_in_the_middle")
     async with shown() as pilot:
         await edit(pilot, "trainer-gpu")
-        await press(pilot, "tab", "1", "G")
+        await pilot.keys("tab", "1", "G")
         await picture(pilot, "edit_pod_level", sizes=BOTH)
-
-
-def scripted(**options: Any) -> tuple[QosApp, ScriptedSource]:
-    """A cluster that takes changes."""
-    source = ScriptedSource(demo())
-    return QosApp(source, Scope(), **options), source
-
-
-async def land(pilot: Run, *pressed: str, until_seen: str = "through deployment/api") -> None:
-    """Change the pod, open the ways to apply that, and press keys, each after what the one before led to."""
-    await edit(pilot, API)
-    await press(pilot, *CHANGED, "ctrl+s")
-    await gone(pilot, "loading related objects")
-    await go_on(pilot, *pressed, until_seen=until_seen)
-
-
-async def go_on(pilot: Run, *pressed: str, until_seen: str) -> None:
-    for key in pressed:
-        await press(pilot, key)
-        await gone(pilot, "waiting for scripted")
-    await seen(pilot, until_seen)
-
-
-def less(request: PatchRequest) -> DryRunResult:
-    """The server stores less than was asked for, with a warning."""
-    stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
-    return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
-
-
-async def test_landing(picture: Picture) -> None:
-    app, source = scripted()
-    source.scripted.rehearsals = [less]
-    async with shown(app) as pilot:
-        await land(pilot)
-        await picture(pilot, "landing", sizes=BOTH)
-        await go_on(pilot, "d", until_seen="the server accepts it")
-        await picture(pilot, "landing_rehearsed", sizes=BOTH)
-
-
-async def test_confirming_and_progress(picture: Picture) -> None:
-    app, source = scripted()
-    rolling = Progress(Stage.ROLLING, settled=False, message="1 old pod is still there", done=1, total=3)
-    source.scripted.looks = [rolling]
-    async with shown(app) as pilot:
-        await land(pilot, "tab", "a", until_seen="Write this to the cluster?")
-        await picture(pilot, "confirm", sizes=BOTH)
-        await go_on(pilot, "y", until_seen="1 of 3 pods")
-        await picture(pilot, "progress", sizes=BOTH)
-
-
-async def test_confirming_by_name(picture: Picture) -> None:
-    app, _ = scripted(settings=Settings(contexts={"scripted": ContextSettings(confirm="name")}))
-    async with shown(app) as pilot:
-        await land(pilot, "a", *"scrip", "enter", until_seen="That is not scripted")
-        await picture(pilot, "confirm_by_name", sizes=BOTH)
-
-
-async def test_a_write_that_is_refused(picture: Picture) -> None:
-    app, source = scripted()
-    modified = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
-    source.scripted.writes = [
-        ApiError(modified, status=409, reason="ValueConflict", hint="rehearse the change again")
-    ]
-    async with shown(app) as pilot:
-        await land(pilot, "a", "y", until_seen="! not applied")
-        await picture(pilot, "progress_refused", sizes=BOTH)
-
-
-async def test_what_cannot_land(picture: Picture) -> None:
-    app, _ = scripted()
-    async with shown(app) as pilot:
-        await edit(pilot, API)
-        await press(pilot, "ctrl+g", "ctrl+s")
-        await seen(pilot, "> through deployment/api")
-        await picture(pilot, "landing_class_change_refused_in_place", sizes=BOTH)
-    app, source = scripted()
-    found = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
-    sentence = f"pod/{API} was changed by someone else since it was looked at"
-    source.scripted.rehearsals = [ConflictError(sentence, (found,))]
-    async with shown(app) as pilot:
-        await land(pilot, "d", until_seen="someone else")
-        await picture(pilot, "landing_conflict", sizes=BOTH)
-    app, _ = scripted(readonly=True)
-    async with shown(app) as pilot:
-        await land(pilot)
-        await picture(pilot, "landing_read_only", sizes=BOTH)
 
 
 QUOTA: Final = ResourceQuota(
@@ -297,31 +223,90 @@ FULL: Final = (
     'Error from server (Forbidden): pods "api-7d9c5b6f8-x2mzq" is forbidden: exceeded quota: team, '
     "requested: requests.memory=512Mi, used: requests.memory=8000Mi, limited: requests.memory=8Gi"
 )
+MODIFIED: Final = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
+CHANGED_SINCE: Final = f"pod/{API} was changed by someone else since it was looked at"
+THREE_VALUES: Final = ValueConflict(
+    "c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi"))
+)
+ROLLING: Final = Progress(Stage.ROLLING, settled=False, message="1 old pod is still there", done=1, total=3)
 
 
-def limited() -> tuple[QosApp, ScriptedSource]:
-    """A namespace with too little left in its quota."""
-    app, source = scripted()
-    source.around = lambda pod: replace(around(pod), quotas=(QUOTA,))
-    return app, source
+def less(request: PatchRequest) -> DryRunResult:
+    """The server stores less than was requested, with a warning."""
+    stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
+    return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
 
 
-async def test_a_quota_that_is_full(picture: Picture) -> None:
-    app, source = limited()
-    source.scripted.rehearsals = [ApiError(FULL, status=403, reason="Forbidden")]
-    async with shown(app) as pilot:
+class Stages(NamedTuple):
+    """A change on its way: keys, what is seen after them, and the picture of it."""
+
+    stages: tuple[tuple[Sequence[str], str, str], ...]
+    fields: Sequence[str] = CHANGED
+    answers: Mapping[str, list[Any]] = MappingProxyType({})
+    quotas: tuple[ResourceQuota, ...] = ()
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+LIST: Final = ("ctrl+s",)
+READY: Final = "through deployment/api"
+APPLYING: Final = {
+    "dry run": Stages(
+        ((LIST, READY, "apply"), (("d",), "the server accepts it", "apply_dry_run")),
+        answers={"dry_runs": [less]},
+    ),
+    "progress": Stages(
+        (
+            ((*LIST, "tab", "a"), "Write this to the cluster?", "confirm"),
+            (("y",), "1 of 3 pods", "progress"),
+        ),
+        answers={"looks": [ROLLING]},
+    ),
+    "by name": Stages(
+        (((*LIST, "a", *"scrip", "enter"), "That is not scripted", "confirm_by_name"),),
+        options={"settings": Settings(contexts={"scripted": ContextSettings(confirm="name")})},
+    ),
+    "refused": Stages(
+        (((*LIST, "a", "y"), "! not applied", "progress_refused"),),
+        answers={"writes": [ApiError(MODIFIED, status=409, reason="Conflict", hint="repeat the dry run")]},
+    ),
+    "class change": Stages(
+        ((LIST, "> through deployment/api", "apply_class_change_refused_in_place"),), fields=("ctrl+g",)
+    ),
+    "conflict": Stages(
+        (((*LIST, "d"), "someone else", "apply_conflict"),),
+        answers={"dry_runs": [ConflictError(CHANGED_SINCE, (THREE_VALUES,))]},
+    ),
+    "read-only": Stages(((LIST, READY, "apply_read_only"),), options={"readonly": True}),
+    "quota": Stages(
+        (((), "team", "edit_quota_refuses"), ((*LIST, "d"), "! not applied", "apply_quota_refused")),
+        answers={"dry_runs": [ApiError(FULL, status=403, reason="Forbidden")]},
+        quotas=(QUOTA,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APPLYING)
+async def test_applying(picture: Picture, name: str) -> None:
+    stages, fields, answers, quotas, options = APPLYING[name]
+    source = ScriptedSource(demo())
+    vars(source.scripted).update(answers)
+    if quotas:
+        source.around = lambda pod: replace(around(pod), quotas=quotas)
+    async with shown(QosApp(source, Scope(), **options)) as pilot:
         await edit(pilot, API)
-        await press(pilot, *CHANGED)
-        await picture(pilot, "edit_quota_refuses", sizes=BOTH)
-        await press(pilot, "ctrl+s")
-        await gone(pilot, "loading related objects")
-        await go_on(pilot, "d", until_seen="! not applied")
-        await picture(pilot, "landing_quota_refused", sizes=BOTH)
+        await pilot.keys(*fields)
+        for pressed, until_seen, picture_name in stages:
+            for key in pressed:
+                await pilot.keys(key)
+                await gone(pilot, "loading related objects")
+                await gone(pilot, "waiting for scripted")
+            await pilot.seen(until_seen)
+            await picture(pilot, picture_name, sizes=BOTH)
 
 
 def remembering(*entries: Entry) -> QosApp:
     """Someone who applied something before."""
-    app, _ = scripted()
+    app = live(demo())
     for entry in entries:
         app.writing.history.put(entry)
     return app
@@ -343,9 +328,9 @@ ENTRIES: Final = (
 
 async def test_undo(picture: Picture) -> None:
     async with shown(remembering(*ENTRIES)) as pilot:
-        await press(pilot, "U")
-        await seen(pilot, "exceeded quota")
-        await press(pilot, "down")
+        await pilot.keys("U")
+        await pilot.seen("exceeded quota")
+        await pilot.keys("down")
         await picture(pilot, "undo", sizes=BOTH)
     async with shown(remembering(ENTRIES[1])) as pilot:
         for key, text in (
@@ -354,15 +339,15 @@ async def test_undo(picture: Picture) -> None:
             ("a", "Write this"),
             ("y", "previous values are restored"),
         ):
-            await press(pilot, key)
-            await seen(pilot, text)
+            await pilot.keys(key)
+            await pilot.seen(text)
         await picture(pilot, "undone", sizes=BOTH)
 
 
 async def test_loading(picture: Picture) -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
-    async with QosApp(source, Scope()).run_test(size=SMALL) as pilot:
+    async with running(source, size=SMALL, ready=False) as pilot:
         await pilot.pause()
         try:
             await picture(pilot, "loading", sizes=BOTH)
@@ -370,26 +355,12 @@ async def test_loading(picture: Picture) -> None:
             source.hold.set()
 
 
-REFUSED = ServerUnreachable(
-    "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?",
-    hint="kubectl config get-contexts lists the clusters that are configured",
-)
-
-
-async def test_without_an_answer(picture: Picture) -> None:
-    async with shown(QosApp(ScriptedSource(REFUSED), Scope())) as pilot:
-        await picture(pilot, "no_answer", sizes=BOTH)
+async def test_after_an_answer_that_did_not_come(picture: Picture) -> None:
     source = ScriptedSource(demo(), REFUSED)
     async with shown(QosApp(source, Scope())) as pilot:
         source.later(75)
-        await press(pilot, "r")
-        await settled(pilot)
+        await pilot.refresh()
         await picture(pilot, "stale", sizes=BOTH)
-
-
-async def test_an_empty_cluster(picture: Picture) -> None:
-    async with shown(QosApp(DemoSource(), Scope(namespace="nothing-here"))) as pilot:
-        await picture(pilot, "empty_cluster", sizes=BOTH)
 
 
 async def test_themes(picture: Picture) -> None:
@@ -398,38 +369,33 @@ async def test_themes(picture: Picture) -> None:
             pilot.app.theme = theme.name
             await pilot.pause()
             await picture(pilot, "theme", theme.name)
-            await keys(pilot, "1")
+            await pilot.press_each("1")
             await picture(pilot, "theme_of_nodes", theme.name)
-            await keys(pilot, "4", "d")
+            await pilot.press_each("4", "d")
             await picture(pilot, "theme_of_explain", theme.name)
-            await keys(pilot, "escape")
+            await pilot.press_each("escape")
 
 
 async def test_without_colours(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with shown(size=MIDDLE) as pilot:
-        await keys(pilot, "1")
+        await pilot.press_each("1")
         await picture(pilot, "without_colours", "nodes")
-        await keys(pilot, "4", "d")
+        await pilot.press_each("4", "d")
         await picture(pilot, "without_colours", "explain")
-        await keys(pilot, "escape", "e", *CHANGED)
+        await pilot.press_each("escape", "e", *CHANGED)
         await picture(pilot, "without_colours", "edit")
-        await keys(pilot, "escape", "y", "j", "space")
+        await pilot.press_each("escape", "y", "j", "space")
         await picture(pilot, "without_colour")
 
 
 async def test_in_ascii(picture: Picture) -> None:
     async with shown(size=MIDDLE, ascii_only=True) as pilot:
         await picture(pilot, "in_ascii", "pods")
-        await keys(pilot, "1")
+        await pilot.press_each("1")
         await picture(pilot, "in_ascii", "nodes")
-        await keys(pilot, "4", "d")
+        await pilot.press_each("4", "d")
         await picture(pilot, "in_ascii", "explain")
-
-
-async def test_read_only(picture: Picture) -> None:
-    async with shown(size=MIDDLE, readonly=True) as pilot:
-        await picture(pilot, "read_only")
 
 
 NOTES: Final = (
@@ -441,46 +407,39 @@ NOTES: Final = (
 async def test_notes(picture: Picture) -> None:
     async with shown(notes=NOTES) as pilot:
         await picture(pilot, "notes_below_the_list")
-        await keys(pilot, "n")
+        await pilot.press_each("n")
         await picture(pilot, "notes", sizes=BOTH)
 
 
 async def test_dialogs(picture: Picture) -> None:
     async with shown() as pilot:
-        await keys(pilot, "question_mark")
+        await pilot.press_each("question_mark")
         await picture(pilot, "help", sizes=ALL)
         await pilot.resize_terminal(*MIDDLE)
-        await keys(pilot, "G")
+        await pilot.press_each("G")
         await picture(pilot, "help_further_down")
-        await keys(pilot, "escape")
+        await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
         for size in ALL:
             # What fits is worked out when they open.
             await pilot.resize_terminal(*size)
-            await keys(pilot, "f", *"cart", "down")
+            await pilot.press_each("f", *"cart", "down")
             await picture(pilot, "finder", sizes=[size])
-            await keys(pilot, "escape", "ctrl+p")
+            await pilot.press_each("escape", "ctrl+p")
             await picture(pilot, "palette", sizes=[size])
-            await keys(pilot, "escape", "C", "j", "space", "J")
+            await pilot.press_each("escape", "C", "j", "space", "J")
             await picture(pilot, "columns", sizes=[size])
-            await keys(pilot, "escape")
+            await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
-        await keys(pilot, "f", *"zzz")
+        await pilot.press_each("f", *"zzz")
         await picture(pilot, "finder_without_a_hit")
-        await keys(pilot, "escape", "x")
+        await pilot.press_each("escape", "x")
         await picture(pilot, "question_for_a_file_name")
         await pilot.resize_terminal(*MIDDLE)
-        await keys(pilot, *["backspace"] * 3, *"doc", "enter")
+        await pilot.press_each(*["backspace"] * 3, *"doc", "enter")
         await picture(pilot, "question_for_a_file_name_that_is_wrong")
-        await keys(pilot, "escape", "d", "ctrl+p", *"co")
+        await pilot.press_each("escape", "d", "ctrl+p", *"co")
         await picture(pilot, "palette_searched")
-
-
-async def test_contexts(picture: Picture) -> None:
-    contexts = ContextSwitch(lambda: ("demo", "prod-eu", "prod-us", "staging"), lambda _: DemoSource())
-    async with shown(contexts=contexts) as pilot:
-        await keys(pilot, "colon", *"ctx", "enter", "down")
-        await picture(pilot, "contexts", sizes=BOTH)
 
 
 async def test_notifications(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -494,67 +453,23 @@ async def test_notifications(picture: Picture, monkeypatch: pytest.MonkeyPatch) 
         ("theme", ("t",)),
     ):
         async with shown(size=MIDDLE, notifications=True) as pilot:
-            await keys(pilot, *pressed)
+            await pilot.press_each(*pressed)
             await picture(pilot, "said_in_passing", name)
-
-
-async def test_paused(picture: Picture) -> None:
-    async with shown(QosApp(ScriptedSource(demo()), Scope()), MIDDLE) as pilot:
-        await keys(pilot, "p")
-        await picture(pilot, "paused")
-
-
-def forbidden(what: str) -> str:
-    return (
-        f'Error from server (Forbidden): {what} is forbidden: User "ada" cannot list resource '
-        f'"{what}" in API group "" at the cluster scope'
-    )
-
-
-PARTLY: Final = (
-    Missing(
-        OTHER_PODS, forbidden("pods"), "grant list on pods in all namespaces; until then ranks are among"
-    ),
-    Missing("the nodes' memory capacity", forbidden("nodes"), "grant get and list on nodes"),
-)
-
-
-NO_METRICS: Final = Missing("memory usage", "Metrics API not available", "install metrics-server")
-
-
-async def test_what_may_not_be_read(picture: Picture) -> None:
-    refused = ApiError(
-        forbidden("pods"), status=403, reason="Forbidden", hint="grant list on pods, or give -n"
-    )
-    async with shown(QosApp(ScriptedSource(refused), Scope())) as pilot:
-        await picture(pilot, "without_the_right_to_see_pods", sizes=BOTH)
-    for name, snapshot in (
-        ("without_the_right_to_see_nodes", replace(demo(), nodes={}, missing=PARTLY)),
-        ("without_usage", replace(demo(), usage={}, missing=(NO_METRICS,))),
-    ):
-        async with shown(QosApp(ScriptedSource(snapshot), Scope()), MIDDLE) as pilot:
-            await picture(pilot, name, "pods")
-            await keys(pilot, "1")
-            await picture(pilot, name, "nodes")
-    nothing = replace(demo(), usage={}, nodes={}, missing=(NO_METRICS,))
-    async with shown(QosApp(ScriptedSource(nothing), Scope())) as pilot:
-        await picture(pilot, "without_usage_and_capacity", sizes=BOTH)
 
 
 async def test_a_list_being_worked_out(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown(size=MIDDLE) as pilot:
         monkeypatch.setattr(browse, "run_in_background", lambda *_: None)
-        await press(pilot, "1")
+        await pilot.keys("1")
         await picture(pilot, "a_list_being_worked_out")
 
 
-async def refresh(pilot: Pilot[Any]) -> None:
-    """Ask again and wait until the answer is shown."""
-    before = app_of(pilot).view_model
-    await press(pilot, "r")
-    await until(pilot, lambda: app_of(pilot).view_model is not before)
-    await settled(pilot)
-    await listed(pilot)
+async def renew(pilot: Run) -> None:
+    """Request another answer, and wait until it is shown."""
+    before = pilot.qos.view_model
+    await pilot.refresh()
+    await pilot.until(lambda: pilot.qos.view_model is not before)
+    await pilot.listed()
 
 
 @pytest.mark.parametrize(("key", "name"), [("4", "pods"), ("1", "nodes")])
@@ -566,8 +481,8 @@ async def test_cells_that_have_changed(
     app = QosApp(ScriptedSource(demo(), newer), Scope())
     app.animation_level = "full"
     async with shown(app, MIDDLE) as pilot:
-        await keys(pilot, key)
-        await refresh(pilot)
+        await pilot.press_each(key)
+        await renew(pilot)
         await picture(pilot, "cells_that_have_changed", name)
 
 
@@ -594,7 +509,7 @@ async def test_trend(picture: Picture) -> None:
     source = ScriptedSource(*(used(percent) for percent in (20, 35, 50, 45, 70, 85, 80, 100)))
     async with shown(QosApp(source, Scope(), settings=Settings(columns=TREND)), MIDDLE) as pilot:
         for _ in range(7):
-            await refresh(pilot)
+            await renew(pilot)
         await picture(pilot, "trend")
 
 
@@ -612,10 +527,10 @@ EVENTS: Final = (
 
 async def explain(pilot: Run) -> None:
     """The first pod with its events, of which there may be none yet."""
-    await keys(pilot, "d")
-    source = app_of(pilot).source
+    await pilot.press_each("d")
+    source = pilot.qos.source
     assert isinstance(source, ScriptedSource)
-    await until(pilot, lambda: not source.hold_events.is_set() or has_events(pilot))
+    await pilot.until(lambda: not source.hold_events.is_set() or has_events(pilot))
 
 
 def has_events(pilot: Run) -> bool:
@@ -623,39 +538,31 @@ def has_events(pilot: Run) -> bool:
 
 
 async def test_explain_with_events(picture: Picture) -> None:
-    source = ScriptedSource(demo())
-    source.told = EVENTS
-    async with shown(QosApp(source, Scope())) as pilot:
-        await explain(pilot)
-        await press(pilot, "G")
-        await picture(pilot, "explain_with_events", sizes=BOTH)
-
-
-async def test_explain_without_events(picture: Picture) -> None:
-    source = ScriptedSource(demo())
-    source.told = ApiError(forbidden("events"), status=403, reason="Forbidden", hint="grant list on events")
-    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
-        await explain(pilot)
-        await press(pilot, "G")
-        await picture(pilot, "explain_with_events_refused")
-    source = ScriptedSource(demo())
+    refused = ApiError(forbidden("events"), status=403, reason="Forbidden", hint="grant list on events")
+    for name, events, sizes in (
+        ("explain_with_events", EVENTS, BOTH),
+        ("explain_with_events_refused", refused, ()),
+    ):
+        source = ScriptedSource(demo())
+        source.pod_events = events
+        async with shown(QosApp(source, Scope()), SMALL if sizes else MIDDLE) as pilot:
+            await explain(pilot)
+            await pilot.keys("G")
+            await picture(pilot, name, sizes=sizes)
+    source = ScriptedSource(demo(), without(demo(), API))
     source.hold_events.clear()
     async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
         await explain(pilot)
-        await press(pilot, "G")
+        await pilot.keys("G")
         try:
-            await picture(pilot, "explain_while_events_are_asked_for")
+            await picture(pilot, "explain_while_events_are_loading")
         finally:
             source.hold_events.set()
-
-
-async def test_explain_of_a_pod_that_is_gone(picture: Picture) -> None:
-    source = ScriptedSource(demo(), without(demo(), API))
-    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
-        await explain(pilot)
+        await pilot.until(lambda: has_events(pilot))
+        await pilot.keys("g")
         source.later(75)
-        await refresh(pilot)
-        await until(pilot, lambda: has_events(pilot) and "gone since" in screen_text(pilot))
+        await renew(pilot)
+        await pilot.until(lambda: has_events(pilot) and "gone since" in pilot.text)
         await picture(pilot, "explain_of_a_pod_that_is_gone")
 
 
@@ -670,7 +577,7 @@ SIMULATED: Final = {
 async def work_out(pilot: Run, *pressed: str, until_gone: str) -> None:
     """The keys, each after what the one before has begun in a thread."""
     for key in pressed:
-        await press(pilot, key)
+        await pilot.keys(key)
         await gone(pilot, until_gone)
 
 
@@ -682,11 +589,11 @@ async def test_simulation(picture: Picture, name: str) -> None:
             await pilot.resize_terminal(*size)
             await work_out(pilot, *SIMULATED[name], until_gone="Simulating …")
             await picture(pilot, "simulation", name, sizes=[size])
-            await keys(pilot, "escape", "g")
+            await pilot.press_each("escape", "g")
 
 
 async def test_simulation_without_usage(picture: Picture) -> None:
-    async with shown(QosApp(ScriptedSource(replace(demo(), usage={})), Scope())) as pilot:
+    async with shown(live(replace(demo(), usage={}))) as pilot:
         await work_out(pilot, "o", until_gone="Simulating …")
         await picture(pilot, "simulation_without_usage")
 
@@ -695,18 +602,18 @@ async def test_kills(picture: Picture) -> None:
     async with shown() as pilot:
         await work_out(pilot, "K", until_gone="Reading …")
         await picture(pilot, "kills", sizes=BOTH)
-        await keys(pilot, "escape", "2", "G", "enter")
+        await pilot.press_each("escape", "2", "G", "enter")
         await work_out(pilot, "K", until_gone="Reading …")
         await picture(pilot, "kills_of_none", sizes=BOTH)
 
 
 async def test_kills_that_are_not_known(picture: Picture) -> None:
     source = ScriptedSource(demo())
-    source.hold_happenings.clear()
+    source.hold_event_list.clear()
     async with shown(QosApp(source, Scope())) as pilot:
-        await press(pilot, "K")
+        await pilot.keys("K")
         await picture(pilot, "kills_while_they_are_read")
-        source.hold_happenings.set()
+        source.hold_event_list.set()
     missing = Missing("the list of events", forbidden("events"), "grant list on events in all namespaces")
     unreachable = ServerUnreachable("cannot reach https://10.0.0.1:6443: refused", hint="is it up?")
     for name, happened in (
@@ -714,7 +621,7 @@ async def test_kills_that_are_not_known(picture: Picture) -> None:
         ("kills_that_could_not_be_read", unreachable),
     ):
         source = ScriptedSource(demo())
-        source.happened = happened
+        source.listed_events = happened
         async with shown(QosApp(source, Scope())) as pilot:
             await work_out(pilot, "K", until_gone="Reading …")
             await picture(pilot, name)

@@ -10,12 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import (
     REACH_COLUMNS,
@@ -28,7 +26,6 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, build_node_state
-from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
@@ -36,36 +33,21 @@ from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_opt
 from kubectl_qos.tui.widgets.line_table import HEADER
 from kubectl_qos.tui.widgets.simulation import OptionBar, Slider
 from kubectl_qos.tui.widgets.text_view import TextView
-from tests.tui.sources import (
-    ScriptedSource,
-    demo,
-    press,
-    renamed,
-    screen_text,
-    settled,
-    type_text,
-    until,
-    with_usage,
-    without,
-    words,
-)
+from tests.tui.sources import Run, ScriptedSource, demo, renamed, running, with_usage, without
 
-Run = Pilot[Any]
 GI = 1 << 30
 API = "shop/api-7d9c5b6f8-x2mzq"
 CRUNCH = "batch/crunch-x2k9f"
 
 
 @asynccontextmanager
-async def running(
-    *pressed: str, source: Any = None, size: tuple[int, int] = (120, 40), ready: bool = True
+async def simulating(
+    *pressed: str, source: ScriptedSource | None = None, size: tuple[int, int] = (120, 40), ready: bool = True
 ) -> AsyncIterator[Run]:
     """The screen, opened by these keys."""
-    async with QosApp(source or DemoSource(), Scope()).run_test(size=size) as pilot:
-        await settled(pilot)
-        await press(pilot, *(pressed or ("o",)))
+    async with running(source, *(pressed or ("o",)), size=size) as pilot:
         if ready:
-            await until(pilot, lambda: screen(pilot)._node_state is not None)
+            await pilot.until(lambda: screen(pilot)._node_state is not None)
         yield pilot
 
 
@@ -75,7 +57,7 @@ def screen(pilot: Run) -> SimulationScreen:
     return found
 
 
-def asked(pilot: Run) -> str:
+def requested(pilot: Run) -> str:
     return str(screen(pilot).query_one("#question", Static).render())
 
 
@@ -94,13 +76,13 @@ def worker_2(snapshot: Snapshot | None = None) -> NodeState:
     return build_node_state(pods, setup, snapshot.usage)
 
 
-def killed(**asked_for: Any) -> list[str]:
-    simulation = simulate(worker_2(), Scenario(**asked_for))
+def killed(**given: Any) -> list[str]:
+    simulation = simulate(worker_2(), Scenario(**given))
     return ["/".join(step.key) for step in simulation.steps]
 
 
-async def told(pilot: Run, text: str) -> None:
-    await until(pilot, lambda: any(text in one.message for one in pilot.app._notifications))
+async def notified(pilot: Run, text: str) -> None:
+    await pilot.until(lambda: any(text in one for one in pilot.notifications))
 
 
 def whole_notes(pilot: Run) -> str:
@@ -115,83 +97,107 @@ def cells(
     return [shown.cell(row, NO_AGES) for row in rows]
 
 
-async def test_the_next_victim_is_first_and_all_are_those_of_the_command() -> None:
-    async with running() as pilot:
-        await press(pilot, *["shift+right"] * 3)
-        assert asked(pilot) == "free 4Gi"
+async def test_what_is_shown_is_what_the_command_says() -> None:
+    async with simulating() as pilot:
+        await pilot.keys(*["shift+right"] * 3)
+        assert requested(pilot) == "free 4Gi"
         assert victims(pilot) == killed(free_bytes=4 * GI)
         assert outcome(pilot) == "after 3 kills 5.3Gi is free; no important pod is killed"
         row = screen(pilot).table.rows[0]
         assert "/".join(row.key) == API
         assert screen(pilot).table._token(row, "victim") == "victim"
-        assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in words(pilot)
-        assert "without page cache" in words(pilot)
-
-
-async def test_the_first_important_one_is_marked() -> None:
-    async with running() as pilot:
-        await press(pilot, "end", "G")
+        assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in pilot.words
+        assert "without page cache" in pilot.words
+        # The first important one is marked.
+        await pilot.keys("g", "home", "shift+right")
+        await pilot.keys("end", "G")
         table = screen(pilot).table
         marked = [row for row in table.rows if table._token(row, "victim") == "warning"]
         assert [row.key[1] for row in marked] == ["cni-agent-bx9td"]
-        assert "! first important: priority system-node-critical" in words(pilot)
+        assert "! first important: priority system-node-critical" in pilot.words
+        # Copy has all of it.
+        await pilot.keys("g", "home", "shift+right")
+        await pilot.keys("shift+right", "c")
+        lines = pilot.app.clipboard.splitlines()
+        assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
+        assert lines[3].split()[2:4] == [API, "c"]
+        assert lines[-1].startswith("restarts of killed containers")
+        # A victim is explained and back leads here.
+        await pilot.keys("g", "home", "shift+right")
+        await pilot.keys("shift+right", "down", "enter")
+        assert isinstance(pilot.app.screen, ExplainScreen)
+        await pilot.keys("escape", "d")
+        assert isinstance(pilot.app.screen, ExplainScreen)
+        assert f"pod {CRUNCH}" in pilot.words
+        await pilot.keys("escape")
+        assert requested(pilot) == "free 2Gi"
+        await pilot.keys("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
 
 
-async def test_the_modes_ask_what_the_command_asks() -> None:
-    async with running("j", "o") as pilot:
-        await press(pilot, "tab")
-        assert asked(pilot) == f"{CRUNCH}, container c, grows by 1Gi to 2.2Gi"
-        await press(pilot, "tab")
-        assert asked(pilot) == "each container that has a limit grows to it"
+async def test_the_modes_simulate_what_the_command_does() -> None:
+    async with simulating("j", "o") as pilot:
+        await pilot.keys("tab")
+        assert requested(pilot) == f"{CRUNCH}, container c, grows by 1Gi to 2.2Gi"
+        await pilot.keys("tab")
+        assert requested(pilot) == "each container that has a limit grows to it"
         assert victims(pilot) == killed(all_at_limit=True)
         assert not screen(pilot).query_one(Slider).display
-        await press(pilot, "tab")
-        assert asked(pilot) == "all containers grow by the same share of their usage"
+        await pilot.keys("tab")
+        assert requested(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
         assert outcome(pilot) == simulation_summary(now)
         assert cells(screen(pilot).table.rows, "by") == [
             mechanism_name(one.mechanism) for one in now.distances
         ]
-        await press(pilot, "E")
+        await pilot.keys("E")
         assert "eviction" in cells(screen(pilot).table.rows, "by")
-        await press(pilot, "tab")
-        assert asked(pilot) == "free 1Gi"
+        await pilot.keys("tab")
+        assert requested(pilot) == "free 1Gi"
         assert victims(pilot) == killed(free_bytes=GI, eviction=True)
-        await press(pilot, "E", "R")
+        await pilot.keys("E", "R")
         assert victims(pilot) == killed(free_bytes=GI, restarts=True)
 
 
 async def test_each_mode_has_a_slider_of_its_own_that_stays_within_its_ends() -> None:
-    async with running() as pilot:
-        await press(pilot, "home", "left", "shift+left")
-        assert asked(pilot) == "free 0 B"
+    async with simulating() as pilot:
+        await pilot.keys("home", "left", "shift+left")
+        assert requested(pilot) == "free 0 B"
         assert not victims(pilot)
         assert outcome(pilot).startswith("nothing is killed: ")
-        await press(pilot, "tab", "end", "right", "l", "L")
-        assert asked(pilot).startswith(f"{API}, container c, grows by 16Gi")
-        await press(pilot, "h")
-        assert "grows by 15.9Gi" in asked(pilot)
-        await press(pilot, "shift+tab")
-        assert asked(pilot) == "free 0 B"
-        await press(pilot, "end")
+        await pilot.keys("tab", "end", "right", "l", "L")
+        assert requested(pilot).startswith(f"{API}, container c, grows by 16Gi")
+        await pilot.keys("h")
+        assert "grows by 15.9Gi" in requested(pilot)
+        await pilot.keys("shift+tab")
+        assert requested(pilot) == "free 0 B"
+        await pilot.keys("end")
         assert len(victims(pilot)) == len(worker_2().containers)
         assert "cannot be freed" not in outcome(pilot)
-        await press(pilot, "left", "left")
-        assert asked(pilot) == "free 14.6Gi"
+        await pilot.keys("left", "left")
+        assert requested(pilot) == "free 14.6Gi"
+        # Another pod can be chosen to grow.
+        await pilot.keys("tab", "home", "shift+right", "f")
+        await pilot.type("search")
+        await pilot.keys("enter")
+        assert requested(pilot).startswith("shop/search-0, container c, grows by 1Gi to 3.8Gi")
+        await pilot.keys("f", "escape")
+        assert "search-0" in requested(pilot)
 
 
-async def test_another_pod_can_be_chosen_to_grow() -> None:
-    async with running() as pilot:
-        await press(pilot, "f")
-        await type_text(pilot, "search")
-        await press(pilot, "enter")
-        assert asked(pilot).startswith("shop/search-0, container c, grows by 1Gi to 3.8Gi")
-        await press(pilot, "f", "escape")
-        assert "search-0" in asked(pilot)
+def place_of(pilot: Run, name: str) -> tuple[int, int]:
+    line = next(one for one in pilot.text.splitlines() if name in one)
+    return line.index(name), 0
 
 
 async def test_the_mouse_slides_chooses_and_opens() -> None:
-    async with running() as pilot:
+    async with simulating() as pilot:
+        await pilot.mouse_down(screen(pilot).query_one(Slider), offset=(60, 0))
+        await pilot.keys("escape")
+        assert pilot.app.mouse_captured is None
+        # The mouse slides chooses and opens.
+        await pilot.keys("o")
+        await pilot.until(lambda: requested(pilot) == "free 1Gi")
         slider = screen(pilot).query_one(Slider)
         await pilot.mouse_down(slider, offset=(60, 0))
         await pilot.pause()
@@ -201,92 +207,69 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
         assert half.free_bytes % step_bytes(worker_2()) == 0
         await pilot.hover(slider, offset=(118, 0))
         await pilot.pause()
-        assert asked(pilot) == "free 14.8Gi"
+        assert requested(pilot) == "free 14.8Gi"
         await pilot.mouse_up(slider, offset=(118, 0))
         await pilot.hover(slider, offset=(30, 0))
         await pilot.pause()
-        assert asked(pilot) == "free 14.8Gi"
+        assert requested(pilot) == "free 14.8Gi"
         await pilot.click(slider, offset=(1, 0))
         await pilot.pause()
-        assert asked(pilot) == "free 0 B"
+        assert requested(pilot) == "free 0 B"
         await pilot.click(OptionBar, offset=place_of(pilot, "at limits"))
         await pilot.pause()
-        assert asked(pilot) == "each container that has a limit grows to it"
+        assert requested(pilot) == "each container that has a limit grows to it"
         for name in ("eviction", "restarts"):
             await pilot.click(OptionBar, offset=place_of(pilot, name))
             await pilot.pause()
-            assert f"[x] {name}" in words(pilot)
+            assert f"[x] {name}" in pilot.words
         await pilot.click(screen(pilot).table, offset=(9, 1 + HEADER), times=2)
-        await until(pilot, lambda: isinstance(pilot.app.screen, ExplainScreen))
-
-
-def place_of(pilot: Run, name: str) -> tuple[int, int]:
-    line = next(one for one in screen_text(pilot).splitlines() if name in one)
-    return line.index(name), 0
-
-
-async def test_leaving_with_the_slider_in_hand_lets_the_mouse_go() -> None:
-    async with running() as pilot:
-        await pilot.mouse_down(screen(pilot).query_one(Slider), offset=(60, 0))
-        await press(pilot, "escape")
-        assert pilot.app.mouse_captured is None
-
-
-async def test_a_victim_is_explained_and_back_leads_here() -> None:
-    async with running() as pilot:
-        await press(pilot, "shift+right", "down", "enter")
-        assert isinstance(pilot.app.screen, ExplainScreen)
-        assert f"pod {CRUNCH}" in words(pilot)
-        await press(pilot, "escape")
-        assert asked(pilot) == "free 2Gi"
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, MainScreen)
+        await pilot.until(lambda: isinstance(pilot.app.screen, ExplainScreen))
 
 
 async def test_the_list_of_nodes_simulates_its_node_and_a_place_any() -> None:
-    async with running("1", "j", "o") as pilot:
-        assert "node worker-1" in words(pilot)
-        await press(pilot, "escape", "colon")
-        await type_text(pilot, "sim worker-3")
-        await press(pilot, "enter")
-        await until(pilot, lambda: "node worker-3" in words(pilot))
-        await press(pilot, "escape", "2", "colon")
-        await type_text(pilot, "sim")
-        await press(pilot, "enter")
-        await until(pilot, lambda: "node worker-2" in words(pilot))
+    async with simulating("1", "j", "o") as pilot:
+        assert "node worker-1" in pilot.words
+        await pilot.keys("escape", "colon")
+        await pilot.type("sim worker-3")
+        await pilot.keys("enter")
+        await pilot.until(lambda: "node worker-3" in pilot.words)
+        await pilot.keys("escape", "2", "colon")
+        await pilot.type("sim")
+        await pilot.keys("enter")
+        await pilot.until(lambda: "node worker-2" in pilot.words)
 
 
 async def test_a_node_named_beside_a_pod_of_another_one_has_its_own_victim_grow() -> None:
-    async with running("colon", *"sim", "space", *"worker", "minus", "3", "enter", "tab") as pilot:
-        await until(pilot, lambda: "grows" in asked(pilot))
-        assert not asked(pilot).startswith(API)
+    async with simulating("colon", *"sim", "space", *"worker", "minus", "3", "enter", "tab") as pilot:
+        await pilot.until(lambda: "grows" in requested(pilot))
+        assert not requested(pilot).startswith(API)
 
 
 async def test_new_facts_are_followed_and_the_slider_stays() -> None:
     more = with_usage(demo(), "crunch-", 3 * GI)
     source = ScriptedSource(demo(), more, without(more, "crunch-"))
-    async with running(source=source) as pilot:
-        await press(pilot, "shift+right", "down")
+    async with simulating(source=source) as pilot:
+        await pilot.keys("shift+right", "down")
         assert victims(pilot)[:2] == [API, CRUNCH]
-        await press(pilot, "r")
-        await until(pilot, lambda: victims(pilot)[:1] == [CRUNCH])
-        assert asked(pilot) == "free 2Gi"
+        await pilot.keys("r")
+        await pilot.until(lambda: victims(pilot)[:1] == [CRUNCH])
+        assert requested(pilot) == "free 2Gi"
         assert "/".join(screen(pilot).table.row.key) == CRUNCH  # type: ignore[union-attr]
-        await press(pilot, "r")
-        await until(pilot, lambda: CRUNCH not in victims(pilot))
-        assert asked(pilot) == "free 2Gi"
+        await pilot.keys("r")
+        await pilot.until(lambda: CRUNCH not in victims(pilot))
+        assert requested(pilot) == "free 2Gi"
 
 
 async def test_who_grows_stays_the_same_and_says_so_when_it_is_gone() -> None:
     source = ScriptedSource(demo(), with_usage(demo(), "api-", 20), without(demo(), "api-7d9c5b6f8-x2mzq"))
-    async with running("o", source=source) as pilot:
-        await press(pilot, "tab", "r")
-        await until(pilot, lambda: "grows by 1Gi to 1Gi" in asked(pilot))
-        assert asked(pilot).startswith(API)
-        await press(pilot, "r")
-        await until(pilot, lambda: "c of pod api-7d9c5b6f8-x2mzq has no processes" in outcome(pilot))
+    async with simulating("o", source=source) as pilot:
+        await pilot.keys("tab", "r")
+        await pilot.until(lambda: "grows by 1Gi to 1Gi" in requested(pilot))
+        assert requested(pilot).startswith(API)
+        await pilot.keys("r")
+        await pilot.until(lambda: "c of pod api-7d9c5b6f8-x2mzq has no processes" in outcome(pilot))
         assert not victims(pilot)
-        await press(pilot, "tab")
+        await pilot.keys("tab")
         assert victims(pilot)
 
 
@@ -297,24 +280,24 @@ async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
         return replace(snapshot, nodes=nodes, pods=pods)
 
     source = ScriptedSource(demo(), only_others(demo()), demo())
-    async with running(source=source) as pilot:
+    async with simulating(source=source) as pilot:
         before = victims(pilot)
-        await press(pilot, "r")
-        await until(pilot, lambda: ", gone since 12:00:00 UTC; as it was last" in words(pilot))
+        await pilot.keys("r")
+        await pilot.until(lambda: ", gone since 12:00:00 UTC; as it was last" in pilot.words)
         assert victims(pilot) == before
-        await press(pilot, "enter")
+        await pilot.keys("enter")
         assert isinstance(pilot.app.screen, SimulationScreen)
-        await press(pilot, "r")
-        await until(pilot, lambda: "gone since" not in words(pilot))
+        await pilot.keys("r")
+        await pilot.until(lambda: "gone since" not in pilot.words)
 
 
-async def test_without_usage_it_says_what_can_be_asked_all_the_same() -> None:
-    async with running(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
+async def test_without_usage_it_says_what_can_be_simulated_all_the_same() -> None:
+    async with simulating(source=ScriptedSource(replace(demo(), usage={}))) as pilot:
         assert outcome(pilot).startswith("! memory usage is unknown: nothing can be freed and nothing grows")
-        assert "--all-at-limit and --grow work without it" in words(pilot)
+        assert "--all-at-limit and --grow work without it" in pilot.words
         assert not screen(pilot).query_one(Slider).display
-        await press(pilot, "tab", "tab")
-        assert asked(pilot) == "each container that has a limit grows to it"
+        await pilot.keys("tab", "tab")
+        assert requested(pilot) == "each container that has a limit grows to it"
 
 
 async def test_without_the_capacity_of_the_node_it_says_so() -> None:
@@ -325,21 +308,21 @@ async def test_without_the_capacity_of_the_node_it_says_so() -> None:
         for name, node in demo().nodes.items()
     }
     source = ScriptedSource(replace(demo(), nodes=nodes), demo())
-    async with running(source=source, ready=False) as pilot:
-        await until(pilot, lambda: "! the memory capacity of worker-1 is unknown" in words(pilot))
+    async with simulating(source=source, ready=False) as pilot:
+        await pilot.until(lambda: "! the memory capacity of worker-1 is unknown" in pilot.words)
         keys = ("left", "right", "home", "end", "tab", "E", "R", "f", "d", "n", "c", "G", "enter")
-        await press(pilot, *keys)
+        await pilot.keys(*keys)
         assert isinstance(pilot.app.screen, SimulationScreen)
-        await press(pilot, "r")
-        await until(pilot, lambda: asked(pilot) == "free 1Gi")
+        await pilot.keys("r")
+        await pilot.until(lambda: requested(pilot) == "free 1Gi")
 
 
 async def test_what_could_not_be_read_is_a_note() -> None:
     missing = Missing("the list of pods of other namespaces", "it is [forbidden]\x1b", "ask for it")
     source = ScriptedSource(replace(demo(), missing=(missing,)))
-    async with running(source=source, size=(80, 24)) as pilot:
-        assert "the list of pods of other namespaces is missing" in words(pilot)
-        await press(pilot, "n")
+    async with simulating(source=source, size=(80, 24)) as pilot:
+        assert "the list of pods of other namespaces is missing" in pilot.words
+        await pilot.keys("n")
         assert "it is [forbidden]\\x1b (ask for it)" in whole_notes(pilot)
         assert "PodDisruptionBudgets are only taken from" in whole_notes(pilot)
 
@@ -353,85 +336,71 @@ async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.M
         return made(*arguments)
 
     monkeypatch.setattr(simulation_screen, "build_node_state", slowly)
-    async with running(ready=False) as pilot:
-        assert "Simulating …" in words(pilot)
-        await press(pilot, "right", "end", "tab", "E", "f", "d", "c", "enter")
+    async with simulating(ready=False) as pilot:
+        assert "Simulating …" in pilot.words
+        await pilot.keys("right", "end", "tab", "E", "f", "d", "c", "enter")
         assert isinstance(pilot.app.screen, SimulationScreen)
-        await press(pilot, "escape")
+        await pilot.keys("escape")
         hold.set()
         await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
-        await press(pilot, "o")
-        await until(pilot, lambda: asked(pilot) == "free 1Gi")
+        await pilot.keys("o")
+        await pilot.until(lambda: requested(pilot) == "free 1Gi")
 
 
-async def test_what_should_not_happen_in_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_should_not_happen_in_the_thread_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> NodeState:
         raise ZeroDivisionError("no")
 
     monkeypatch.setattr(simulation_screen, "build_node_state", broken)
-    async with running(ready=False) as pilot:
-        await until(pilot, lambda: "! unexpected ZeroDivisionError: no" in words(pilot))
+    async with simulating(ready=False) as pilot:
+        await pilot.until(lambda: "! unexpected ZeroDivisionError: no" in pilot.words)
 
 
 async def test_before_the_first_answer_there_is_no_node() -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
-    async with QosApp(source, Scope()).run_test(size=(120, 40)) as pilot:
+    async with running(source, size=(120, 40), ready=False) as pilot:
         for key, sentence_ in (
             ("o", "the cluster has not answered yet"),
             ("K", "the cluster has not answered"),
         ):
-            await press(pilot, key)
-            await told(pilot, sentence_)
+            await pilot.keys(key)
+            await notified(pilot, sentence_)
             assert isinstance(pilot.app.screen, MainScreen)
         source.hold.set()
 
 
 async def test_a_cluster_without_nodes_opens_nothing() -> None:
-    async with QosApp(ScriptedSource(Snapshot()), Scope()).run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "o")
-        await told(pilot, "there is no node whose memory could fill")
+    async with running(ScriptedSource(Snapshot()), "o") as pilot:
+        await notified(pilot, "there is no node whose memory could fill")
         assert isinstance(pilot.app.screen, MainScreen)
 
 
 async def test_names_are_only_text() -> None:
     nasty = renamed(demo(), "api-7d9c5b6f8-x2mzq", "[b]x\x1b[31m")
     source = ScriptedSource(with_usage(nasty, "[b]x", 5 * GI))
-    async with running(source=source) as pilot:
-        await press(pilot, "tab")
-        assert "shop/[b]x\\x1b[31m, container c, grows" in words(pilot)
-        await press(pilot, "shift+tab")
-        assert "shop/[b]x\\x1b[31m" in words(pilot)
+    async with simulating(source=source) as pilot:
+        await pilot.keys("tab")
+        assert "shop/[b]x\\x1b[31m, container c, grows" in pilot.words
+        await pilot.keys("shift+tab")
+        assert "shop/[b]x\\x1b[31m" in pilot.words
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (300, 20)])
-async def test_nothing_that_matters_is_cut(size: tuple[int, int]) -> None:
-    async with running(size=size) as pilot:
-        text = screen_text(pilot)
-        assert "free 1Gi" in text
-        assert "VICTIM" in text
-        assert "[ ] eviction" in text
-        assert "[ ] restarts" in text
-
-
-async def test_more_lines_have_room_for_all_notes() -> None:
-    async with running(size=(120, 24)) as pilot:
-        assert "(n: 4 notes)" in words(pilot)
+async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_notes() -> None:
+    async with simulating() as pilot:
+        for size in ((60, 15), (80, 24), (300, 20)):
+            await pilot.keys("escape")
+            await pilot.resize_terminal(*size)
+            await pilot.keys("o")
+            await pilot.until(lambda: requested(pilot) == "free 1Gi")
+            for text in ("free 1Gi", "VICTIM", "[ ] eviction", "[ ] restarts"):
+                assert text in pilot.text, size
+        await pilot.resize_terminal(120, 24)
+        await pilot.seen("(n: 4 notes)")
         await pilot.resize_terminal(120, 40)
-        await pilot.pause()
-        assert "(n: 4 notes)" not in words(pilot)
-        assert "--restarts simulates them" in words(pilot)
-
-
-async def test_copy_has_all_of_it() -> None:
-    async with running() as pilot:
-        await press(pilot, "shift+right", "c")
-        lines = pilot.app.clipboard.splitlines()
-        assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
-        assert lines[3].split()[2:4] == [API, "c"]
-        assert lines[-1].startswith("restarts of killed containers")
+        await pilot.seen("--restarts simulates them")
+        assert "(n: 4 notes)" not in pilot.words
 
 
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:
@@ -456,7 +425,3 @@ def test_the_slider_never_ends_below_where_it_stands() -> None:
     assert options.with_next_mode(2).with_amount(5) == options.with_next_mode(2)
     assert options.with_amount(-5).free_bytes == 0
     assert options.with_next_mode(1).with_amount(-5).more_bytes == 0
-
-
-def test_the_moment_of_the_demo_is_the_one_that_the_tests_name() -> None:
-    assert f"{DEMO_TIME:%H:%M:%S}" == "12:00:00"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +68,7 @@ def test_no_command_opens_the_ui_on_everything(opened: Opened) -> None:
     assert opened.find is None
 
 
-def test_flags_narrow_what_is_asked_for(opened: Opened) -> None:
+def test_flags_narrow_the_scope(opened: Opened) -> None:
     assert main(["--demo", "-n", "shop", "--node", "worker-2", "-l", "app=x"]) == 0
     assert (opened.scope.namespace, opened.scope.node) == ("shop", "worker-2")
     assert opened.scope.selector_text == "app=x"
@@ -150,23 +149,3 @@ def test_a_pod_that_is_not_there_is_the_error_of_the_command(monkeypatch: pytest
     monkeypatch.setattr(QosApp, "run", lambda *_, **__: error)
     with pytest.raises(InputError, match="not found in demo"):
         start_module.start(DemoSource(), Scope(), Settings())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["top", "--demo"], ["explain", "pod/db-0", "--demo"], ["version"], ["--help"], ["edit", "--help"]],
-    ids=" ".join,
-)
-def test_commands_never_import_textual(words: list[str]) -> None:
-    code = (
-        "import sys\n"
-        "from kubectl_qos.__main__ import main\n"
-        "try:\n"
-        f"    main({words!r})\n"
-        "except SystemExit:\n"
-        "    pass\n"
-        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "assert not loaded & {'textual', 'rich'}, loaded\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -36,7 +36,7 @@ class FlashApp(App[None]):
     def show(self, *rows: Row, columns: Sequence[Column[Row]] = COLUMNS) -> None:
         self.table.load(rows, lambda _: Layout(columns, measured(columns, rows, NOW)), NOW)
 
-    def standing_out(self) -> list[str]:
+    def flashed(self) -> list[str]:
         """The texts that are shown in the style of a change."""
         found = []
         for y in range(self.table.size.height):
@@ -51,7 +51,7 @@ async def shown(
 ) -> list[str]:
     app.show(*rows, columns=columns)
     await pilot.pause()
-    return app.standing_out()
+    return app.flashed()
 
 
 async def test_only_cells_with_another_text_stand_out() -> None:
@@ -62,9 +62,16 @@ async def test_only_cells_with_another_text_stand_out() -> None:
         assert await shown(app, pilot, Row("a", 1), Row("b", 3)) == ["3"]
         assert await shown(app, pilot, Row("b", 4), Row("a", 1), Row("c", 9)) == ["4"]
         assert await shown(app, pilot, Row("b", 4)) == [], "fewer rows are no change of a text"
+        # Sorting ends it and other columns are no change.
+        await pilot.pause()
+        await shown(app, pilot, Row("a", 1), Row("b", 2))
+        await shown(app, pilot, Row("a", 1), Row("b", 3))
+        app.table.sort_by("size")
+        assert app.flashed() == []
+        assert await shown(app, pilot, Row("a", 5), Row("b", 3), columns=COLUMNS[1:]) == []
 
 
-async def test_a_change_stops_standing_out_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_stops_flashing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     app = FlashApp()
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.pause()
@@ -76,20 +83,9 @@ async def test_a_change_stops_standing_out_by_itself(monkeypatch: pytest.MonkeyP
         painted: list[int] = []
         monkeypatch.setattr(app.table, "refresh_line", painted.append)
         app.table._end_flash()
-        assert painted == [2], "no other line is painted anew"
-        assert app.standing_out() == []
+        assert painted == [2], "no other line is painted again"
+        assert app.flashed() == []
         assert app.table._flash_end is None
-
-
-async def test_sorting_ends_it_and_other_columns_are_no_change() -> None:
-    app = FlashApp()
-    async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.pause()
-        await shown(app, pilot, Row("a", 1), Row("b", 2))
-        await shown(app, pilot, Row("a", 1), Row("b", 3))
-        app.table.sort_by("size")
-        assert app.standing_out() == []
-        assert await shown(app, pilot, Row("a", 5), Row("b", 3), columns=COLUMNS[1:]) == []
 
 
 async def test_what_changes_all_the_time_and_who_wants_no_motion_are_spared() -> None:
@@ -111,10 +107,10 @@ async def test_what_changes_all_the_time_and_who_wants_no_motion_are_spared() ->
 
 
 async def test_of_many_rows_only_those_in_sight_are_compared() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def cell(row: Row, _: object) -> str:
-        asked.append(row.name)
+        requested.append(row.name)
         return str(row.size)
 
     columns = (replace(COLUMNS[1], cell=cell),)
@@ -123,8 +119,8 @@ async def test_of_many_rows_only_those_in_sight_are_compared() -> None:
         await pilot.pause()
         for size in (1, 2):
             rows = [Row(f"{number}", size) for number in range(10_000)]
-            asked.clear()
+            requested.clear()
             app.table.load(rows, lambda _: Layout(columns, [6]), NOW)
             await pilot.pause()
-        assert 9 <= len(asked) <= 6 * 9
-        assert app.standing_out() == ["2"] * 9
+        assert 9 <= len(requested) <= 6 * 9
+        assert app.flashed() == ["2"] * 9

@@ -64,8 +64,8 @@ def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter
     narrowing: Typed | None = None
     for step, value in steps:
         if step == "sort":
-            column, turned = value
-            order.sort_by(column, is_reversed=turned)
+            column, is_reversed = value
+            order.sort_by(column, is_reversed=is_reversed)
         else:
             if step == "load":
                 loaded = value
@@ -79,8 +79,8 @@ def test_whatever_is_done_the_rows_are_those_of_a_plain_stable_sort_and_a_filter
             elif narrowing is not None:
                 narrowing = Typed(narrowing.text + value if step == "letter" else narrowing.text[:-1])
             order.load(loaded, narrowing)
-        key, turned = order.by
-        expected: Sequence[Row] = in_order(loaded, key, is_reversed=turned, pinned=pinned)
+        key, is_reversed = order.by
+        expected: Sequence[Row] = in_order(loaded, key, is_reversed=is_reversed, pinned=pinned)
         if narrowing is not None:
             expected = narrowing.selected(expected)
         assert list(map(id, order.rows)) == list(map(id, expected))

@@ -18,7 +18,7 @@ def layout(*widths: int) -> Layout[Row]:
     return Layout((NAME, WIDE, SIZE)[: len(widths)], widths)
 
 
-def test_widths_grow_but_do_not_shrink_until_told() -> None:
+def test_widths_grow_but_do_not_shrink_until_reset() -> None:
     widths = Widths()
     assert widths.of(layout(5, 6), 80).widths == [5, 6]
     assert widths.of(layout(9, 3), 80).widths == [9, 6]

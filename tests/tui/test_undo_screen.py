@@ -1,4 +1,4 @@
-"""What was applied, and taking it back: by the same road, and never blindly."""
+"""What was applied, and reverting it: the same way, and never blindly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.history_file import HistoryFile
@@ -25,11 +24,8 @@ from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from tests.tui.sources import ScriptedSource, app_of, demo, pod_named, press, settled, type_text, until, words
-from tests.tui.writers import around, deployment, entry_of, memory
-
-Run = Pilot[Any]
-API = "api-7d9c5b6f8-x2mzq"
+from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running
+from tests.tui.writers import around, entry_of, memory
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +52,9 @@ async def undoing(
     history = HistoryFile(path)
     put(history, entries)
     app = QosApp(source or ScriptedSource(demo()), Scope(), history=history)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "U")
+    async with running(app, "U") as pilot:
         assert isinstance(pilot.app.screen, UndoScreen)
-        await until(pilot, lambda: len(table(pilot).rows) == len(entries))
+        await pilot.until(lambda: len(table(pilot).rows) == len(entries))
         yield pilot
 
 
@@ -73,188 +67,162 @@ def table(pilot: Run) -> LineTable[Entry]:
     return pilot.app.screen.query_one(LineTable)
 
 
-def source_of(pilot: Run) -> ScriptedSource:
-    source = app_of(pilot).source
-    assert isinstance(source, ScriptedSource)
-    return source
-
-
 def last_write(pilot: Run) -> PatchRequest:
-    return source_of(pilot).scripted.heard_of("write")[-1]
+    return pilot.source.scripted.heard_of("write")[-1]
 
 
-async def seen(pilot: Run, text: str) -> None:
-    await until(pilot, lambda: text in words(pilot))
-
-
-async def on_the_way(pilot: Run) -> None:
-    await until(pilot, lambda: isinstance(pilot.app.screen, ApplyScreen))
-
-
-async def test_the_newest_is_first_and_the_one_under_the_cursor_is_whole() -> None:
-    older = applied("0000", "128Mi", "256Mi", at="2026-11-19T09:00:00Z")
-    refused = applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota [team]")
-    async with undoing(older, OURS, refused) as pilot:
-        assert [row.id for row in table(pilot).rows] == ["0002", "0001", "0000"]
-        assert "refused: exceeded quota [team]" in words(pilot)
-        await press(pilot, "down", "down")
-        assert f"shop/pod/{API} in scripted c requests.memory 128Mi → 256Mi done" in words(pilot)
-        assert "2026-11-19 09:00" in words(pilot)
+async def until_ready(pilot: Run) -> None:
+    await pilot.until(lambda: isinstance(pilot.app.screen, ApplyScreen))
 
 
 async def test_nothing_applied_says_so() -> None:
     async with undoing() as pilot:
-        assert "Nothing was applied yet." in words(pilot)
-        await press(pilot, "u", "enter")
-        await press(pilot, "escape")
+        assert "Nothing was applied yet." in pilot.words
+        await pilot.keys("u", "enter")
+        await pilot.keys("escape")
         assert isinstance(pilot.app.screen, MainScreen)
 
 
-async def test_it_is_taken_back_by_the_same_road() -> None:
+async def test_it_is_reverted_the_same_way() -> None:
     async with undoing(OURS) as pilot:
         for how in ("u", "enter"):
-            await press(pilot, how)
-            await on_the_way(pilot)
-            await press(pilot, "escape")
+            await pilot.keys(how)
+            await until_ready(pilot)
+            await pilot.keys("escape")
         await pilot.click(LineTable, offset=(9, 1 + HEADER), times=2)
-        await on_the_way(pilot)
-        text = words(pilot)
+        await until_ready(pilot)
+        text = pilot.words
         assert f"revert a change of pod shop/{API}" in text
         assert "c requests.memory 512Mi → 256Mi" in text
         assert "> in place" in text
-        assert not source_of(pilot).scripted.heard
-        await press(pilot, "a")
-        await seen(pilot, "Write this to the cluster?")
-        await press(pilot, "y")
-        await seen(pilot, "the previous values are restored")
+        assert not pilot.source.scripted.heard
+        await pilot.keys("a")
+        await pilot.seen("Write this to the cluster?")
+        await pilot.keys("y")
+        await pilot.seen("the previous values are restored")
         assert last_write(pilot).edits == (memory("256Mi"),)
-        await press(pilot, "escape")
+        await pilot.keys("escape")
         assert isinstance(pilot.app.screen, UndoScreen)
-        await until(pilot, lambda: len(table(pilot).rows) == 2)
-        newest, oldest = app_of(pilot).writing.history.entries()[::-1]
+        await pilot.until(lambda: len(table(pilot).rows) == 2)
+        newest, oldest = pilot.qos.writing.history.entries()[::-1]
         assert (newest.undoes, oldest.id) == ("0001", "0001")
-        assert "done (an undo)" in words(pilot)
-        assert "undone" in words(pilot)
-        await press(pilot, "down", "u")
-        await seen(pilot, "cannot be reverted: already reverted")
+        assert "done (an undo)" in pilot.words
+        assert "undone" in pilot.words
+        await pilot.keys("down", "u")
+        await pilot.seen("cannot be reverted: already reverted")
 
 
-async def test_an_undo_can_be_taken_back_too() -> None:
+async def test_an_undo_can_be_reverted_too() -> None:
     source = ScriptedSource(demo())
     undo = applied("0002", "1Gi", "512Mi", undoes="0001")
     async with undoing(applied("0001", "512Mi", "1Gi"), undo, source=source) as pilot:
-        await press(pilot, "u")
-        await on_the_way(pilot)
-        assert "c requests.memory 512Mi → 1Gi" in words(pilot)
+        await pilot.keys("u")
+        await until_ready(pilot)
+        assert "c requests.memory 512Mi → 1Gi" in pilot.words
 
 
-async def test_a_template_is_taken_back_through_its_workload() -> None:
+async def test_a_template_is_reverted_through_its_workload() -> None:
     entry = replace(OURS, kind="Deployment", name="api", uid="d-1", subresource="")
     async with undoing(entry) as pilot:
-        await press(pilot, "u")
-        await on_the_way(pilot)
-        assert "revert a change of deployment shop/api" in words(pilot)
-        assert "> through deployment/api 3 pods are replaced" in words(pilot)
-        assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in words(pilot)
-        assert [pod.kind for pod in source_of(pilot).looked_around] == ["Deployment"]
+        await pilot.keys("u")
+        await until_ready(pilot)
+        assert "revert a change of deployment shop/api" in pilot.words
+        assert "> through deployment/api 3 pods are replaced" in pilot.words
+        assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in pilot.words
+        assert [pod.kind for pod in pilot.source.looked_around] == ["Deployment"]
 
 
 async def test_what_someone_else_changed_since_is_shown_as_three_values() -> None:
     source = ScriptedSource(demo())
     async with undoing(applied("0001", "256Mi", "1Gi"), source=source) as pilot:
-        await press(pilot, "u")
-        await on_the_way(pilot)
-        text = words(pilot)
+        await pilot.keys("u")
+        await until_ready(pilot)
+        text = pilot.words
         assert "! someone else has changed this since:" in text
         assert "before ours theirs c requests.memory 256Mi 1Gi 512Mi" in text
-        await press(pilot, "a")
-        await seen(pilot, "change c requests.memory 512Mi → 256Mi")
+        await pilot.keys("a")
+        await pilot.seen("change c requests.memory 512Mi → 256Mi")
 
 
 WHY_NOT: tuple[tuple[Entry, str], ...] = (
-    (replace(OURS, state=EntryState.REFUSED), "the server refused it: nothing was changed"),
-    (replace(OURS, context="prod"), "it was applied in prod, this is scripted: go there first (:ctx)"),
-    (applied("0001", "512Mi", "1Gi"), "nothing to undo"),
-    (replace(OURS, uid="another"), "was deleted and recreated since the change"),
+    (replace(OURS, id="0009", state=EntryState.REFUSED), "the server refused it: nothing was changed"),
+    (
+        replace(OURS, id="0008", context="prod"),
+        "it was applied in prod, this is scripted: go there first (:ctx)",
+    ),
+    (applied("0007", "512Mi", "1Gi"), "nothing to undo"),
+    (replace(OURS, id="0006", uid="another"), "was deleted and recreated since the change"),
 )
 
 
-async def test_what_cannot_be_taken_back_says_why() -> None:
-    for entry, sentence in WHY_NOT:
-        async with undoing(entry) as pilot:
-            await press(pilot, "u")
-            await seen(pilot, "! cannot be reverted:")
-            assert sentence in words(pilot)
+async def test_what_cannot_be_reverted_says_why() -> None:
+    async with undoing(*(entry for entry, _ in WHY_NOT)) as pilot:
+        for _, sentence in WHY_NOT:
+            await pilot.keys("u")
+            await pilot.seen(sentence)
+            assert "! cannot be reverted:" in pilot.words
             assert isinstance(pilot.app.screen, UndoScreen)
-            assert not source_of(pilot).scripted.heard
-
-
-async def test_a_pod_that_is_gone_says_so() -> None:
-    source = ScriptedSource(demo())
-    source.around = ApiError(f'pods "{API}" not found', status=404, reason="NotFound")
-    async with undoing(OURS, source=source) as pilot:
-        await press(pilot, "u")
-        await seen(pilot, f'cannot be reverted: pods "{API}" not found (404)')
-
-
-async def test_an_object_that_nothing_can_be_made_of_says_so() -> None:
-    source = ScriptedSource(demo())
+            await pilot.keys("down")
+        assert not pilot.source.scripted.heard
     uid = pod_named(demo(), API).metadata.uid
     named = {"name": API, "namespace": "shop", "uid": uid}
-    source.around = lambda _: RelatedObjects(raw={"kind": "Pod", "metadata": named})
-    async with undoing(OURS, source=source) as pilot:
-        await press(pilot, "u")
-        await seen(pilot, "container c is not valid for pod")
+    async with undoing(OURS) as pilot:
+        pilot.source.around = ApiError(f'pods "{API}" not found', status=404, reason="NotFound")
+        await pilot.keys("u")
+        await pilot.seen(f'cannot be reverted: pods "{API}" not found (404)')
+        pilot.source.around = lambda _: RelatedObjects(raw={"kind": "Pod", "metadata": named})
+        await pilot.keys("u")
+        await pilot.seen("container c is not valid for pod")
         assert isinstance(pilot.app.screen, UndoScreen)
 
 
-@pytest.mark.parametrize("state", [EntryState.SENT, EntryState.UNKNOWN])
-async def test_what_may_have_happened_can_be_taken_back(state: EntryState) -> None:
-    async with undoing(replace(OURS, state=state, message="connection reset")) as pilot:
-        assert "unknown" in words(pilot)
-        await press(pilot, "u")
-        await on_the_way(pilot)
+async def test_what_may_have_happened_can_be_reverted() -> None:
+    states = [replace(OURS, id=state, state=state) for state in (EntryState.SENT, EntryState.UNKNOWN)]
+    async with undoing(*states) as pilot:
+        for entry in reversed(states):
+            assert table(pilot).row == entry
+            assert "unknown" in pilot.words
+            await pilot.keys("u")
+            await until_ready(pilot)
+            await pilot.keys("escape", "down")
 
 
 async def test_an_answer_after_leaving_opens_nothing() -> None:
     source = ScriptedSource(demo())
     source.hold_around.clear()
     async with undoing(OURS, source=source) as pilot:
-        await press(pilot, "u", "u")
-        assert "loading the object" in words(pilot)
-        await press(pilot, "escape")
+        undo = pilot.app.screen
+        assert isinstance(undo, UndoScreen)
+        await pilot.keys("u", "question_mark")
+        source.hold_around.set()
+        await pilot.until(lambda: undo._loading is None)
+        await pilot.keys("escape")
+        assert isinstance(pilot.app.screen, UndoScreen)
+        # An answer after leaving opens nothing.
+        source.hold_around.clear()
+        source.looked_around.clear()
+        await pilot.keys("u", "u")
+        assert "loading the object" in pilot.words
+        await pilot.keys("escape")
         source.hold_around.set()
         await pilot.pause()
         assert isinstance(pilot.app.screen, MainScreen)
         assert len(source.looked_around) == 1
 
 
-async def test_an_answer_under_another_screen_opens_nothing() -> None:
-    source = ScriptedSource(demo())
-    source.hold_around.clear()
-    async with undoing(OURS, source=source) as pilot:
-        undo = pilot.app.screen
-        assert isinstance(undo, UndoScreen)
-        await press(pilot, "u", "question_mark")
-        source.hold_around.set()
-        await until(pilot, lambda: undo._loading is None)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, UndoScreen)
-
-
-async def test_looking_again_asks_anew_what_is_there() -> None:
+async def test_reloading_reads_the_object_again() -> None:
     from kubectl_qos.edit.apply import ConflictError
 
     source = ScriptedSource(demo())
-    source.scripted.rehearsals = [ConflictError("someone was faster", ())]
+    source.scripted.dry_runs = [ConflictError("someone was faster", ())]
     async with undoing(OURS, source=source) as pilot:
-        await press(pilot, "u")
-        await on_the_way(pilot)
-        await press(pilot, "d")
-        await seen(pilot, "someone was faster")
+        await pilot.keys("u")
+        await until_ready(pilot)
+        await pilot.keys("d")
+        await pilot.seen("someone was faster")
         source.around = gone_back
-        await press(pilot, "l")
-        await seen(pilot, "nothing to undo")
+        await pilot.keys("l")
+        await pilot.seen("nothing to undo")
         assert isinstance(pilot.app.screen, UndoScreen)
 
 
@@ -266,40 +234,32 @@ def gone_back(pod: Pod) -> RelatedObjects:
 
 
 async def test_earlier_runs_are_remembered(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "history.jsonl"
     async with undoing(OURS, path=path):
         pass
     app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(path))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
-        await press(pilot, "colon")
-        await type_text(pilot, "undo")
-        await press(pilot, "enter")
-        await until(pilot, lambda: len(table(pilot).rows) == 1)
-        assert "512Mi" in words(pilot)
+    async with running(app) as pilot:
+        await pilot.go_to("undo")
+        await pilot.until(lambda: len(table(pilot).rows) == 1)
+        assert "512Mi" in pilot.words
 
 
-async def test_a_journal_that_cannot_be_kept_says_so_where_it_matters() -> None:
-    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(Path("/proc/nowhere/journal")))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settled(pilot)
+async def test_a_history_that_cannot_be_kept_says_so_where_it_matters() -> None:
+    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(Path("/proc/nowhere/history")))
+    async with running(app) as pilot:
         app.edit(pod_named(demo(), API))
         await pilot.pause()
-        await until(pilot, lambda: "reading owners" not in words(pilot))
+        await pilot.until(lambda: "reading owners" not in pilot.words)
         app.screen.form.put([memory("1Gi")])  # type: ignore[attr-defined]
-        await press(pilot, "ctrl+s", "a")
-        await seen(pilot, "Write this to the cluster?")
-        await press(pilot, "y")
-        await seen(pilot, "the change history is kept for this run only")
-        await press(pilot, "escape", "U")
-        await until(pilot, lambda: len(table(pilot).rows) == 1)
+        await pilot.keys("ctrl+s", "a")
+        await pilot.seen("Write this to the cluster?")
+        await pilot.keys("y")
+        await pilot.seen("the change history is kept for this run only")
+        await pilot.keys("escape", "U")
+        await pilot.until(lambda: len(table(pilot).rows) == 1)
 
 
-async def test_names_from_the_journal_are_only_text() -> None:
+async def test_names_from_the_history_are_only_text() -> None:
     nasty = replace(OURS, name="[b]x\x1b[31m", context="[c]\x1b")
     async with undoing(nasty) as pilot:
-        assert "shop/pod/[b]x\\x1b[31m in [c]\\x1b" in words(pilot)
-
-
-def test_the_scripted_deployment_has_the_container() -> None:
-    assert deployment("shop", "api")["spec"]["template"]["spec"]["containers"][0]["name"] == "c"
+        assert "shop/pod/[b]x\\x1b[31m in [c]\\x1b" in pilot.words

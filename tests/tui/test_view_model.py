@@ -76,7 +76,7 @@ def test_a_node_that_is_not_ready_says_so() -> None:
     assert group(found, "worker-1").troubles == ("not-ready", "disk")
 
 
-def test_usage_of_a_node_counts_pods_that_were_not_asked_for(view_model: ViewModel) -> None:
+def test_usage_of_a_node_counts_pods_outside_the_scope(view_model: ViewModel) -> None:
     some = build_view_model(demo(), Scope(namespace="shop"), DEMO_TIME)
     assert group(some, "worker-2").pods < group(view_model, "worker-2").pods
     assert group(some, "worker-2").used == group(view_model, "worker-2").used
@@ -162,7 +162,7 @@ def test_an_empty_cluster_says_so() -> None:
     assert empty_sentence(View(), nothing, "prod", 0, Keys()) == "There are no pods in prod."
 
 
-def test_the_title_counts_and_tells_versions_and_age(view_model: ViewModel) -> None:
+def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
     assert title_words("demo", view_model, DEMO_TIME) == [
         "kubectl qos",
         "demo",

@@ -31,16 +31,16 @@ DONE = Progress(Stage.DONE, settled=True)
 class ScriptedWriter(Writer):
     """Gives the answers of its lists, the last of each for ever; `hold_*` makes them wait until it is set.
 
-    `heard` are the requests by what they were: `rehearse`, `write` and `look`.
+    `heard` are the requests by what they were: `dry run`, `write` and `look`.
     """
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, PatchRequest]] = []
-        self.rehearsals: list[QosError | Callable[[PatchRequest], DryRunResult]] = [accepted]
+        self.dry_runs: list[QosError | Callable[[PatchRequest], DryRunResult]] = [accepted]
         self.writes: list[QosError | None] = [None]
         self.looks: list[QosError | Progress] = [DONE]
         self.named = CONTEXT
-        self.hold_rehearsal, self.hold_write, self.hold_look = (_open() for _ in range(3))
+        self.hold_dry_run, self.hold_write, self.hold_look = (_open() for _ in range(3))
         self._numbers = itertools.count(1)
 
     @property
@@ -57,8 +57,8 @@ class ScriptedWriter(Writer):
 
     def dry_run(self, request: PatchRequest) -> DryRunResult:
         self.heard.append(("dry run", request))
-        answer = _next(self.rehearsals)
-        assert self.hold_rehearsal.wait(60)
+        answer = _next(self.dry_runs)
+        assert self.hold_dry_run.wait(60)
         if isinstance(answer, QosError):
             raise answer
         return answer(request)

@@ -68,7 +68,7 @@ class ApplyScreen(QosScreen):
             yield TextView(layout_lines([]), id="changes")
             yield StrategyList()
             yield TextView(layout_lines([]), id="answer")
-            yield TextView(layout_lines([]), id="verdicts")
+            yield TextView(layout_lines([]), id="findings")
             yield TextView(layout_lines([]), id="request")
 
     def on_mount(self) -> None:
@@ -96,7 +96,7 @@ class ApplyScreen(QosScreen):
             ("#changes", lines := apply_lines.change_lines(state), layout_lines(lines)),
             ("#answer", lines := apply_lines.answer_lines(state, target, keys), layout_lines(lines)),
             ("#request", lines := apply_lines.request_lines(state, keys), layout_lines(lines)),
-            ("#verdicts", sections, effects_layout(sections)),
+            ("#findings", sections, effects_layout(sections)),
         ):
             view = self.query_one(name, TextView)
             view.show(layout)

@@ -77,7 +77,7 @@ class SaveAs(Dialog[Path | None]):
         with Vertical(classes="dialog"):
             yield Label(f"Save {self._what} as", markup=False)
             yield Input(self._name, compact=True, id="name", select_on_focus=False)
-            yield Label("enter saves, esc leaves", id="verdict", markup=False)
+            yield Label("enter saves, esc leaves", id="finding", markup=False)
 
     @on(Input.Changed)
     def _edited(self) -> None:
@@ -102,7 +102,7 @@ class SaveAs(Dialog[Path | None]):
             self.dismiss(path)
 
     def _show_status(self, text: str, *, is_wrong: bool = False) -> None:
-        label = self.query_one("#verdict", Label)
+        label = self.query_one("#finding", Label)
         label.update(text)
         label.set_class(is_wrong, "-wrong")
 
@@ -132,7 +132,7 @@ class ConfirmWrite(Dialog[bool]):
             yield Label("Write this to the cluster?", classes="question")
             yield TextView(plain(self._lines), id="facts")
             if self._expected:
-                yield Label(f"Type {escape(self._expected)} to apply it.", markup=False, id="verdict")
+                yield Label(f"Type {escape(self._expected)} to apply it.", markup=False, id="finding")
                 yield Input(compact=True, id="name", select_on_focus=False)
             with Horizontal():
                 yield Button(f"cancel ({'esc' if self._expected else 'n'})", id="no", compact=True)
@@ -154,9 +154,9 @@ class ConfirmWrite(Dialog[bool]):
         if self._is_named:
             self.dismiss(True)
         else:
-            verdict = self.query_one("#verdict", Label)
-            verdict.update(f"! That is not {escape(self._expected)}. Type it to apply.")
-            verdict.set_class(True, "-wrong")
+            finding = self.query_one("#finding", Label)
+            finding.update(f"! That is not {escape(self._expected)}. Type it to apply.")
+            finding.set_class(True, "-wrong")
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
@@ -169,7 +169,7 @@ class ConfirmWrite(Dialog[bool]):
         self.dismiss(False)
 
 
-class AskNumber(Dialog[int | None]):
+class NumberDialog(Dialog[int | None]):
     """Asks for a whole number from 1 on."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.NUMBER)
@@ -185,7 +185,7 @@ class AskNumber(Dialog[int | None]):
         with Vertical(classes="dialog"):
             yield Label(self._question, markup=False)
             yield Input(compact=True, restrict="[0-9]{0,6}", id="name")
-            yield Label(f"1 to {self._most}; enter takes it, esc leaves", id="verdict", markup=False)
+            yield Label(f"1 to {self._most}; enter takes it, esc leaves", id="finding", markup=False)
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
@@ -193,9 +193,9 @@ class AskNumber(Dialog[int | None]):
         if 1 <= number <= self._most:
             self.dismiss(number)
         else:
-            verdict = self.query_one("#verdict", Label)
-            verdict.update(f"! a number from 1 to {self._most} is needed")
-            verdict.set_class(True, "-wrong")
+            finding = self.query_one("#finding", Label)
+            finding.update(f"! a number from 1 to {self._most} is needed")
+            finding.set_class(True, "-wrong")
 
     def action_leave(self) -> None:
         self.dismiss(None)

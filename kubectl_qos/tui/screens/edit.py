@@ -30,7 +30,7 @@ from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.screens.dialogs import AskNumber, ConfirmDialog
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
@@ -162,7 +162,7 @@ class EditScreen(QosScreen):
             self.qos.notify("there are no ranks on its node to choose among", severity="warning")
         elif not self._has_wrong_field():
             self.qos.push_screen(
-                AskNumber("Kill rank on its node, or later (1 dies first):", most), self._rank
+                NumberDialog("Kill rank on its node, or later (1 dies first):", most), self._rank
             )
 
     def _rank(self, rank: int | None) -> None:

@@ -69,11 +69,11 @@ class PatchScreen(QosScreen):
         strategy_kind = self._preview.strategy_kind
         kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.kind.lower()} {self._pod.name}"
-        lines = [f"{kind} of {name}, lands: {strategy_kind.value}"]
+        lines = [f"{kind} of {name}, how to apply: {strategy_kind.value}"]
         if self._shows_manifest:
             lines.append("the whole object with the change, without what only a server fills in")
         elif strategy_kind is StrategyKind.RECREATE:
-            lines.append("a server refuses this patch: save the manifest, delete the pod and create it anew")
+            lines.append("a server refuses this patch: save the manifest, delete the pod and create it again")
         elif strategy_kind is not StrategyKind.NEVER:
             lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
