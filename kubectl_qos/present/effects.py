@@ -14,7 +14,7 @@ from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
-from kubectl_qos.present.output import ARROW, Change, Section, cell_table, sentences
+from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
 from kubectl_qos.present.reasons import sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
@@ -26,7 +26,7 @@ def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False)
     if not edits:
         return Section("Change", "none: requests and limits have these values already")
     changes = [
-        Change(
+        ValueChange(
             value_name(*edit.target),
             quantity_text(current_value(pod, *edit.target)),
             quantity_text(edit.quantity),
@@ -78,10 +78,10 @@ def _oom(effects: Effects) -> Section:
     return Section("OOM", changes=tuple(changes), changed=any(change.changed for change in changes))
 
 
-def _number_change(label: str, before: int | None, after: int | None) -> Change:
+def _number_change(label: str, before: int | None, after: int | None) -> ValueChange:
     delta = f"{after - before:+d}" if before is not None and after is not None and after != before else ""
     old, new = (UNKNOWN if value is None else str(value) for value in (before, after))
-    return Change(label, old, new, delta)
+    return ValueChange(label, old, new, delta)
 
 
 def _rank(effects: Effects) -> Section:
@@ -138,9 +138,9 @@ def _below(pod_path: str, path: str) -> str:
     return "/".join(map(short_path, path.removeprefix(f"{pod_path}/").split("/")))
 
 
-def _file_change(file: FileChange) -> Change:
+def _file_change(file: FileChange) -> ValueChange:
     before, after = ("not written" if value is None else value for value in (file.before, file.after))
-    return Change(file.name, before, after)
+    return ValueChange(file.name, before, after)
 
 
 def _room(preview: Preview) -> Iterator[Section]:

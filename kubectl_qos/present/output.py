@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     """One value before and after; `delta` is the difference of numbers, or empty."""
 
     label: str
@@ -55,7 +55,7 @@ class Section:
     title: str
     answer: str = ""
     lines: tuple[Line, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ValueChange, ...] = ()
     changed: bool = False
     warns: bool = False
 

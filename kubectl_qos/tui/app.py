@@ -36,7 +36,7 @@ from kubectl_qos.tui.follower import (
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.screens.base import QosScreen, TitleLine
-from kubectl_qos.tui.screens.dialogs import Confirm, SaveAs, TextScreen, help_lines
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs, TextScreen, help_lines
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.themes import THEMES, AsciiFilter, next_theme
@@ -422,7 +422,7 @@ class QosApp(App[QosError]):
         question = next(filter(None, questions), "")
         if question:
             self.push_screen(
-                Confirm(question, "leave", "stay"), lambda really: self.exit() if really else None
+                ConfirmDialog(question, "leave", "stay"), lambda really: self.exit() if really else None
             )
         else:
             self.exit()
@@ -432,7 +432,7 @@ class QosApp(App[QosError]):
         self.call_later(self.exit, return_code=code)
 
     def action_interrupt(self) -> None:
-        if isinstance(self.screen, Confirm):
+        if isinstance(self.screen, ConfirmDialog):
             self.exit()
         else:
             self.leave()

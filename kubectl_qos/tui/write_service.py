@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 class ChangeUpdated(Message, bubble=False):
     """A change has another state; `confirms` where a person has to be asked now."""
 
-    def __init__(self, change: Change, *, confirms: bool) -> None:
+    def __init__(self, change: RunningChange, *, confirms: bool) -> None:
         super().__init__()
         self.change = change
         self.confirms = confirms
 
 
-class Change:
+class RunningChange:
     """A change of the UI: its state, its object, and the writer of the cluster that it was made for.
 
     Attributes:
@@ -157,7 +157,7 @@ class WriteService:
     def __init__(self, app: QosApp, settings: Settings, history: HistoryFile, *, readonly: bool) -> None:
         self._settings = settings
         self._readonly = readonly
-        self._sending: list[Change] = []
+        self._sending: list[RunningChange] = []
         self.app = app
         self.history = history
         self.run = partial(run_in_background, app)
@@ -184,7 +184,7 @@ class WriteService:
         *,
         undoes: str = "",
         conflicts: Iterable[ValueConflict] = (),
-    ) -> Change:
+    ) -> RunningChange:
         """A change that is shown next; see `Apply.begin`. Raises QosError where it cannot be previewed."""
         edits = tuple(edits)
         writer, read_only = None, None
@@ -196,7 +196,7 @@ class WriteService:
         step = Apply.begin(
             target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
         )
-        return Change(self, target, writer, step)
+        return RunningChange(self, target, writer, step)
 
     def _writer(self, source: Source) -> Writer:
         if self.is_readonly(source.title):
@@ -204,7 +204,7 @@ class WriteService:
             raise QosError(f"nothing is written: {by} says read-only")
         return source.writer()
 
-    def updated(self, change: Change, before: Apply, *, confirms: bool) -> None:
+    def updated(self, change: RunningChange, before: Apply, *, confirms: bool) -> None:
         """Tell the screens; the answer to a change whose screen was left is shown in passing."""
         state = change.state
         if state.phase is Phase.SENDING and before.phase is not Phase.SENDING:
@@ -216,7 +216,7 @@ class WriteService:
         for screen in self.app.screen_stack:
             screen.post_message(ChangeUpdated(change, confirms=confirms))
 
-    def _notify_ended(self, change: Change) -> None:
+    def _notify_ended(self, change: RunningChange) -> None:
         error = change.state.error
         if isinstance(error, UnknownOutcome):
             text = f"{change.name}: {error}"

@@ -22,7 +22,7 @@ from kubectl_qos.present.effects import (
     kubelet_sections,
     preview_sections,
 )
-from kubectl_qos.present.output import Change, Section
+from kubectl_qos.present.output import Section, ValueChange
 
 API = "api-7d9c5b6f8-x2mzq"
 
@@ -70,8 +70,8 @@ def test_scores_have_before_after_and_difference() -> None:
     found = previewed(API, ("requests", "memory", "1Gi"))
     change = found.effects.containers[0]
     assert part(found, "OOM").changes == (
-        Change("c oom_score_adj", "969", "938", "-31"),
-        Change("c oom_score", str(change.score_before), str(change.score_after), "-20"),
+        ValueChange("c oom_score_adj", "969", "938", "-31"),
+        ValueChange("c oom_score", str(change.score_before), str(change.score_after), "-20"),
     )
     assert part(found, "OOM").changed
 
@@ -163,7 +163,7 @@ def test_other_strategies(name: str, kind: str, answer: str, sentence: str) -> N
 
 def test_what_is_not_known_is_unknown() -> None:
     found = previewed("huge-0", ("requests", "memory", "1Gi"))
-    assert part(found, "OOM").changes[0] == Change("c oom_score_adj", "<unknown>", "<unknown>")
+    assert part(found, "OOM").changes[0] == ValueChange("c oom_score_adj", "<unknown>", "<unknown>")
     assert part(found, "Kill rank").answer == "<unknown>"
     assert not [one for one in preview_sections(found) if one.title.startswith("Room")]
 

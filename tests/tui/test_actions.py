@@ -12,7 +12,7 @@ from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import (
-    Confirm,
+    ConfirmDialog,
     ConfirmWrite,
     NumberDialog,
     SaveAs,
@@ -49,7 +49,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.UNDO: (UndoScreen,),
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
-    BindingGroup.CONFIRM: (Confirm, ConfirmWrite),
+    BindingGroup.CONFIRM: (ConfirmDialog, ConfirmWrite),
     BindingGroup.NUMBER: (NumberDialog,),
     BindingGroup.SAVE: (SaveAs,),
     BindingGroup.HELP: (TextScreen,),

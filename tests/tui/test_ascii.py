@@ -15,7 +15,7 @@ from textual.filter import LineFilter
 from textual.scrollbar import ScrollBarRender
 
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import Confirm
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.themes import AsciiFilter, needs_ascii, plain
 from tests.tui.sources import Run, running
@@ -64,7 +64,7 @@ async def test_every_screen_is_painted_in_ascii() -> None:
             assert {sign for line in lines for sign in line if not sign.isascii()} == set(), keys
             assert {len(line) for line in lines} == {120}, keys
             while not isinstance(pilot.app.screen, MainScreen):
-                await pilot.keys("y" if isinstance(pilot.app.screen, Confirm) else "escape")
+                await pilot.keys("y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
             await pilot.keys("escape", "escape", "4")
 
 

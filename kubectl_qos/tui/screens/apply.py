@@ -27,7 +27,7 @@ from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
 from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout
-from kubectl_qos.tui.write_service import Change, ChangeUpdated
+from kubectl_qos.tui.write_service import ChangeUpdated, RunningChange
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
 _CONFLICT: Final = frozenset({"reload", "keep_mine"})
@@ -55,7 +55,7 @@ class ApplyScreen(QosScreen):
     AUTO_FOCUS = "TextScroll"
     binding_groups = (BindingGroup.APPLY,)
 
-    def __init__(self, change: Change, saved: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, change: RunningChange, saved: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.change = change
         self._on_saved = saved
@@ -209,7 +209,7 @@ class ProgressScreen(QosScreen):
     AUTO_FOCUS = "TextScroll"
     binding_groups = (BindingGroup.PROGRESS,)
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: RunningChange) -> None:
         super().__init__()
         assert change.state.accepted is not None
         self._request = change.state.accepted.request

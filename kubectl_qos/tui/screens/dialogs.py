@@ -22,7 +22,7 @@ from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, plain, wrapped
 
 
-class Confirm(Dialog[bool]):
+class ConfirmDialog(Dialog[bool]):
     """A question; escape, n and the first button mean no."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)

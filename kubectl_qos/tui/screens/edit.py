@@ -30,7 +30,7 @@ from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.screens.dialogs import Confirm, NumberDialog
+from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
@@ -232,7 +232,7 @@ class EditScreen(QosScreen):
 
     def action_back(self) -> None:
         if self.unsaved:
-            self.qos.push_screen(Confirm(self.leave_question, "leave", "stay"), self._left)
+            self.qos.push_screen(ConfirmDialog(self.leave_question, "leave", "stay"), self._left)
         else:
             self.dismiss()
 

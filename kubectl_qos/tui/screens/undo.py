@@ -32,7 +32,7 @@ from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.strategies import layout_lines
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
-from kubectl_qos.tui.write_service import Change
+from kubectl_qos.tui.write_service import RunningChange
 
 _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
@@ -149,7 +149,7 @@ class UndoScreen(QosScreen):
                 self.qos.push_screen(screen, lambda _: self._came_back(screen))
         self._show()
 
-    def _begin(self, entry: Entry, related: RelatedObjects | QosError) -> Change:
+    def _begin(self, entry: Entry, related: RelatedObjects | QosError) -> RunningChange:
         """The change that reverts an entry. Raises QosError where there is none."""
         if isinstance(related, QosError):
             raise related

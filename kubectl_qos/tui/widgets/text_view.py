@@ -15,7 +15,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import ARROW, Change, Line, Section
+from kubectl_qos.present.output import ARROW, Line, Section, ValueChange
 from kubectl_qos.tui.actions import BindingGroup, bindings
 
 
@@ -227,7 +227,7 @@ def _body(section: Section, width: int, margin: str) -> Iterator[TextLine]:
         yield from _line(line, column, width, margin)
 
 
-def _change(change: Change, label_width: int, before_width: int, width: int) -> list[TextLine]:
+def _change(change: ValueChange, label_width: int, before_width: int, width: int) -> list[TextLine]:
     label = change.label.ljust(label_width)
     if not change.changed:
         return [TextLine(f"    {label}  {change.before}")]
