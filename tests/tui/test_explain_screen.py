@@ -432,7 +432,7 @@ async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: 
         screen = await explain(pilot, "web")
         view_model = screen._view_model
         assert "Events" not in titles(pilot)
-        await renew(pilot)
+        await pilot.refresh()
         assert pilot.qos.view_model is not view_model
         assert screen._view_model is view_model
         assert subject(pilot).startswith("deployment web")

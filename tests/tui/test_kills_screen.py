@@ -75,6 +75,8 @@ async def test_the_details_are_those_of_the_command_and_pods_are_explained() -> 
         assert text.startswith("pod batch/crunch-x2k9f, container c on worker-2\n")
         assert all(f"/{name}, container c" in text for name in DEMO)
         assert text.count("to be certain: ") == len(DEMO)
+        await pilot.keys("n")
+        assert pilot.notifications[-1] == "everything could be read, other than kernel logs"
         # A pod that lives is explained.
         await pilot.keys("g")
         await pilot.keys("down")

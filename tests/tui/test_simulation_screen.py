@@ -159,8 +159,24 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         assert victims(pilot) == killed(free_bytes=GI, restarts=True)
 
 
+SLIDES = (
+    ("left", "896Mi"),
+    ("h", "768Mi"),
+    ("right", "896Mi"),
+    ("l", "1Gi"),
+    ("shift+right", "2Gi"),
+    ("L", "3Gi"),
+    ("shift+left", "2Gi"),
+    ("H", "1Gi"),
+    ("end", "14.8Gi"),
+)
+
+
 async def test_each_mode_has_a_slider_of_its_own_that_stays_within_its_ends() -> None:
     async with simulating() as pilot:
+        for key, amount in SLIDES:
+            await pilot.keys(key)
+            assert requested(pilot) == f"free {amount}"
         await pilot.keys("home", "left", "shift+left")
         assert requested(pilot) == "free 0 B"
         assert not victims(pilot)
