@@ -30,7 +30,7 @@ GUIDES: Final[Mapping[str, str]] = {
     "version": "troubleshooting",
     "bug-report": "troubleshooting",
 }
-"""Where a command is told with examples; the others have a page of their name."""
+"""The page with examples of a command; the others have a page of their name."""
 
 FILES_AND_VARIABLES: Final = """\
 ## Environment

@@ -145,10 +145,10 @@ class RunningChange:
 
 
 class WriteService:
-    """Begins changes, and tells the screens about them.
+    """Begins changes and posts a message to the screens when one is updated.
 
     Args:
-        app: whose screens are told.
+        app: whose screens get the messages.
         settings: the person's file.
         history: where changes are recorded.
         readonly: whether the command line says that nothing is written.

@@ -63,7 +63,7 @@ class Case:
 
 
 class World:
-    """What a recorded server holds, as far as its answers so far told."""
+    """What a recorded server holds, as far as its answers show."""
 
     def __init__(self, setup: NodeSetup) -> None:
         self.setup = setup

@@ -73,7 +73,7 @@ class Nursery:
         return len(os.read(answers, 1))
 
     def dead(self, wait: str) -> list[int]:
-        """Who has died, reaped; waits for the first one if told to."""
+        """Who has died, reaped; waits for the first one with `wait`."""
         found: list[int] = []
         options = 0 if int(wait) else os.WNOHANG
         while True:

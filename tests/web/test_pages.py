@@ -99,7 +99,7 @@ async def test_only_so_many_pages_may_be_open(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def first_answer(client: Client) -> list[object]:
-    """What a new page is told first."""
+    """What a new page gets first."""
     async with client.visit() as page:
         await page.send_json(["ping", "1"])
         return await text(page)

@@ -41,7 +41,7 @@ and starts no further process; without sh, cat with the names of those files.
 on pods/exec, from 1.35 on create as well (docs/rbac/exec.yaml). --local and
 --dump read a node instead of its containers, and run nothing.
 
-Exit code 0 if nothing differs, 1 if something does, 2 if it cannot be told.
+Exit code 0 if nothing differs, 1 if something does, 2 if that is unknown.
 """
 EXAMPLES: Final = """\
 examples:
