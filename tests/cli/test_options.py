@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import pkgutil
+import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
+from typing import get_type_hints
 
+import msgspec
 import pytest
 
 from kubectl_qos.cli import commands
+from kubectl_qos.cli import options as shared_options
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.main import parse
 from kubectl_qos.cli.options import ApplyOptions, Selection, SourceOptions, parse_options
@@ -27,11 +32,25 @@ def test_each_command_has_a_module_and_each_module_a_command() -> None:
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_options_are_frozen_values(name: str) -> None:
     options = parse_options(import_module(module_name(name)).OPTIONS, parse([name, *OPERANDS.get(name, [])]))
-    assert dataclasses.is_dataclass(options)
     for field in dataclasses.fields(options):
-        assert not isinstance(getattr(options, field.name), list)
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(options, field.name, None)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_options_have_the_types_of_their_fields(name: str) -> None:
+    """By the examples of the command's help: `parse_options` takes what argparse has made of them."""
+    module = import_module(module_name(name))
+    types = get_type_hints(module.OPTIONS, localns=vars(shared_options))
+    given = (
+        example.removeprefix("  kubectl qos ") for example in getattr(module, "EXAMPLES", "").split("\n")
+    )
+    lines = [re.split(r"\s{2,}| [|>] ", line)[0] for line in given if line.startswith(f"{name} ")]
+    for words in ([name, *OPERANDS.get(name, [])], *map(shlex.split, lines)):
+        options = parse_options(module.OPTIONS, parse(words))
+        for field in dataclasses.fields(options):
+            value = getattr(options, field.name)
+            assert msgspec.convert(value, types[field.name]) == value, (words, field.name)
 
 
 def test_shared_flags_that_are_not_given_are_the_defaults() -> None:
