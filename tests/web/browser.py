@@ -61,6 +61,7 @@ class Page:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.requests: list[str] = []
         self.complaints: list[str] = []
+        self._loaded = asyncio.Event()
 
     async def listen(self) -> None:
         """Take answers and events, to the end of the connection."""
@@ -82,6 +83,8 @@ class Page:
             self.complaints.append(str(about["entry"]))
         elif event == "Runtime.consoleAPICalled" and about["type"] in {"error", "warning"}:
             self.complaints.append(str(about["args"]))
+        elif event == "Page.loadEventFired":
+            self._loaded.set()
 
     async def do(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The result of a method of the protocol."""
@@ -98,6 +101,13 @@ class Page:
         done = await self.do("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
+
+    async def load_by(self, expression: str) -> None:
+        """Evaluate what loads another page, and wait for it: nothing can be evaluated in between."""
+        self._loaded.clear()
+        await self.evaluate(expression)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await self._loaded.wait()
 
     async def terminal(self) -> str:
         """The id of the page's terminal, an object of xterm.js."""

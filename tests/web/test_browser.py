@@ -103,7 +103,7 @@ async def test_a_closed_page_ends_its_process(seen: Seen) -> None:
 async def test_a_ui_that_was_left_can_be_started_again(seen: Seen) -> None:
     await seen.page.press("q")
     await seen.page.until("ended.open && why.textContent === 'The session has ended.'")
-    await seen.page.evaluate("document.getElementById('again').click()")
+    await seen.page.load_by("document.getElementById('again').click()")
     await seen.page.until("document.body?.classList.contains('-first-byte') && !ended.open")
     await seen.page.shown(await seen.page.terminal(), VICTIM)
     assert seen.page.complaints == []
