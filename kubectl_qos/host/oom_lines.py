@@ -26,8 +26,7 @@ _PROCESSOR: Final = re.compile(
 _OLD_DOMAIN: Final = re.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<domain>\S+)")
 _STATS: Final = re.compile(r"Memory cgroup stats for (?P<domain>\S+?):")
 _COUNTERS: Final = re.compile(
-    r"(?P<what>memory|swap|memory\+swap): usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB",
-    re.ASCII,
+    r"(?P<what>memory|swap|memory\+swap): usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB", re.ASCII
 )
 _COUNTER_PREFIXES: Final = {"memory": "", "swap": "swap_", "memory+swap": "memsw_"}
 _MACHINE: Final = (

@@ -73,10 +73,7 @@ def test_without_waiting_nothing_is_checked() -> None:
 @pytest.mark.parametrize(
     ("checks", "sentence"),
     [
-        (
-            [WAITING, *[ServerUnreachable("no route")] * 3],
-            "but its progress cannot be read: no route",
-        ),
+        ([WAITING, *[ServerUnreachable("no route")] * 3], "but its progress cannot be read: no route"),
         ([ApiError("forbidden", status=403)], "but its progress cannot be read: forbidden"),
         ([Progress(Stage.STUCK, settled=True, message="quota")], "ended as: not progressing: quota"),
     ],

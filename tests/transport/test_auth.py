@@ -176,11 +176,7 @@ def encrypted(key: bytes) -> bytes:
     ids=["another", "none", "encrypted"],
 )
 def test_a_key_that_cannot_be_used_is_named(
-    server: HttpsServer,
-    connect_to: ConnectTo,
-    authority: Authority,
-    spoil: Any,
-    said: str,
+    server: HttpsServer, connect_to: ConnectTo, authority: Authority, spoil: Any, said: str
 ) -> None:
     pair = authority.client("jane")
     user = {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(spoil(pair.key))}

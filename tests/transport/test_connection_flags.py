@@ -62,11 +62,7 @@ SENT = ("Authorization", "Impersonate-User", "Impersonate-Uid", "Impersonate-Gro
             "--as jane --as-uid 7 --as-group dev --as-group=ops",
             ["7", "Bearer t", "dev", "jane", "ops"],
         ),
-        (
-            {"token": "t", "as": "jane", "as-groups": ["a", "b"]},
-            "--as-group c",
-            ["Bearer t", "c", "jane"],
-        ),
+        ({"token": "t", "as": "jane", "as-groups": ["a", "b"]}, "--as-group c", ["Bearer t", "c", "jane"]),
     ],
 )
 def test_who_we_are(

@@ -57,18 +57,12 @@ def logged() -> Iterator[Log]:
         yield found
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    TABLES["urls"],
-)
+@pytest.mark.parametrize(("url", "shown"), TABLES["urls"])
 def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
     assert log.masked_url(url) == shown
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "shown"),
-    TABLES["headers"],
-)
+@pytest.mark.parametrize(("name", "value", "shown"), TABLES["headers"])
 def test_a_header_has_to_be_known_to_be_shown(name: str, value: str, shown: str) -> None:
     assert log.masked_header(name, value) == shown
 

@@ -33,18 +33,12 @@ def chosen(environment: dict[str, str], *, url: str = URL, configured: str | Non
         return find_proxy(url, configured)
 
 
-@pytest.mark.parametrize(
-    ("environment", "proxy"),
-    TABLES["environments"],
-)
+@pytest.mark.parametrize(("environment", "proxy"), TABLES["environments"])
 def test_the_environment_decides_as_for_kubectl(environment: dict[str, str], proxy: str | None) -> None:
     assert chosen(environment) == proxy
 
 
-@pytest.mark.parametrize(
-    ("url", "exceptions", "direct"),
-    TABLES["addresses"],
-)
+@pytest.mark.parametrize(("url", "exceptions", "direct"), TABLES["addresses"])
 def test_addresses_are_compared_as_addresses(url: str, exceptions: str, direct: bool) -> None:
     found = chosen({"HTTPS_PROXY": PROXY, "NO_PROXY": exceptions}, url=url)
     assert (found is None) is direct

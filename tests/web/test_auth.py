@@ -18,18 +18,12 @@ def token_of(url: str) -> str:
     return parse_qs(urlsplit(url).query)["token"][0]
 
 
-@pytest.mark.parametrize(
-    ("address", "names", "host"),
-    TABLES["own"],
-)
+@pytest.mark.parametrize(("address", "names", "host"), TABLES["own"])
 def test_a_name_that_is_ours(address: str, names: tuple[str, ...], host: str) -> None:
     assert Authenticator(address, 8767, names).has_host(host)
 
 
-@pytest.mark.parametrize(
-    ("address", "names", "host"),
-    TABLES["foreign"],
-)
+@pytest.mark.parametrize(("address", "names", "host"), TABLES["foreign"])
 def test_a_name_that_is_not(address: str, names: tuple[str, ...], host: str) -> None:
     assert not Authenticator(address, 8767, names).has_host(host)
 
@@ -54,18 +48,12 @@ def test_a_ticket_is_good_for_once() -> None:
     assert authenticator.cookie_for(ticket) is None
 
 
-@pytest.mark.parametrize(
-    ("address", "start"),
-    TABLES["urls"],
-)
+@pytest.mark.parametrize(("address", "start"), TABLES["urls"])
 def test_the_url_is_one_that_a_browser_here_opens(address: str, start: str) -> None:
     assert Authenticator(address, 8767).url().startswith(start)
 
 
-@pytest.mark.parametrize(
-    ("origin", "is_own"),
-    TABLES["origins"],
-)
+@pytest.mark.parametrize(("origin", "is_own"), TABLES["origins"])
 def test_an_origin(origin: str | None, *, is_own: bool) -> None:
     assert is_same_origin(origin, "localhost:8767") is is_own
 

@@ -63,10 +63,7 @@ def test_each_flag_is_handed_on(flag: str, name: str) -> None:
         assert getattr(parse([word]), name) == value
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    TABLES["wrong"],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), TABLES["wrong"])
 def test_wrong_words_are_refused(run: Run, arguments: list[str], sentence: str) -> None:
     done = run("web", *arguments)
     assert (done.code, done.out) == (2, "")

@@ -70,11 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-dump", metavar="FILE|-", help="read what -o json has written, instead of a node"
     )
     add_output(
-        parser,
-        "wide",
-        "json",
-        "csv",
-        help_="output format; json is all that was read, for --from-dump",
+        parser, "wide", "json", "csv", help_="output format; json is all that was read, for --from-dump"
     )
     parser.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
     add_no_headers(parser)

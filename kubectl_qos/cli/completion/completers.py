@@ -9,15 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kubectl_qos.cli.completion import (
-    EXTENSIONS,
-    FILES,
-    FOLDERS,
-    NOTHING,
-    Candidate,
-    Completions,
-    Position,
-)
+from kubectl_qos.cli.completion import EXTENSIONS, FILES, FOLDERS, NOTHING, Candidate, Completions, Position
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind
 
@@ -385,17 +377,10 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
 }
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
-    "top": {
-        "names": TargetCompleter(POD, NODE, bare=True, max_targets=None),
-        "sort_by": columns,
-    },
+    "top": {"names": TargetCompleter(POD, NODE, bare=True, max_targets=None), "sort_by": columns},
     "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
     "tree": {"target": TargetCompleter(*KINDS)},
-    "compare": {
-        "target": TargetCompleter(*KINDS),
-        "release": releases,
-        "settings": settings,
-    },
+    "compare": {"target": TargetCompleter(*KINDS), "release": releases, "settings": settings},
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
     "set": {
         "target": TargetCompleter(POD, *WORKLOADS),
@@ -425,11 +410,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "cgroup_root": only(FOLDERS),
         "dump": files_ending_in("json"),
     },
-    "host": {
-        "proc_root": only(FOLDERS),
-        "cgroup_root": only(FOLDERS),
-        "from_dump": files_ending_in("json"),
-    },
+    "host": {"proc_root": only(FOLDERS), "cgroup_root": only(FOLDERS), "from_dump": files_ending_in("json")},
     "web": {"port": free, "address": free, "allowed_hosts": free},
 }
 
