@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.commands.edit import EditOptions
+    from kubectl_qos.cli.commands.edit import Options as EditOptions
     from kubectl_qos.cluster.source import Source
 
 

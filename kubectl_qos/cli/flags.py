@@ -6,39 +6,16 @@ Not here: the flags of one command (commands/). Completion and --help import thi
 from __future__ import annotations
 
 import argparse
-from typing import Final
 
 from kubectl_qos.errors import QosError
 
-SHARED_DEFAULTS: Final[dict[str, object]] = {
-    **dict.fromkeys(("namespace", "node")),
-    **dict.fromkeys(("kubeconfig", "context", "cluster", "user", "server", "token", "username", "password")),
-    **dict.fromkeys(("as_user", "as_uid", "certificate_authority", "client_certificate")),
-    **dict.fromkeys(("client_key", "tls_server_name", "request_timeout", "node_memory")),
-    **dict.fromkeys(("files", "as_groups", "assume", "feature_gates"), ()),
-    **dict.fromkeys(("all_namespaces", "recursive", "demo"), False),
-    **dict.fromkeys(("insecure_skip_tls_verify", "disable_compression"), False),
-    "selector": "",
-    "usage": "metrics",
-    "verbosity": 0,
-}
-"""The values of shared flags that are not given.
-
-argparse itself has no defaults for them: they may stand before and after the command's name, and defaults of
-the command's parser would replace what was read before.
-"""
-
-
-def fill_defaults(namespace: argparse.Namespace) -> None:
-    """Give every shared flag a value; `given` keeps the names of those that were on the command line."""
-    namespace.given = SHARED_DEFAULTS.keys() & vars(namespace).keys()
-    for name, value in SHARED_DEFAULTS.items():
-        if name not in namespace.given:
-            setattr(namespace, name, value)
-
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that every command has, before or after its name, as kubectl takes them."""
+    """Add the flags that every command has, before or after its name, as kubectl takes them.
+
+    argparse itself has no defaults for them: those of the command's parser would replace what was read before
+    its name. `parse_options` leaves them to the fields.
+    """
     pods = _add_group(parser, "which pods")
     pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
     pods.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
@@ -144,14 +121,17 @@ def add_switch(
         )
 
 
-def add_readonly(parser: argparse.ArgumentParser) -> None:
-    """Add --readonly for the terminal UI; it may stand before the command's name, as shared flags may."""
-    parser.add_argument(
-        "--readonly",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="start the terminal UI without any way to change the cluster",
-    )
+def add_readonly(
+    parser: argparse._ActionsContainer,
+    help_: str = "start the terminal UI without any way to change the cluster",
+) -> None:
+    """Add --readonly; it may stand before the command's name, as shared flags may."""
+    parser.add_argument("--readonly", action="store_true", default=argparse.SUPPRESS, help=help_)
+
+
+def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") -> None:
+    """Add what a command is about: pods, workloads and nodes."""
+    parser.add_argument("target", nargs=nargs, metavar="TYPE/NAME", help=help_)
 
 
 def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
@@ -177,9 +157,7 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group.add_argument(
         "-y", "--yes", action="store_true", help="do not ask for confirmation; required without a terminal"
     )
-    group.add_argument(
-        "--readonly", action="store_true", default=argparse.SUPPRESS, help="refuse to change the cluster"
-    )
+    add_readonly(group, "refuse to change the cluster")
     add_switch(group, "--wait", "watch the change until it has settled (default)", default=None)
     group.add_argument(
         "--timeout",
@@ -197,7 +175,7 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
     add_shared_flags(parser)
     words: dict[str, list[str]] = {}
     for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list flags
-        if action.dest not in namespace.given:
+        if action.dest not in namespace:
             continue
         value, flag = vars(namespace)[action.dest], action.option_strings[-1]
         if action.nargs != 0:

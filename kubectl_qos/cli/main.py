@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
-from kubectl_qos.cli.flags import add_readonly, add_shared_flags, fill_defaults
+from kubectl_qos.cli.flags import add_readonly, add_shared_flags
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.commands.edit import EditOptions
+    from kubectl_qos.cli.commands.edit import Options as EditOptions
 
 EXIT_DEFECT: Final = 2
 """As of a Go program that panics; 1 of some commands means that they found something."""
@@ -103,12 +103,14 @@ def build_parsers() -> dict[str, Parser]:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The parsed words, with every shared flag; `command` is None for the terminal UI. Raises UsageError."""
+    """The parsed words, with the shared flags among them; `command` is None for the terminal UI.
+
+    Raises UsageError.
+    """
     parser = build_parser()
     namespace = parser.parse_args(words, argparse.Namespace(readonly=False))
     if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
-    fill_defaults(namespace)
     return namespace
 
 
@@ -128,17 +130,18 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
 
     def act() -> int:
         run: Callable[[Any], int] = open_ui if opens_ui else command.run
-        return run(parse_options(command.OPTIONS, namespace))
+        return run(parse_options(command.Options, namespace))
 
     if not opens_ui:
         # A command keeps what it makes until it ends: collecting garbage took a fifth of its time.
         gc.disable()
     try:
-        if not namespace.verbosity:
+        verbosity = vars(namespace).get("verbosity", 0)
+        if not verbosity:
             return act()
         from kubectl_qos.cli.logging import logging_to
 
-        with logging_to(namespace.verbosity, on_screen=opens_ui):
+        with logging_to(verbosity, on_screen=opens_ui):
             return act()
     finally:
         gc.enable()

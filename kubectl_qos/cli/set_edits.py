@@ -32,7 +32,7 @@ from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.commands.set import SetOptions
+    from kubectl_qos.cli.commands.set import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class EditRequest:
         return self.target is not None or self.outlived is not None or self.rank is not None
 
 
-def parse_edit_request(options: SetOptions) -> EditRequest:
+def parse_edit_request(options: Options) -> EditRequest:
     """What the flags ask for. Raises UsageError where they contradict each other, or ask for nothing."""
     given = {Side.REQUESTS: options.requests, Side.LIMITS: options.limits}
     amounts = tuple(
@@ -173,7 +173,7 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions, *, with_flags: bool
+    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, *, with_flags: bool
 ) -> None:
     """Print the preview, or with -o the patch or the manifest."""
     if options.output == "patch":

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
-from kubectl_qos.cli.commands.top import TopOptions
+from kubectl_qos.cli.commands.top import Options
 from kubectl_qos.cli.resources import ResolvedSource, not_found
 from kubectl_qos.cli.watch import TableView
 from kubectl_qos.errors import ApiError, UsageError
@@ -29,7 +29,7 @@ class PodTable:
 
     only_ranking = True
 
-    def __init__(self, options: TopOptions, names: Collection[str]) -> None:
+    def __init__(self, options: Options, names: Collection[str]) -> None:
         self._options = options
         self._names = names
         self._sort_column = _find_sort_column(options)
@@ -90,7 +90,7 @@ class PodTable:
         return keys
 
 
-def _find_sort_column(options: TopOptions) -> pod_columns.PodColumn | None:
+def _find_sort_column(options: Options) -> pod_columns.PodColumn | None:
     name = options.sort_by
     column = find_column(name, pod_columns.BY_KEY, pod_columns.OTHER_NAMES) if name else None
     if column is not None and column.key == "container" and not options.containers:
@@ -101,7 +101,7 @@ def _find_sort_column(options: TopOptions) -> pod_columns.PodColumn | None:
 class NodeTable:
     """Nodes, each with all of its pods."""
 
-    def __init__(self, options: TopOptions, names: Collection[str]) -> None:
+    def __init__(self, options: Options, names: Collection[str]) -> None:
         for flag, value in (("--containers", options.containers), ("--min-risk", options.min_risk)):
             if value:
                 raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")

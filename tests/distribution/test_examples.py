@@ -19,6 +19,7 @@ import yaml
 
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers, parse
+from kubectl_qos.cli.options import SourceOptions, parse_options
 from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import Example, examples, with_shown
@@ -90,9 +91,10 @@ class Stage:
             given = [word for word in words if word not in {"/host/proc", "/host/sys/fs/cgroup"}]
             given = [word for word in given if word not in {"--proc-root", "--cgroup-root"}]
             return [*given, "--proc-root", str(self.node.proc), "--cgroup-root", str(self.node.cgroup)]
+        source = parse_options(SourceOptions, options)
         if getattr(options, "what_if", None) == "":
-            return words if options.demo else [*words, "--demo"]
-        if options.demo or options.files:
+            return words if source.demo else [*words, "--demo"]
+        if not source.is_cluster:
             return words
         return [*words, "-f", "dump.json"]
 

@@ -1,6 +1,6 @@
 """One file per command: its arguments, its options and its run.
 
-Each has `DESCRIPTION`, perhaps `EXAMPLES`, `OPTIONS`, `add_arguments(parser)` and `run(options)`.
+Each has `DESCRIPTION`, perhaps `EXAMPLES`, `Options`, `add_arguments(parser)` and `run(options)`.
 Completion and --help import these files, so slow modules are imported inside of functions. `edit` has no
 `run`: `kubectl_qos.__main__` opens the terminal UI.
 """

@@ -59,7 +59,7 @@ Facts = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class BugReportOptions:
+class Options:
     """What the report is about; `flags` are those of every command that were given."""
 
     source: SourceOptions
@@ -67,15 +67,12 @@ class BugReportOptions:
     output: str | None
 
 
-OPTIONS: Final = BugReportOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bug-report`."""
     add_output(parser, "json")
 
 
-def run(options: BugReportOptions) -> int:
+def run(options: Options) -> int:
     """Print the report; a reminder to read it goes to stderr."""
     sections = {
         "installation": _installation() | {"flags": " ".join(map(_flag, options.flags)) or "none"},

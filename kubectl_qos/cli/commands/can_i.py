@@ -22,14 +22,11 @@ DESCRIPTION: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class CanIOptions:
+class Options:
     """Where permissions are reviewed."""
 
     source: SourceOptions
     output: str | None
-
-
-OPTIONS: Final = CanIOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "wide", "json", "yaml", help_="output format; wide has a row for each permission")
 
 
-def run(options: CanIOptions) -> int:
+def run(options: Options) -> int:
     """Print the tiers; exit code 1 without the first of them. Raises UsageError for flags of files."""
     if not options.source.is_cluster:
         raise UsageError("can-i needs a cluster, and --demo and -f have none")

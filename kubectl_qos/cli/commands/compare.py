@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
 from kubectl_qos.errors import InputError, UsageError
 
@@ -24,7 +24,7 @@ DESCRIPTION: Final = "The same pods on the same node with another release or set
 
 
 @dataclass(frozen=True, slots=True)
-class CompareOptions:
+class Options:
     """What is compared, and with what."""
 
     source: SourceOptions
@@ -34,17 +34,9 @@ class CompareOptions:
     output: str | None
 
 
-OPTIONS: Final = CompareOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    parser.add_argument(
-        "target",
-        nargs="*",
-        metavar="TYPE/NAME",
-        help="pod/web-0 in full, node/worker-1 or nothing as a table",
-    )
+    add_target(parser, "pod/web-0 in full, node/worker-1 or nothing as a table")
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
     )
@@ -59,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
 
 
-def run(options: CompareOptions) -> int:
+def run(options: Options) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.present.effects import (

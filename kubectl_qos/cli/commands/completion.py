@@ -32,13 +32,10 @@ kubectl-qos:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionOptions:
+class Options:
     """The shell of the script, None for how scripts are installed."""
 
     shell: str | None
-
-
-OPTIONS: Final = CompletionOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: CompletionOptions) -> int:
+def run(options: Options) -> int:
     """Print the script for a shell; without one, how scripts are installed."""
     output.print_text(EXAMPLES if options.shell is None else script(options.shell))
     return 0

@@ -9,7 +9,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli.flags import add_readonly
+from kubectl_qos.cli.flags import add_readonly, add_target
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -18,7 +18,7 @@ DESCRIPTION: Final = "Change requests and limits with a live preview; ends in a 
 
 
 @dataclass(frozen=True, slots=True)
-class EditOptions:
+class Options:
     """What the terminal UI shows; without a target, its lists."""
 
     source: SourceOptions
@@ -26,10 +26,7 @@ class EditOptions:
     target: tuple[str, ...] = ()
 
 
-OPTIONS: Final = EditOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `edit`."""
-    parser.add_argument("target", nargs="+", metavar="TYPE/NAME", help="pod/web-0")
+    add_target(parser, "pod/web-0", nargs="+")
     add_readonly(parser)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import Reference, ResolvedSource, find_pod, parse_references, resolve_source
 from kubectl_qos.errors import InputError, UsageError
 
@@ -19,7 +19,7 @@ DESCRIPTION: Final = "Everything about one pod: class, oom_score_adj, rank, cgro
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainOptions:
+class Options:
     """What to explain."""
 
     source: SourceOptions
@@ -27,16 +27,13 @@ class ExplainOptions:
     output: str | None
 
 
-OPTIONS: Final = ExplainOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `explain`."""
-    parser.add_argument("target", nargs="*", metavar="TYPE/NAME", help="pod/web-0")
+    add_target(parser, "pod/web-0")
     add_output(parser, "json", "yaml")
 
 
-def run(options: ExplainOptions) -> int:
+def run(options: Options) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.present.explanation import as_values, text_lines
 

@@ -37,7 +37,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True)
-class HostOptions:
+class Options:
     """Which node is read, and how its processes are shown."""
 
     source: SourceOptions
@@ -48,9 +48,6 @@ class HostOptions:
     from_dump: str | None
     watch: bool
     format: TableFormat
-
-
-OPTIONS: Final = HostOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_headers(parser)
 
 
-def run(options: HostOptions) -> int:
+def run(options: Options) -> int:
     """Print the processes. Raises QosError."""
     import msgspec
 
@@ -100,7 +97,7 @@ def run(options: HostOptions) -> int:
     return 0
 
 
-def _check(options: HostOptions) -> None:
+def _check(options: Options) -> None:
     if options.source.demo:
         raise UsageError("host reads the node that it runs on, and --demo has none")
     if options.from_dump is None:
@@ -111,7 +108,7 @@ def _check(options: HostOptions) -> None:
             raise UsageError(f"{flag} reads a node, and --from-dump is what was read of one")
 
 
-def _read(options: HostOptions, names: dict[str, PodNames]) -> HostView:
+def _read(options: Options, names: dict[str, PodNames]) -> HostView:
     import msgspec
 
     from kubectl_qos.host.node_view import read_host
@@ -123,7 +120,7 @@ def _read(options: HostOptions, names: dict[str, PodNames]) -> HostView:
     return msgspec.structs.replace(host, names={**host.names, **names}) if names else host
 
 
-def _view(host: HostView, options: HostOptions) -> TableView[ProcessRow]:
+def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
     from kubectl_qos.qos.process_order import Spared, formula_in_use, process_order
@@ -143,7 +140,7 @@ def _view(host: HostView, options: HostOptions) -> TableView[ProcessRow]:
     )
 
 
-def _read_names(options: HostOptions) -> tuple[dict[str, PodNames], list[str]]:
+def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
     """The names of pods; a cluster that does not answer is a note, since processes can be shown without."""
     has_files = bool(options.source.files)
     if not has_files and not options.names:

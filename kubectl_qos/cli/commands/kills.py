@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
 from kubectl_qos.cli.resources import (
     Reference,
     not_found,
@@ -53,7 +53,7 @@ columns:
 
 
 @dataclass(frozen=True, slots=True)
-class KillsOptions:
+class Options:
     """Which deaths are shown, and the kernel logs that explain them."""
 
     source: SourceOptions
@@ -62,9 +62,6 @@ class KillsOptions:
     local: bool
     since_seconds: int | None
     format: TableFormat
-
-
-OPTIONS: Final = KillsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +78,7 @@ class _Facts:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `kills`."""
-    parser.add_argument(
-        "target",
-        nargs="*",
-        metavar="TYPE/NAME",
-        help="pod/web-0, deployment/web, node/worker-1; a name alone is a pod's",
-    )
+    add_target(parser, "pod/web-0, deployment/web, node/worker-1; a name alone is a pod's")
     parser.add_argument(
         "--kernel-log",
         dest="kernel_logs",
@@ -127,7 +119,7 @@ def _parse_seconds(text: str) -> int:
     return seconds
 
 
-def run(options: KillsOptions) -> int:
+def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
     from kubectl_qos.qos.kills.analyze import find_kills
 
@@ -173,7 +165,7 @@ def _parse_references(words: Sequence[str]) -> list[Reference]:
     return [Reference("Pod", name) for name in parse_pods_or_nodes(words)[1]]
 
 
-def _read_logs(options: KillsOptions, source: SourceOptions) -> list[KernelLog]:
+def _read_logs(options: Options, source: SourceOptions) -> list[KernelLog]:
     files = [_split(text) for text in options.kernel_logs]
     if [path for _, path in files].count("-") + source.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.flags import add_apply_flags, add_output, add_target
 from kubectl_qos.cli.resources import (
     Reference,
     ResolvedSource,
@@ -61,7 +61,7 @@ EXIT_TROUBLE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class SetOptions:
+class Options:
     """What to change, and how. `requests` and `limits` are None where the flag is not given."""
 
     source: SourceOptions
@@ -87,17 +87,9 @@ class SetOptions:
         return self.output is None or self.apply.yes or self.apply.dry_run == "server"
 
 
-OPTIONS: Final = SetOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `set`."""
-    parser.add_argument(
-        "target",
-        nargs="*",
-        metavar="TYPE/NAME",
-        help="pod/web-0 or deployment/api; not needed where the files of -f have only one",
-    )
+    add_target(parser, "pod/web-0 or deployment/api; not needed where the files of -f have only one")
     values = parser.add_argument_group("which values")
     for side in ("requests", "limits"):
         values.add_argument(
@@ -138,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the least memory requests, in Mi, with which it is the N-th of its node to be killed, or a"
         " later one; 1 is the next victim",
     )
-    _add_output(parser)
+    _add_output_flags(parser.add_argument_group("what is printed"))
     add_apply_flags(parser).add_argument(
         "--by",
         choices=("in-place", "template"),
@@ -147,14 +139,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what is printed")
-    group.add_argument(
-        "-o",
-        "--output",
-        choices=("patch", "yaml", "json"),
-        metavar="patch|yaml|json",
-        help="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
+def _add_output_flags(group: argparse._ArgumentGroup) -> None:
+    add_output(
+        group,
+        *("patch", "yaml", "json"),
+        help_="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
         " sent. With --yes or --dry-run=server the object in the server's answer",
     )
     group.add_argument(
@@ -175,7 +164,7 @@ def _parse_rank(text: str) -> int:
     return int(text)
 
 
-def run(options: SetOptions) -> int:
+def run(options: Options) -> int:
     """Print what the change does, or apply it; 1 where it cannot be made, or the code of --exit-code."""
     if not options.exit_code:
         return EXIT_ERROR if _set(options)[1] else 0
@@ -189,7 +178,7 @@ def run(options: SetOptions) -> int:
     return EXIT_CHANGES if changes else 0
 
 
-def _set(options: SetOptions) -> tuple[bool, bool]:
+def _set(options: Options) -> tuple[bool, bool]:
     """Whether something changes, and whether a document of the input could not be read."""
     from kubectl_qos.cli.set_edits import (
         build_edits,
@@ -231,7 +220,7 @@ def _set(options: SetOptions) -> tuple[bool, bool]:
     return bool(effects.edits), resolved.failed
 
 
-def _parse_target(options: SetOptions) -> list[Reference]:
+def _parse_target(options: Options) -> list[Reference]:
     references = parse_references(options.target)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
@@ -243,7 +232,7 @@ def _parse_target(options: SetOptions) -> list[Reference]:
     return references
 
 
-def _check_flags(options: SetOptions) -> None:
+def _check_flags(options: Options) -> None:
     if options.write:
         if not options.source.files:
             raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
@@ -303,7 +292,7 @@ def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
     return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"
 
 
-def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: SetOptions) -> None:
+def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:
     from kubectl_qos.cli.apply import check_strategy
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.preview import StrategyKind

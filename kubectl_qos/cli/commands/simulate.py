@@ -48,7 +48,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulateOptions:
+class Options:
     """What happens on which node; `what_if` is a file of changed manifests, or `SAME_FILES`."""
 
     source: SourceOptions
@@ -62,9 +62,6 @@ class SimulateOptions:
     important: str
     what_if: str | None
     output: str | None
-
-
-OPTIONS: Final = SimulateOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +136,7 @@ class _Outcome(NamedTuple):
     simulation: Simulation
 
 
-def run(options: SimulateOptions) -> int:
+def run(options: Options) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
@@ -190,7 +187,7 @@ def _parse_node(words: Sequence[str]) -> str:
     return name
 
 
-def _parse_question(options: SimulateOptions) -> _Question:
+def _parse_question(options: Options) -> _Question:
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {
@@ -234,7 +231,7 @@ def _parse_growth(text: str) -> _Growth:
     return _Growth("" if of_node else name, container, size_bytes, size.startswith("+"))
 
 
-def _read_changes(options: SimulateOptions) -> tuple[list[Pod] | None, tuple[str, ...]]:
+def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
     """The manifests of --what-if, None without it, and the problems of documents beside them."""
     if options.what_if is None:
         return None, ()

@@ -42,7 +42,7 @@ columns of nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class TopOptions:
+class Options:
     """Which pods or nodes are shown, and how."""
 
     source: SourceOptions
@@ -52,9 +52,6 @@ class TopOptions:
     sort_by: str | None
     watch: bool
     format: TableFormat
-
-
-OPTIONS: Final = TopOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: TopOptions) -> int:
+def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
     from kubectl_qos.cli.resources import parse_pods_or_nodes, resolve_source
     from kubectl_qos.cli.top_tables import NodeTable, PodTable

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import (
     Reference,
     ResolvedSource,
@@ -31,7 +31,7 @@ DESCRIPTION: Final = "Kubepods, the classes, pods and containers, with what kube
 
 
 @dataclass(frozen=True, slots=True)
-class TreeOptions:
+class Options:
     """Which trees, and how they are printed."""
 
     source: SourceOptions
@@ -39,9 +39,6 @@ class TreeOptions:
     cgroup_version: int | None
     by_file: bool
     output: str | None
-
-
-OPTIONS: Final = TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +50,7 @@ class _Trees:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tree`."""
-    parser.add_argument(
-        "target",
-        nargs="*",
-        metavar="TYPE/NAME",
-        help="node/worker-1, or pod/web-0 for the path to that pod; every node without it",
-    )
+    add_target(parser, "node/worker-1, or pod/web-0 for the path to that pod; every node without it")
     parser.add_argument(
         "--cgroup-version", type=int, choices=(1, 2), help="as if the nodes had this cgroup version"
     )
@@ -68,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
 
 
-def run(options: TreeOptions) -> int:
+def run(options: Options) -> int:
     """Print the trees; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.present.tree import tree_notes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_apply_flags
+from kubectl_qos.cli.flags import add_apply_flags, add_output
 from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.present.format import age, escape
@@ -34,7 +34,7 @@ _TITLES: Final = ("ID", "AGE", "CONTEXT", "OBJECT", "CHANGE", "STATE")
 
 
 @dataclass(frozen=True, slots=True)
-class UndoOptions:
+class Options:
     """Which change to revert, or --list."""
 
     source: SourceOptions
@@ -44,21 +44,17 @@ class UndoOptions:
     output: str | None
 
 
-OPTIONS: Final = UndoOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undo`."""
     parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
     parser.add_argument(
         "--list", action="store_true", help="the change history, the newest first; no server is contacted"
     )
-    output_help = "output format of --list"
-    parser.add_argument("-o", "--output", choices=("json",), metavar="json", help=output_help)
+    add_output(parser, "json", help_="output format of --list")
     add_apply_flags(parser)
 
 
-def run(options: UndoOptions) -> int:
+def run(options: Options) -> int:
     """Print the change history, or revert one of its changes. Raises QosError."""
     if not options.source.is_cluster:
         raise UsageError("undo needs a cluster: --demo and -f are not supported")
@@ -81,7 +77,7 @@ def run(options: UndoOptions) -> int:
     return 0
 
 
-def _list(entries: Sequence[Entry], options: UndoOptions) -> None:
+def _list(entries: Sequence[Entry], options: Options) -> None:
     """The entries, the newest first; only those of --context where it is given."""
     from datetime import UTC, datetime
 
@@ -177,7 +173,7 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
     return entry
 
 
-def _undo(entry: Entry, resolved: ResolvedSource, options: UndoOptions, shell: ApplyShell) -> None:
+def _undo(entry: Entry, resolved: ResolvedSource, options: Options, shell: ApplyShell) -> None:
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.edits import as_flags
     from kubectl_qos.edit.history import find_conflicts, undo_edits

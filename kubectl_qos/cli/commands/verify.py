@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import (
     Reference,
     ResolvedSource,
@@ -55,7 +55,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyOptions:
+class Options:
     """What is verified, and where measured values are read."""
 
     source: SourceOptions
@@ -68,14 +68,9 @@ class VerifyOptions:
     dump: str | None
 
 
-OPTIONS: Final = VerifyOptions
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
-    parser.add_argument(
-        "target", nargs="+", metavar="TYPE/NAME", help="pod/web-0, or node/worker-1 for every pod on it"
-    )
+    add_target(parser, "pod/web-0, or node/worker-1 for every pod on it", nargs="+")
     parser.add_argument(
         "--dry-run", action="store_true", help="print the command and the containers, and run nothing"
     )
@@ -97,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--dump", metavar="FILE", help="in what `kubectl qos host -o json` wrote on the node")
 
 
-def run(options: VerifyOptions) -> int:
+def run(options: Options) -> int:
     """Print what differs. Every error ends in exit code 2, as that of `kubectl diff`."""
     try:
         return _run(options)
@@ -106,7 +101,7 @@ def run(options: VerifyOptions) -> int:
         raise
 
 
-def _run(options: VerifyOptions) -> int:
+def _run(options: Options) -> int:
     node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
     if reference is not None and reference.kind != "Pod":
         raise UsageError(
@@ -132,7 +127,7 @@ def _run(options: VerifyOptions) -> int:
     return EXIT_TROUBLE if failed or not any(item.compared for item in verified) else 0
 
 
-def _choose_reader(options: VerifyOptions) -> Reader:
+def _choose_reader(options: Options) -> Reader:
     has_roots = bool(options.proc_root or options.cgroup_root)
     if options.local and options.dump is not None:
         raise UsageError("--local and --dump cannot be used together")

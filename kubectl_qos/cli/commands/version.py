@@ -36,15 +36,12 @@ _MINOR: Final = re.compile(r"v?(1\.(\d{1,4}))(?!\d)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class VersionOptions:
+class Options:
     """Whose versions are printed: with `client` ours alone."""
 
     source: SourceOptions
     client: bool
     output: str | None
-
-
-OPTIONS: Final = VersionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "json", "yaml")
 
 
-def run(options: VersionOptions) -> int:
+def run(options: Options) -> int:
     """Print the versions. Raises QosError, after them, where the server's cannot be read."""
     versions = _Versions() if options.client else _read(options.source)
     git_version = str(versions.server.get("gitVersion") or "")

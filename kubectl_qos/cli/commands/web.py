@@ -23,21 +23,18 @@ DESCRIPTION: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class WebOptions:
+class Options:
     """Where the UI is served, and the flags that it is started with."""
 
     source: SourceOptions
     flags: tuple[str, ...]
-    verbosity: int
     address: str
     port: int
     allowed_hosts: tuple[str, ...]
     allow_writes: bool
     readonly: bool
     open: bool
-
-
-OPTIONS: Final = WebOptions
+    verbosity: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +72,7 @@ def _parse_port(text: str) -> int:
     return int(text)
 
 
-def run(options: WebOptions) -> int:
+def run(options: Options) -> int:
     """Serve until ctrl-c; the URL goes to stdout. Raises QosError."""
     from importlib.util import find_spec
 

@@ -23,7 +23,6 @@ from io import TextIOWrapper
 from typing import Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import fill_defaults
 from kubectl_qos.cli.main import CommandParser, build_parser
 
 MAX_SECONDS: Final = 3.0
@@ -171,7 +170,6 @@ def _offer(at: Position, seconds: float) -> Completions:
     from kubectl_qos.cli.completion.completers import Names, find_completer
     from kubectl_qos.cli.options import SourceOptions, parse_options
 
-    fill_defaults(at.namespace)
     return find_completer(at.command, action.dest)(
         at, Names(parse_options(SourceOptions, at.namespace), seconds)
     )
