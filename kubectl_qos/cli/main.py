@@ -95,11 +95,16 @@ def build_parser() -> Parser:
     return parser
 
 
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, CommandParser]:
+    """The parser of each command."""
+    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))  # noqa: SLF001
+    return commands
+
+
 def build_parsers() -> dict[str, Parser]:
     """The parser of the program, under an empty name, and of each command, with all arguments."""
     parser = build_parser()
-    (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))  # noqa: SLF001
-    return {"": parser, **{name: command.load() for name, command in commands.items()}}
+    return {"": parser, **{name: command.load() for name, command in subcommands(parser).items()}}
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kubectl_qos.cli.commands.host import read_dump, roots
-from kubectl_qos.cli.options import SourceOptions
-from kubectl_qos.cli.resources import open_connection
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.host.node_view import read_host
 from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy
@@ -61,8 +59,8 @@ class PodReading:
     failed: bool = False
 
 
-Reader = Callable[[VerifiedPods], tuple[Sequence[PodReading], Mapping[str, Files]]]
-"""Reads all pods; and the levels above them, by directory."""
+Readings = tuple[Sequence[PodReading], Mapping[str, Files]]
+"""What was read of all pods; and of the levels above them, by directory."""
 
 
 def running_containers(pod: Pod) -> list[str]:
@@ -75,15 +73,8 @@ def running_containers(pod: Pod) -> list[str]:
     ]
 
 
-def exec_reader(options: SourceOptions) -> Reader:
-    """Reads every running container by one exec, some at a time. Raises QosError without a connection."""
-    connection = open_connection(options)
-    return lambda pods: _read_by_exec(connection, pods)
-
-
-def _read_by_exec(
-    connection: Connection, pods: VerifiedPods
-) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
+    """Read every running container by one exec, some at a time. Raises QosError."""
     from kubectl_qos.cluster.background import run_all
     from kubectl_qos.cluster.exec import read_container
 
@@ -135,30 +126,20 @@ def _raise_if_final(error: QosError, *, only: bool) -> None:
         raise error
 
 
-def local_reader(proc_root: str | None, cgroup_root: str | None) -> Reader:
-    """Reads the node that this runs on, once for all pods."""
+def read_local(proc_root: str | None, cgroup_root: str | None, pods: VerifiedPods) -> Readings:
+    """Read the node that this runs on, once for all pods. Raises QosError."""
     proc, cgroup = roots(proc_root, cgroup_root)
-
-    def read(pods: VerifiedPods) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
-        host = read_host(proc, cgroup)
-        return _read_node(pods, host, _read_directories(cgroup, host, pods))
-
-    return read
+    host = read_host(proc, cgroup)
+    return _read_node(pods, host, _read_directories(cgroup, host, pods))
 
 
-def dump_reader(path: str) -> Reader:
-    """Reads what `host -o json` has written on the node."""
-
-    def read(pods: VerifiedPods) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
-        host = read_dump(path)
-        return _read_node(pods, host, _directories(host))
-
-    return read
+def read_from_dump(path: str, pods: VerifiedPods) -> Readings:
+    """Read what `host -o json` has written on the node. Raises QosError."""
+    host = read_dump(path)
+    return _read_node(pods, host, _directories(host))
 
 
-def _read_node(
-    pods: VerifiedPods, host: HostView, directories: Mapping[str, Files]
-) -> tuple[Sequence[PodReading], Mapping[str, Files]]:
+def _read_node(pods: VerifiedPods, host: HostView, directories: Mapping[str, Files]) -> Readings:
     by_id = observed_on_node(directories, host.processes)
     readings = []
     for pod in pods.pods:

@@ -12,16 +12,18 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.cluster.source import Update, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, RowT, Table, table, table_values, to_csv, to_json, to_yaml
+
+if TYPE_CHECKING:
+    from kubectl_qos.cli.top_tables import NodeTable, PodTable
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
@@ -49,23 +51,6 @@ class TableView(Generic[RowT]):
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class TableCommand(Protocol):
-    """What a command shows of a snapshot."""
-
-    @property
-    def only_ranking(self) -> bool:
-        """Whether neither uids nor kubelets' configurations are shown."""
-
-    def scope(self, resolved: ResolvedSource) -> Scope:
-        """The scope that the source is read with."""
-
-    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
-        """Read the source."""
-
-    def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[Any]:
-        """The table of a snapshot."""
-
-
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
     """Print the rows in the format of -o."""
     if format_.output in {"json", "yaml"}:
@@ -81,7 +66,7 @@ def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> No
         output.print_lines(table(view.rows, view.columns, now, headers=format_.headers))
 
 
-def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
+def watch(command: PodTable | NodeTable, resolved: ResolvedSource, format_: TableFormat) -> int:
     """Show the table until it is interrupted or its reader goes away.
 
     Raises UsageError for a source that does not change.
@@ -107,7 +92,10 @@ def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFo
 
 
 def _follow(
-    stream: UpdateStream, command: TableCommand, resolved: ResolvedSource, printer: _Redrawn | _Appended
+    stream: UpdateStream,
+    command: PodTable | NodeTable,
+    resolved: ResolvedSource,
+    printer: _Redrawn | _Appended,
 ) -> None:
     while (update := stream.next()) is not None:
         if update.snapshot is None:

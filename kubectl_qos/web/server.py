@@ -16,7 +16,6 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -53,49 +52,39 @@ _HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """What is served, and where.
+async def serve(
+    arguments: Sequence[str],
+    address: str,
+    port: int,
+    *,
+    names: Sequence[str],
+    browse: bool,
+    started: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> int:
+    """Serve until a signal comes; the exit code that shells give to it.
 
-    Attributes:
+    Args:
         arguments: those of the UI behind each page.
         address: the IP address or name to listen on.
         port: the port to listen on; 0 is any free one.
         names: further Host names of the server.
         browse: open the page in a browser of this machine.
-    """
-
-    arguments: Sequence[str]
-    address: str
-    port: int
-    names: Sequence[str] = ()
-    browse: bool = False
-
-
-def serve(options: ServerOptions, *, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
-    """Serve until a signal comes; the exit code that shells give to it.
-
-    Args:
-        options: what is served, and where.
         started: called with the URL, which has the token, once the server listens.
         warn: called with sentences for the person who started the server.
 
     Raises:
         QosError: it cannot listen on the address or port.
     """
-    return asyncio.run(_serve(options, started, warn))
-
-
-async def _serve(options: ServerOptions, started: Callable[[str], None], warn: Callable[[str], None]) -> int:
-    listening = _listen(options.address, options.port)
-    address, port = listening.getsockname()[:2]
-    if not is_loopback(address):
+    listening = _listen(address, port)
+    ip, port = listening.getsockname()[:2]
+    if not is_loopback(ip):
         warn(
-            f"warning: everybody who reaches {options.address} and has the URL sees what these credentials"
+            f"warning: everybody who reaches {address} and has the URL sees what these credentials"
             " can read; the connection is not encrypted, so its URL can be intercepted"
         )
-    authenticator = Authenticator(options.address, port, options.names)
-    pages = Pages(options.arguments, authenticator)
+    authenticator = Authenticator(address, port, names)
+    pages = Pages(arguments, authenticator)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
     stopped = _stop_signal()
     logging.getLogger("aiohttp.server").addFilter(_is_worth_logging)
@@ -103,7 +92,7 @@ async def _serve(options: ServerOptions, started: Callable[[str], None], warn: C
         await runner.setup()
         await web.SockSite(runner, listening).start()
         started(authenticator.url())
-        if options.browse:
+        if browse:
             # Some browsers return only when they are closed.
             threading.Thread(target=_browse, args=(authenticator.one_time_url(), warn), daemon=True).start()
         return 128 + await stopped

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
@@ -76,7 +76,7 @@ def run(options: Options) -> int:
     """Print the report; a reminder to read it goes to stderr."""
     sections = {
         "installation": _installation() | {"flags": " ".join(map(_flag, options.flags)) or "none"},
-        "cluster": _cluster(options.source),
+        "cluster": _cluster_facts(options.source),
     }
     if options.output is not None:
         output.print_values(sections, options.output)
@@ -91,13 +91,10 @@ def _markdown(sections: Mapping[str, Facts]) -> Iterator[str]:
     for title, facts in sections.items():
         yield from (f"### {title.capitalize()}", "", "```text")
         width = max(map(len, facts))
-        yield from (f"{name:<{width}}  {_plain(value)}" for name, value in facts.items())
+        for name, value in facts.items():
+            # A value ends no block of Markdown.
+            yield f"{name:<{width}}  {escape(value)}".replace("```", "'''")
         yield from ("```", "")
-
-
-def _plain(text: str) -> str:
-    """A value that ends no block of Markdown."""
-    return escape(text).replace("```", "'''")
 
 
 def _flag(word: str) -> str:
@@ -105,7 +102,7 @@ def _flag(word: str) -> str:
     return word if not equals or word.startswith(_PLAIN_FLAGS) else f"{flag}={_REDACTED}"
 
 
-def _cluster(source: SourceOptions) -> Facts:
+def _cluster_facts(source: SourceOptions) -> Facts:
     if not source.is_cluster:
         facts: Facts = {"source": "the demo" if source.demo else "files"}
         _add(facts, "objects", lambda: _source_facts(source))
@@ -115,12 +112,8 @@ def _cluster(source: SourceOptions) -> Facts:
     facts = {}
     _add(facts, "kubeconfig", lambda: _kubeconfig(source.connection))
     _add(facts, "connection", lambda: _connection_facts(source.connection))
-    if "connection" in facts:
-        return facts
-    try:
-        facts |= _server_facts(open_connection(source), source.selection.namespace)
-    except Exception as error:  # noqa: BLE001 - a report of what does not work has to come out
-        facts["server"] = _failure(error)
+    if "connection" not in facts:
+        _add(facts, "server", lambda: _server_facts(open_connection(source), source.selection.namespace))
     return facts
 
 
@@ -138,10 +131,9 @@ def _failure(error: BaseException) -> str:
 
     if isinstance(error, ApiError):
         reason = error.reason if re.fullmatch("[A-Za-z]{1,40}", error.reason) else ""
-        known = error.status in set(HTTPStatus)
-        return (
-            f"refused: {error.status} {reason or (HTTPStatus(error.status).phrase if known else '')}".strip()
-        )
+        if not reason and error.status in set(HTTPStatus):
+            reason = HTTPStatus(error.status).phrase
+        return f"refused: {error.status} {reason}".strip()
     root = error
     while root.__cause__ is not None or root.__context__ is not None:
         root = root.__cause__ or root.__context__ or root
@@ -209,17 +201,14 @@ def _server_facts(connection: Connection, namespace: str | None) -> Facts:
     api = KubeApi(connection)
     facts: Facts = {}
     try:
-        facts["server"] = _server(api.version())
+        version = api.version()
+        facts["server"] = f"{version.get('gitVersion')} {version.get('platform') or ''}".strip()
     except ApiError as error:
         facts["server"] = _failure(error)
     _add(facts, "rights", lambda: _permissions(connection, namespace))
     _add(facts, "nodes", lambda: _node_facts(api.node_software()))
     _add(facts, "pods", lambda: f"{api.pod_count():,}")
     return facts
-
-
-def _server(version: Mapping[str, Any]) -> str:
-    return f"{version.get('gitVersion')} {version.get('platform') or ''}".strip()
 
 
 def _permissions(connection: Connection, namespace: str | None) -> str:
@@ -251,7 +240,7 @@ def _installation() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "libraries": ", ".join(_libraries()) or "none found",
         "kubectl": _kubectl(),
-        "terminal": ", ".join(_terminal(os.environ)),
+        "terminal": ", ".join(_terminal()),
         "variables": ", ".join(name for name in _VARIABLES if os.environ.get(name)) or "none set",
         "settings": _settings(),
     }
@@ -303,8 +292,8 @@ def _kubectl() -> str:
     return done.stdout.decode(errors="replace").partition("\n")[0].removeprefix("Client Version: ")
 
 
-def _terminal(variables: Mapping[str, str]) -> Iterator[str]:
-    yield from (f"{name}={variables[name]}" for name in _OF_TERMINALS if variables.get(name))
+def _terminal() -> Iterator[str]:
+    yield from (f"{name}={os.environ[name]}" for name in _OF_TERMINALS if os.environ.get(name))
     streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     terminals = [name for name, stream in streams.items() if stream is not None and stream.isatty()]
     yield f"terminal at {', '.join(terminals)}" if terminals else "no terminal"

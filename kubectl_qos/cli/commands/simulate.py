@@ -123,11 +123,10 @@ class _Growth(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What happens, before it is known which pods there are."""
+    """What happens; the scenario has no growth before it is known which pods there are."""
 
-    free_bytes: int | None
-    growth: tuple[_Growth, ...]
     scenario: Scenario
+    growth: tuple[_Growth, ...]
     namespace: str | None
 
 
@@ -205,14 +204,13 @@ def _parse_question(options: Options) -> _Question:
             hint="kubectl qos simulate node/worker-1 --free 4Gi",
         )
     scenario = Scenario(
+        free_bytes=parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
         until_oom=options.until_oom,
         all_at_limit=options.all_at_limit,
         eviction=options.eviction,
         restarts=options.restarts,
     )
-    free_bytes = parse_size(options.free, "--free", "4Gi") if options.free is not None else None
-    growth = tuple(map(_parse_growth, options.grow))
-    return _Question(free_bytes, growth, scenario, options.source.selection.namespace)
+    return _Question(scenario, tuple(map(_parse_growth, options.grow)), options.source.selection.namespace)
 
 
 def _parse_growth(text: str) -> _Growth:
@@ -265,9 +263,9 @@ def _simulate(
         index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None
         used = state.own_bytes if index is None else state.containers[index].used_bytes
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
-    if not state.used_bytes and (question.free_bytes is not None or question.scenario.until_oom):
+    scenario = replace(question.scenario, growth=tuple(growth))
+    if not state.used_bytes and (scenario.free_bytes is not None or scenario.until_oom):
         raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
-    scenario = replace(question.scenario, free_bytes=question.free_bytes, growth=tuple(growth))
     return _Outcome(state, simulate(state, scenario))
 
 

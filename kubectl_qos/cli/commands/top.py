@@ -12,7 +12,6 @@ from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
-    from kubectl_qos.cli.watch import TableCommand
 
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
@@ -88,14 +87,10 @@ def run(options: Options) -> int:
     from kubectl_qos.cli.watch import print_table, watch
 
     kind, names = parse_pods_or_nodes(options.names)
-    command: TableCommand
+    command = NodeTable(options, names) if kind == "Node" else PodTable(options, names)
     source = options.source
-    if kind == "Node":
-        command = NodeTable(options, names)
-        if len(names) == 1 and source.selection.node is None:
-            source = source.on_node(names[0])
-    else:
-        command = PodTable(options, names)
+    if kind == "Node" and len(names) == 1 and source.selection.node is None:
+        source = source.on_node(names[0])
     resolved = resolve_source(source, names, only_ranking=command.only_ranking)
     if options.watch:
         return watch(command, resolved, options.format)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from kubectl_qos.cli.resources import (
     Reference,
     ResolvedSource,
     find_pod,
+    open_connection,
     parse_node_or_reference,
     require_cgroup,
     require_node,
@@ -24,7 +25,7 @@ from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.verify_readers import PodReading, Reader, VerifiedPods
+    from kubectl_qos.cli.verify_readers import PodReading, Readings, VerifiedPods
     from kubectl_qos.qos.observed import Files
     from kubectl_qos.qos.verification import Verified
 
@@ -127,22 +128,24 @@ def _run(options: Options) -> int:
     return EXIT_TROUBLE if failed or not any(item.compared for item in verified) else 0
 
 
-def _choose_reader(options: Options) -> Reader:
+def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
     has_roots = bool(options.proc_root or options.cgroup_root)
     if options.local and options.dump is not None:
         raise UsageError("--local and --dump cannot be used together")
     if not options.local and has_roots:
         raise UsageError("--proc-root and --cgroup-root go with --local")
-    from kubectl_qos.cli.verify_readers import dump_reader, exec_reader, local_reader
+    from functools import partial
+
+    from kubectl_qos.cli.verify_readers import read_by_exec, read_from_dump, read_local
 
     if options.local or options.dump is not None:
         if options.dry_run:
             raise UsageError("--local and --dump run nothing, so there is nothing for --dry-run to print")
         if options.dump is not None:
-            return dump_reader(options.dump)
-        return local_reader(options.proc_root, options.cgroup_root)
+            return partial(read_from_dump, options.dump)
+        return partial(read_local, options.proc_root, options.cgroup_root)
     if options.source.is_cluster:
-        return exec_reader(options.source)
+        return partial(read_by_exec, open_connection(options.source))
     if options.dry_run:
         return lambda _: ((), {})
     raise UsageError(

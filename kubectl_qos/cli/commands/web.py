@@ -91,17 +91,18 @@ def run(options: Options) -> int:
         from kubectl_qos.config import state_dir
 
         output.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
-    from kubectl_qos.web.server import ServerOptions, serve
+    import asyncio
+
+    from kubectl_qos.web.server import serve
 
     gc.enable()
-    return serve(
-        ServerOptions(
-            arguments=[*([] if options.allow_writes else ["--readonly"]), *options.flags],
-            address=options.address,
-            port=options.port,
-            names=options.allowed_hosts,
-            browse=options.open,
-        ),
+    serving = serve(
+        [*([] if options.allow_writes else ["--readonly"]), *options.flags],
+        options.address,
+        options.port,
+        names=options.allowed_hosts,
+        browse=options.open,
         started=lambda url: output.print_lines([f"Starting to serve on {url}"]),
         warn=output.note,
     )
+    return asyncio.run(serving)

@@ -23,7 +23,7 @@ from io import TextIOWrapper
 from typing import Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.main import CommandParser, build_parser
+from kubectl_qos.cli.main import build_parser, subcommands
 
 MAX_SECONDS: Final = 3.0
 """How long all of it may take: a server has a second, the rest is for plugins that fetch credentials."""
@@ -271,7 +271,7 @@ class _WordReader:
         if self._command or self._parser is None:
             self._operands.append(word)
             return
-        commands = _commands(self._parser)
+        commands = subcommands(self._parser)
         self._parser = commands[word].load() if word in commands else None
         self._command = word if word in commands else ""
 
@@ -326,10 +326,3 @@ class _WordReader:
 def _may_lack_value(action: argparse.Action, word: str) -> bool:
     """Whether the word is the next flag, since this one may stand without a value."""
     return action.nargs == "?" and word.startswith("-") and word != "-"
-
-
-def _commands(parser: argparse.ArgumentParser) -> dict[str, CommandParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
