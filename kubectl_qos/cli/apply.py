@@ -273,7 +273,6 @@ class ApplyShell:
         return time.monotonic() - self._sent_at
 
     def _print_object(self, request: PatchRequest, raw: object) -> None:
-        """Print the object in the server's answer, or the patch that was sent."""
         if self._format == "patch":
             output.print_values(dict(request.patch), "yaml")
         elif self._format is not None:

@@ -6,7 +6,6 @@ oom_unkillable_task, find_lock_task_mm) and fs/proc.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -124,23 +123,13 @@ CGROUP: Final = Path("/sys/fs/cgroup")
 
 MEMORY_FILES: Final = {
     2: (
-        "memory.max",
-        "memory.high",
-        "memory.min",
-        "memory.low",
-        "memory.current",
-        "memory.swap.max",
-        "memory.swap.current",
-        "memory.oom.group",
-        "memory.events",
+        *("memory.max", "memory.high", "memory.min", "memory.low", "memory.current"),
+        *("memory.swap.max", "memory.swap.current", "memory.oom.group", "memory.events"),
     ),
     1: (
-        "memory.limit_in_bytes",
-        "memory.memsw.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "memory.memsw.usage_in_bytes",
-        "memory.swappiness",
-        "memory.oom_control",
+        *("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+        *("memory.usage_in_bytes", "memory.memsw.usage_in_bytes"),
+        *("memory.swappiness", "memory.oom_control"),
     ),
 }
 """What decides which cgroup runs out of memory, how victims are scored there, and what is killed with one."""
@@ -159,7 +148,7 @@ class Hierarchy:
         folder = self.root / path.strip("/")
         texts = {}
         for name in names:
-            with contextlib.suppress(AccessDenied):
+            with suppress(AccessDenied):
                 texts[name] = read(folder / name)
         return {name: text.strip("\n") for name, text in texts.items() if text is not None}
 

@@ -100,8 +100,6 @@ class LoggedRequest:
 
 
 class _LoggedResponse:
-    """A response that logs when it ends; all else is the response's own."""
-
     def __init__(self, response: BaseHTTPResponse, request: LoggedRequest) -> None:
         self._response = response
         self._request: LoggedRequest | None = request

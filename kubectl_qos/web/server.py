@@ -229,7 +229,6 @@ def _number(request: web.Request, name: str, default: int) -> int:
 
 
 def _listen(address: str, port: int) -> socket.socket:
-    """A socket that listens. Raises QosError."""
     try:
         family, *_, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(endpoint[:2], family=family)

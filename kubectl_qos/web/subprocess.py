@@ -44,8 +44,6 @@ class PageDriver(WebDriver):
 
 
 class _Terminal(TextIOWrapper):
-    """A pipe that is a terminal to the program."""
-
     def isatty(self) -> bool:
         return True
 

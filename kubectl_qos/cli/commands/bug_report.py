@@ -231,7 +231,6 @@ def _node_facts(nodes: list[NodeSoftware]) -> Facts:
 
 
 def _installation() -> dict[str, str]:
-    """Versions, the machine, and how it is set up: no paths, no names, no secrets."""
     import platform
 
     return {
@@ -304,7 +303,6 @@ def _terminal() -> Iterator[str]:
 
 
 def _settings() -> str:
-    """The settings of the file, with the values of those that name nothing."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_yaml
 

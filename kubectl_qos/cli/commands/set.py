@@ -286,7 +286,6 @@ def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: Res
 
 
 def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
-    """Write the edits to the file that holds the object; returns a sentence about it."""
     if not effects.edits:
         return f"nothing is written: {reference(pod)} has these values already in {resolved.source.title}"
     return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"

@@ -278,7 +278,6 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[
 
 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
-    """Print one simulation, or two side by side."""
     from kubectl_qos.present.simulation import (
         simulation_lines,
         simulation_subject,

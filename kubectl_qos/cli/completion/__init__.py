@@ -248,23 +248,17 @@ class _WordReader:
 
     def at(self, word: str) -> Position:
         """The position of a word that is not complete."""
-        if self._waiting is not None and not _may_lack_value(self._waiting, word):
-            return self._position(self._waiting, word)
-        if self._only_operands or not word.startswith("-"):
-            return self._position(self._next_operand(), word)
-        flags = tuple(self._parser._actions) if self._parser is not None else ()
-        flag, equals, value = word.partition("=")
-        if equals:
-            return self._position(self._find_action(flag), value, flag, flags)
-        return self._position(None, word, "", flags)
-
-    def _position(
-        self,
-        action: argparse.Action | None,
-        word: str,
-        flag: str = "",
-        flags: tuple[argparse.Action, ...] = (),
-    ) -> Position:
+        action, flag = self._waiting, ""
+        flags: tuple[argparse.Action, ...] = ()
+        if action is None or _may_lack_value(action, word):
+            action = None
+            if self._only_operands or not word.startswith("-"):
+                action = self._next_operand()
+            else:
+                flags = tuple(self._parser._actions) if self._parser is not None else ()
+                if "=" in word:
+                    flag, _, word = word.partition("=")
+                    action = self._find_action(flag)
         return Position(self._command, action, word, flag, flags, tuple(self._operands), self._namespace)
 
     def _read_operand(self, word: str) -> None:

@@ -171,9 +171,8 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """The keys of k8s/node_overrides.py without feature gates, with values or what values begin with."""
 
 
-def free(at: Position, names: Names) -> Completions:
+def free(_at: Position, _names: Names) -> Completions:
     """Nothing: only the person who types knows it."""
-    del at, names
     return NOTHING
 
 
@@ -209,9 +208,8 @@ def labels(at: Position, names: Names) -> Completions:
     return _assignments({key: tuple(sorted(values[key])) for key in sorted(values)}, at.word)
 
 
-def columns(at: Position, names: Names) -> Completions:
+def columns(at: Position, _names: Names) -> Completions:
     """The columns of the table of pods or of nodes."""
-    del names
     if _is_of_nodes(at):
         from kubectl_qos.present.node_columns import NODE_COLUMNS
 
@@ -221,17 +219,15 @@ def columns(at: Position, names: Names) -> Completions:
     return Completions(tuple(Candidate(column.key, column.help) for column in ALL_COLUMNS))
 
 
-def releases(at: Position, names: Names) -> Completions:
+def releases(_at: Position, _names: Names) -> Completions:
     """Every minor release whose rules are known."""
-    del at, names
     from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 
     return Completions.of(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
 
 
-def settings(at: Position, names: Names) -> Completions:
+def settings(at: Position, _names: Names) -> Completions:
     """`KEY=`, and behind the sign its values."""
-    del names
     from kubectl_qos.k8s.node_overrides import FEATURE_GATES
     from kubectl_qos.k8s.releases import Gate
 
@@ -239,17 +235,15 @@ def settings(at: Position, names: Names) -> Completions:
     return _assignments({**SETTINGS, **gates}, at.word, separator="")
 
 
-def gates(at: Position, names: Names) -> Completions:
+def gates(at: Position, _names: Names) -> Completions:
     """`GATE=true` and `GATE=false`, for the last of several."""
-    del names
     from kubectl_qos.k8s.releases import Gate
 
     return _assignments(dict.fromkeys(map(str, Gate), _SWITCH), at.word)
 
 
-def resources(at: Position, names: Names) -> Completions:
+def resources(at: Position, _names: Names) -> Completions:
     """`cpu=` and the like, for the last of several, without values."""
-    del names
     return _assignments(dict.fromkeys(_RESOURCES, ()), at.word)
 
 
@@ -276,9 +270,8 @@ def growth(at: Position, names: Names) -> Completions:
     )
 
 
-def changes(at: Position, names: Names) -> Completions:
+def changes(_at: Position, names: Names) -> Completions:
     """The ids of applied changes, each with what it changed; those of --context alone where it is given."""
-    del at
     from kubectl_qos.config.history_file import HistoryFile, history_path
     from kubectl_qos.present.apply import entry_change, entry_object
 
