@@ -46,8 +46,7 @@ def _open_ui(options: EditOptions) -> int:
     settings = read_settings()
     resolve = partial(
         resolve_source,
-        may_write=not options.readonly,
-        settings=settings,
+        write_settings=None if options.readonly else settings,
         progress=False,
         refresh_seconds=settings.refresh_seconds,
     )

@@ -70,7 +70,7 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
             "confirmation needs a terminal: nothing is applied",
             hint="--yes applies without asking; --dry-run=client and --dry-run=server change nothing",
         )
-    return resolve_source(source, may_write=not options.readonly, settings=settings), settings
+    return resolve_source(source, write_settings=None if options.readonly else settings), settings
 
 
 def choose_strategy(strategies: Sequence[Strategy], kind: StrategyKind | None) -> int | None:

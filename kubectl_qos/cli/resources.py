@@ -47,8 +47,7 @@ def resolve_source(
     options: SourceOptions,
     names: Iterable[str] = (),
     *,
-    may_write: bool = False,
-    settings: Settings | None = None,
+    write_settings: Settings | None = None,
     progress: bool = True,
     only_ranking: bool = False,
     refresh_seconds: float | None = None,
@@ -58,8 +57,7 @@ def resolve_source(
     Args:
         options: the flags.
         names: names of pods to which the scope is restricted.
-        may_write: allow changes, unless the settings of the context forbid them.
-        settings: the person's settings where they were read before; `may_write` alone needs them.
+        write_settings: the person's settings, to allow changes unless they forbid them for the context.
         progress: show how many pods have been loaded.
         only_ranking: leave out what a ranking does not need: uids and kubelets' configurations.
         refresh_seconds: how often what cannot be watched is read again.
@@ -89,9 +87,10 @@ def resolve_source(
         from kubectl_qos.cluster.usage import UsageChoice
 
         connection = open_connection(options)
+        own = write_settings.for_context(connection.context) if write_settings is not None else None
         source = LiveSource(
             connection,
-            may_write=may_write and _is_writable(connection.context, settings),
+            may_write=own is not None and not own.readonly,
             usage=UsageChoice(options.usage),
             ids=not only_ranking,
             configz=not only_ranking,
@@ -120,15 +119,6 @@ def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> 
         selector=Selector.parse(selection.selector),
         selector_text=selection.selector,
     )
-
-
-def _is_writable(context: str, settings: Settings | None) -> bool:
-    if settings is None:
-        from kubectl_qos.config import config_file
-        from kubectl_qos.config.settings import read_settings
-
-        settings = read_settings(config_file())
-    return not settings.for_context(context).readonly
 
 
 def open_connection(options: SourceOptions) -> Connection:
