@@ -73,16 +73,6 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
     return resolve_source(source, write_settings=None if options.readonly else settings), settings
 
 
-def choose_strategy(strategies: Sequence[Strategy], kind: StrategyKind | None) -> int | None:
-    """The index of the strategy of a kind, None where there is none.
-
-    Without a kind a pod is changed in place, or not at all: through its owner other pods would be replaced.
-    """
-    wanted = kind or StrategyKind.IN_PLACE
-    index = next((index for index, strategy in enumerate(strategies) if strategy.kind is wanted), None)
-    return 0 if index is None and kind is None else index
-
-
 def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
     """Raise InputError unless the chosen strategy is of that kind, if given, and has a request."""
     strategy = state.strategy
@@ -148,7 +138,10 @@ class ApplyShell:
             state, _ = state.loaded(related, state.pod, state.preview)
         if state.error is not None:
             raise state.error
-        state, _ = state.choose(choose_strategy(state.strategies, kind) or 0)
+        # In place where no kind is given: through its owner other pods would be replaced.
+        wanted = kind or StrategyKind.IN_PLACE
+        kinds = [strategy.kind for strategy in state.strategies]
+        state, _ = state.choose(kinds.index(wanted) if wanted in kinds else 0)
         assert state.strategy is not None
         assert state.related is not None
         pod = state.pod

@@ -231,15 +231,14 @@ def test_a_login_provider_that_cannot_be_reached(
 
 
 def test_a_proxy(serve: Serve, tmp_path: Path, secrets: Secrets, check: Any) -> None:
-    proxy = ConnectProxy()
     server = serve(talkative(secrets))
     cluster = {"certificate-authority-data": inline(server.authority.certificate)}
     word = quote(secrets("password of the proxy"), safe="")
-    url = proxy.url.replace("//", f"//me:{word}@")
-    done = check("--kubeconfig", config(tmp_path, server, cluster=cluster | {"proxy-url": url}))
-    has_log(done[:4], f"through the proxy {proxy.url}")
-    assert proxy.requested
-    proxy.close()
+    with ConnectProxy() as proxy:
+        url = proxy.url.replace("//", f"//me:{word}@")
+        done = check("--kubeconfig", config(tmp_path, server, cluster=cluster | {"proxy-url": url}))
+        has_log(done[:4], f"through the proxy {proxy.url}")
+        assert proxy.requested
 
 
 @pytest.mark.parametrize(

@@ -34,17 +34,28 @@ def listening(handle: Callable[[socket.socket], object]) -> Iterator[int]:
             listener.shutdown(socket.SHUT_RDWR)  # closing it alone does not wake `accept`
 
 
-class ConnectProxy:
+class Proxy:
+    """A proxy that runs as long as the block."""
+
+    def __init__(self, serve: Callable[[socket.socket], object]) -> None:
+        self._running = listening(serve)
+        self.address = f"127.0.0.1:{self._running.__enter__()}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.__exit__(None, None, None)
+
+
+class ConnectProxy(Proxy):
     """An HTTP proxy that only tunnels; `requested` are the request lines."""
 
     def __init__(self) -> None:
         self.requested: list[str] = []
         self.heads: list[str] = []
-        self._running = listening(self._tunnel)
-        self.url = f"http://127.0.0.1:{self._running.__enter__()}"
-
-    def close(self) -> None:
-        self._running.__exit__(None, None, None)
+        super().__init__(self._tunnel)
+        self.url = f"http://{self.address}"
 
     def _tunnel(self, client: socket.socket) -> None:
         head = client.recv(65536).decode()
@@ -57,7 +68,7 @@ class ConnectProxy:
             pass_on(client, server)
 
 
-class SocksProxy:
+class SocksProxy(Proxy):
     """A SOCKS5 proxy that knows one host by name; it keeps what was `requested` of it, and `logins`."""
 
     def __init__(
@@ -66,14 +77,7 @@ class SocksProxy:
         self.requested: list[tuple[str, int]] = []
         self.logins: list[tuple[str, str]] = []
         self._known, self._login, self._code = known, login, code
-        self._running = listening(self._serve)
-        self.address = f"127.0.0.1:{self._running.__enter__()}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._running.__exit__(None, None, None)
+        super().__init__(self._serve)
 
     def _serve(self, client: socket.socket) -> None:
         with client.makefile("rb") as read:

@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -293,15 +294,9 @@ def test_watches_and_short_requests_share_a_pool(
 
     server = serve(answer)
     connection = connect_to(server)
-    for path in ("/first", "/again"):
-        threads = [
-            threading.Thread(target=lambda path=path: connection.request("GET", path).read())
-            for _ in range(12)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(12) as threads:
+        for path in ("/first", "/again"):
+            list(threads.map(lambda path: connection.request("GET", path).read(), [path] * 12))
     assert len(server.requests) == 24
     assert server.connections == 12
     assert "Connection pool is full" not in caplog.text

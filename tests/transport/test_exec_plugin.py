@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -153,20 +154,16 @@ def test_threads_that_are_refused_together_run_it_once(
     server: HttpsServer, connect_to: ConnectTo, tmp_path: Path
 ) -> None:
     connection = connect_to(server, user=plugin(tmp_path, gives(token="=['revoked', 'admin'][count > 1]")))
-    found: list[int] = []
     together = threading.Barrier(8)
 
-    def request_version() -> None:
+    def request_version(_: int) -> int:
         together.wait()
         response = connection.request("GET", "/version")
         response.drain_conn()
-        found.append(response.status)
+        return response.status
 
-    threads = [threading.Thread(target=request_version) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(request_version, range(8)))
     assert (found, calls(tmp_path)) == ([200] * 8, 2)
 
 

@@ -6,8 +6,8 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -238,12 +238,8 @@ def test_lines_of_threads_are_whole_and_stay_together() -> None:
         for _ in range(50):
             log.log(6, f"a{number} b{number}", f"c{number} d{number}")
 
-    with klog(6, write):
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with klog(6, write), ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
     assert len(pieces) == 8 * 50 * 4
     for start in range(0, len(pieces), 4):
         number = pieces[start][1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +151,8 @@ def test_threads_refresh_once(
     server: HttpsServer, provider: HttpsServer, issuer: Issuer, tmp_path: Path
 ) -> None:
     connection = connected_by(config(server, provider, tmp_path))
-    threads = [
-        threading.Thread(target=lambda: connection.request("GET", "/version").read()) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda path: connection.request("GET", path).read(), ["/version"] * 6))
     assert provider.paths().count("/token") == 1
     assert [request.token for request in server.requests] == [issuer.fresh] * 6
 

@@ -127,26 +127,19 @@ def test_a_socks_proxy_that_is_not_there_is_not_taken_for_the_server(
 
 def test_requests_go_through_the_proxy(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer(pods=[pod("web")]))
-    proxy = ConnectProxy()
-    cluster = {"certificate-authority-data": inline(server.authority.certificate), "proxy-url": proxy.url}
-    try:
+    ca = inline(server.authority.certificate)
+    with ConnectProxy() as proxy:
+        cluster = {"certificate-authority-data": ca, "proxy-url": proxy.url}
         assert len(KubeApi(connect_to(server, cluster=cluster)).pods()) == 1
-    finally:
-        proxy.close()
     assert [line.split()[:2] for line in proxy.requested] == [["CONNECT", f"127.0.0.1:{server.port}"]]
 
 
 def test_a_proxy_may_want_a_name_and_a_password(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
-    proxy = ConnectProxy()
-    cluster = {
-        "certificate-authority-data": inline(server.authority.certificate),
-        "proxy-url": proxy.url.replace("//", "//me:s%40cret@"),
-    }
-    try:
-        KubeApi(connect_to(server, cluster=cluster)).nodes()
-    finally:
-        proxy.close()
+    ca = inline(server.authority.certificate)
+    with ConnectProxy() as proxy:
+        url = proxy.url.replace("//", "//me:s%40cret@")
+        KubeApi(connect_to(server, cluster={"certificate-authority-data": ca, "proxy-url": url})).nodes()
     login = base64.b64encode(b"me:s@cret").decode()
     assert f"proxy-authorization: basic {login}".lower() in proxy.heads[0].lower()
 
