@@ -55,11 +55,11 @@ def _open_ui(options: EditOptions) -> int:
         return resolve(options.source.in_context(name)).source
 
     resolved = resolve(options.source)
-    scope, selection = resolved.scope, options.source.selection
-    if not references and selection.namespace is None:
+    scope, source = resolved.scope, options.source
+    if not references and source.namespace is None:
         # The UI is there to browse: the context's own namespace restricts commands only.
         scope = replace(scope, namespace=None)
-        if scope.node is None and not selection.all_namespaces:
+        if scope.node is None and not source.all_namespaces:
             scope = replace(scope, namespace=settings.scope.namespace, node=settings.scope.node)
     return start(
         resolved.source,

@@ -21,24 +21,18 @@ OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which pods: None and an empty selector mean that a flag is not given."""
+class SourceOptions:
+    """Where pods come from: --demo, files, or a cluster; which of them, and what is assumed of their nodes.
 
+    None and an empty selector mean that a flag is not given. `node_memory`, `assume` and `feature_gates` are
+    texts that `resolve_source` reads.
+    """
+
+    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     namespace: str | None = None
     all_namespaces: bool = False
     selector: str = ""
     node: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """Where pods come from: --demo, files, or a cluster; which of them, and what is assumed of their nodes.
-
-    `node_memory`, `assume` and `feature_gates` are texts that `resolve_source` reads.
-    """
-
-    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
-    selection: Selection = field(default_factory=Selection)
     files: tuple[str, ...] = ()
     recursive: bool = False
     demo: bool = False
@@ -58,7 +52,7 @@ class SourceOptions:
 
     def on_node(self, node: str | None) -> SourceOptions:
         """The same with --node; unchanged for None."""
-        return self if node is None else replace(self, selection=replace(self.selection, node=node))
+        return self if node is None else replace(self, node=node)
 
     def in_context(self, name: str) -> SourceOptions:
         """The same in another context, with its own namespace."""
@@ -104,7 +98,6 @@ class ApplyOptions:
 _GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
     "source": SourceOptions,
     "connection": ConnectionOptions,
-    "selection": Selection,
     "format": TableFormat,
     "apply": ApplyOptions,
 }

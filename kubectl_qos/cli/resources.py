@@ -13,7 +13,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QuantityError, UsageError
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.options import Selection, SourceOptions
+    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.source import Source
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.objects import Pod
@@ -98,26 +98,26 @@ def resolve_source(
             refresh_seconds=refresh_seconds,
             progress=output.progress() if progress else None,
         )
-    return ResolvedSource(source, _build_scope(options.selection, source, names), problems)
+    return ResolvedSource(source, _build_scope(options, source, names), problems)
 
 
-def _build_scope(selection: Selection, source: Source, names: Iterable[str]) -> Scope:
+def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
     """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
 
     names = frozenset(names)
-    if names and selection.selector:
+    if names and options.selector:
         raise UsageError("only one of NAME or selector can be provided")
-    namespace = selection.namespace
-    if namespace is None and selection.node is None:
+    namespace = options.namespace
+    if namespace is None and options.node is None:
         namespace = source.default_namespace
     return Scope(
-        namespace=None if selection.all_namespaces else namespace,
+        namespace=None if options.all_namespaces else namespace,
         names=names,
-        node=selection.node,
-        selector=Selector.parse(selection.selector),
-        selector_text=selection.selector,
+        node=options.node,
+        selector=Selector.parse(options.selector),
+        selector_text=options.selector,
     )
 
 

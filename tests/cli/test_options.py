@@ -18,7 +18,7 @@ from kubectl_qos.cli import commands
 from kubectl_qos.cli import options as shared_options
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.main import build_parsers, parse
-from kubectl_qos.cli.options import ApplyOptions, Selection, SourceOptions, parse_options
+from kubectl_qos.cli.options import ApplyOptions, SourceOptions, parse_options
 from kubectl_qos.transport import ConnectionOptions
 
 OPERANDS = {"edit": ["pod/a"], "verify": ["pod/a"], "set": ["pod/a", "--limits", "memory=1Gi"]}
@@ -74,17 +74,15 @@ def test_shared_flags_stand_before_or_after_the_command(flags: list[str], expect
 
 def test_each_shared_field_has_a_flag() -> None:
     flags = {action.dest for action in build_parsers()["set"]._actions}
-    for options in (ConnectionOptions, Selection, SourceOptions, ApplyOptions):
-        assert {field.name for field in dataclasses.fields(options)} - {"connection", "selection"} <= flags
+    for options in (ConnectionOptions, SourceOptions, ApplyOptions):
+        assert {field.name for field in dataclasses.fields(options)} - {"connection"} <= flags
     assert "headers" in parse(["top"])
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_no_flag_of_a_command_takes_the_name_of_a_shared_one(name: str) -> None:
     shared = {
-        field.name
-        for options in (ConnectionOptions, Selection, SourceOptions)
-        for field in dataclasses.fields(options)
+        field.name for options in (ConnectionOptions, SourceOptions) for field in dataclasses.fields(options)
     }
     own = {field.name for field in dataclasses.fields(import_module(module_name(name)).Options)}
     assert own.isdisjoint(shared)
@@ -92,7 +90,7 @@ def test_no_flag_of_a_command_takes_the_name_of_a_shared_one(name: str) -> None:
 
 def test_values_are_made_of_others_without_writing() -> None:
     options = SourceOptions(ConnectionOptions(context="a", namespace="b"))
-    assert options.on_node("n").selection.node == "n"
+    assert options.on_node("n").node == "n"
     assert options.on_node(None) is options
     assert options.without_usage().usage == "none"
     assert options.in_context("c").connection == ConnectionOptions(context="c")

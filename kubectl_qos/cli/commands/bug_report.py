@@ -113,7 +113,7 @@ def _cluster_facts(source: SourceOptions) -> Facts:
     _add(facts, "kubeconfig", lambda: _kubeconfig(source.connection))
     _add(facts, "connection", lambda: _connection_facts(source.connection))
     if "connection" not in facts:
-        _add(facts, "server", lambda: _server_facts(open_connection(source), source.selection.namespace))
+        _add(facts, "server", lambda: _server_facts(open_connection(source), source.namespace))
     return facts
 
 

@@ -42,8 +42,8 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.rbac import TIERS
     from kubectl_qos.present.rbac import permission_lines, permission_notes, permission_values, tier_lines
 
-    connection, selection = open_connection(options.source), options.source.selection
-    namespace = None if selection.all_namespaces else selection.namespace or connection.namespace
+    connection, source = open_connection(options.source), options.source
+    namespace = None if source.all_namespaces else source.namespace or connection.namespace
     permissions = (permission for tier in TIERS for permission in tier.permissions)
     reviews = review_access(connection, permissions, namespace)
     if options.output in {"json", "yaml"}:

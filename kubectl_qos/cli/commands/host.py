@@ -149,7 +149,7 @@ def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
 
     try:
         resolved = resolve_source(options.source.without_usage())
-        snapshot = resolved.source.snapshot(Scope(node=options.source.selection.node))
+        snapshot = resolved.source.snapshot(Scope(node=options.source.node))
     except QosError as error:
         if has_files:
             raise

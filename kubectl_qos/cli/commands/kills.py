@@ -174,7 +174,7 @@ def _read_logs(options: Options, source: SourceOptions) -> list[KernelLog]:
     from kubectl_qos.host.kernel_log import read_file, read_kmsg
 
     logs = [read_file(path, node) for node, path in files]
-    return [*logs, read_kmsg(node=source.selection.node or "")] if options.local else logs
+    return [*logs, read_kmsg(node=source.node or "")] if options.local else logs
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -210,7 +210,7 @@ def _parse_question(options: Options) -> _Question:
         eviction=options.eviction,
         restarts=options.restarts,
     )
-    return _Question(scenario, tuple(map(_parse_growth, options.grow)), options.source.selection.namespace)
+    return _Question(scenario, tuple(map(_parse_growth, options.grow)), options.source.namespace)
 
 
 def _parse_growth(text: str) -> _Growth:

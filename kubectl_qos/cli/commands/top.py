@@ -89,7 +89,7 @@ def run(options: Options) -> int:
     kind, names = parse_pods_or_nodes(options.names)
     command = NodeTable(options, names) if kind == "Node" else PodTable(options, names)
     source = options.source
-    if kind == "Node" and len(names) == 1 and source.selection.node is None:
+    if kind == "Node" and len(names) == 1 and source.node is None:
         source = source.on_node(names[0])
     resolved = resolve_source(source, names, only_ranking=command.only_ranking)
     if options.watch:

@@ -68,7 +68,7 @@ def run(options: Options) -> int:
         raise UsageError("--files and -o cannot be used together")
     node, reference = parse_node_or_reference(options.target, "one node or pod can be shown at a time")
     resolved = resolve_source(options.source.without_usage().on_node(node))
-    if reference is None and options.source.selection.namespace is None:
+    if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
     version = options.cgroup_version

@@ -41,7 +41,7 @@ class Names:
 
     def of(self, kind: str, *, node: str | None = None, labels: bool = False) -> list[NamedObject]:
         """The objects of a kind in scope, with labels on request; pods of this node or that of --node."""
-        node = node or self.options.selection.node
+        node = node or self.options.node
         if self.options.is_cluster:
             return _or_nothing(lambda: self._list_from_server(kind, node, labels=labels))
         return _or_nothing(lambda: self._list_from_files(kind, node))
@@ -88,19 +88,18 @@ class Names:
         return FileSource(files or (str(DEMO_FILE),), recursive=self.options.recursive).snapshot(Scope())
 
     def _is_in_scope(self, pod: Pod) -> bool:
-        selection = self.options.selection
-        return selection.all_namespaces or selection.namespace in {None, pod.namespace}
+        return self.options.all_namespaces or self.options.namespace in {None, pod.namespace}
 
     def _list_from_server(self, kind: str, node: str | None, *, labels: bool) -> list[NamedObject]:
         """The first few hundred, in the server's order."""
         from kubectl_qos.cluster.kube_api import KubeApi, list_path
         from kubectl_qos.transport.client import connect
 
-        connection, selection = connect(self.options.connection), self.options.selection
+        connection, options = connect(self.options.connection), self.options
         query = {"limit": str(PAGE_SIZE)}
         if kind == POD and node:
             query["fieldSelector"] = f"spec.nodeName={node}"
-        is_everywhere = selection.all_namespaces or (bool(selection.node) and selection.namespace is None)
+        is_everywhere = options.all_namespaces or (bool(options.node) and options.namespace is None)
         is_namespaced = not is_everywhere and kind not in {NODE, "Namespace"}
         group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
         path = list_path(f"{kind.lower()}s", connection.namespace if is_namespaced else None, group)
