@@ -49,6 +49,7 @@ from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.snapshot import Snapshot
 
@@ -167,7 +168,8 @@ class ApplyShell:
         """
         request = state.request
         assert request is not None
-        if self.writer is None:
+        writer = self.writer
+        if writer is None:
             if self._refusal:
                 name = f"{state.pod.kind.lower()}/{state.pod.name}"
                 raise InputError(f"{name}: a server would refuse this: {self._refusal}")
@@ -176,7 +178,7 @@ class ApplyShell:
         state, command = state.dry_run() if self._options.dry_run == "server" else state.apply()
         try:
             while command is not None:
-                state, command = self._execute(state, command)
+                state, command = self._execute(writer, state, command)
         except KeyboardInterrupt:
             if state.phase is Phase.FOLLOWING:
                 output.note(
@@ -185,23 +187,21 @@ class ApplyShell:
                 )
             raise
 
-    def _execute(self, state: Apply, command: Command) -> Step:
-        assert self.writer is not None
-        writer = self.writer
+    def _execute(self, writer: Writer, state: Apply, command: Command) -> Step:
         match command:
             case DryRun(request):
                 dry_run = _attempt(lambda: writer.dry_run(request))
                 step = state.dry_run_answered(request, dry_run)
                 return self._dry_run_answered(_checked(dry_run), step)
             case Confirm(dry_run):
-                yes = self._options.yes or self._confirmed(state, dry_run)
+                yes = self._options.yes or self._confirmed(writer, state, dry_run)
                 if not yes:
                     raise QosError(f"aborted: {dry_run.request.reference} is not changed")
                 return state.confirm(yes=yes)
             case Send(dry_run, undoes):
-                return self._send(state, dry_run, undoes)
+                return self._send(writer, state, dry_run, undoes)
             case Check(result, pause_seconds):
-                return self._check(state, result, pause_seconds)
+                return self._check(writer, state, result, pause_seconds)
             case Load():
                 raise AssertionError("a loaded change is loaded again after a conflict only")
 
@@ -212,22 +212,18 @@ class ApplyShell:
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
         return step
 
-    def _confirmed(self, state: Apply, dry_run: DryRunResult) -> bool:
-        assert self.writer is not None
+    def _confirmed(self, writer: Writer, state: Apply, dry_run: DryRunResult) -> bool:
         assert state.strategy is not None
-        context = self.writer.context
-        output.notes(
-            confirm_lines(context, self.writer.server, dry_run.request, state.preview, state.strategy)
-        )
+        context = writer.context
+        output.notes(confirm_lines(context, writer.server, dry_run.request, state.preview, state.strategy))
         by_name = self._settings.for_context(context).confirm == "name"
         what = "the context's name" if by_name else "yes"
         return output.prompt(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
 
-    def _send(self, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
+    def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
         from kubectl_qos.config.history_file import HistoryFile, history_path
 
-        assert self.writer is not None
-        writer, history = self.writer, HistoryFile(history_path())
+        history = HistoryFile(history_path())
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
         self._sent_at = time.monotonic()
         if history.problem:
@@ -240,10 +236,9 @@ class ApplyShell:
             output.note(f"to undo it: kubectl qos undo {result.entry.short_id}")
         return step[0].leave() if self._options.wait is False else step
 
-    def _check(self, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
+    def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
         """Look at the object once, and print the progress where it is another one."""
-        assert self.writer is not None
-        writer, name = self.writer, result.request.reference
+        name = result.request.reference
         timeout = self._options.timeout_seconds
         if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
             raise QosError(
