@@ -54,12 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.k8s.node_overrides import NodeOverride
-    from kubectl_qos.present.effects import (
-        comparison_subject,
-        comparison_values,
-        kubelet_sections,
-        pod_sections,
-    )
+    from kubectl_qos.present import effects as present
     from kubectl_qos.present.reasons import missing_sentence
 
     settings = [NodeOverride.parse(text) for text in options.settings]
@@ -74,12 +69,14 @@ def run(options: Options) -> int:
     pod = find_pod(reference, snapshot, resolved) if reference else None
     comparisons = _compare(snapshot, scope, settings, options.release, pod)
     if options.output is not None:
-        values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
+        values = [
+            present.comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons
+        ]
         output.print_items(values, options.output)
     elif pod is not None:
         (comparison,) = comparisons
-        sections = (*kubelet_sections(comparison), *pod_sections(comparison.of(pod)))
-        output.print_sections(comparison_subject(comparison, settings), sections)
+        sections = (*present.kubelet_sections(comparison), *present.pod_sections(comparison.of(pod)))
+        output.print_sections(present.comparison_subject(comparison, settings), sections)
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
@@ -119,20 +116,14 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
 
 
 def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
-    from kubectl_qos.present.effects import (
-        changed_pods,
-        comparison_subject,
-        comparison_table,
-        kubelet_sections,
-        node_sections,
-    )
+    from kubectl_qos.present import effects as present
 
     for comparison in comparisons:
-        sections = (*kubelet_sections(comparison), *node_sections(comparison))
-        output.print_sections(comparison_subject(comparison, settings), sections)
+        sections = (*present.kubelet_sections(comparison), *present.node_sections(comparison))
+        output.print_sections(present.comparison_subject(comparison, settings), sections)
     shown = {id(effects) for comparison in comparisons for effects in _in_scope(comparison, scope, None)}
-    changed = [effects for effects in changed_pods(comparisons) if id(effects) in shown]
+    changed = [effects for effects in present.changed_pods(comparisons) if id(effects) in shown]
     if changed:
-        output.print_lines(["", *comparison_table(changed)])
+        output.print_lines(["", *present.comparison_table(changed)])
     if len(shown) > len(changed):
         output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
-from kubectl_qos.cli.resources import (
-    Reference,
-    not_found,
-    parse_node,
-    parse_pods_or_nodes,
-    parse_references,
-    resolve_source,
-)
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -123,7 +115,7 @@ def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
     from kubectl_qos.qos.kills.analyze import find_kills
 
-    node = parse_node(options.target)
+    node = resources.parse_node(options.target)
     references = _parse_references(options.target) if node is None else []
     source = options.source.without_usage().on_node(node)
     logs = _read_logs(options, source)
@@ -154,15 +146,15 @@ def run(options: Options) -> int:
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _parse_references(words: Sequence[str]) -> list[Reference]:
+def _parse_references(words: Sequence[str]) -> list[resources.Reference]:
     has_slash = any("/" in word for word in words)
     if has_slash or len(words) > 1:
         try:
-            return parse_references(words)
+            return resources.parse_references(words)
         except UsageError:
             if has_slash:
                 raise
-    return [Reference("Pod", name) for name in parse_pods_or_nodes(words)[1]]
+    return [resources.Reference("Pod", name) for name in resources.parse_pods_or_nodes(words)[1]]
 
 
 def _read_logs(options: Options, source: SourceOptions) -> list[KernelLog]:
@@ -191,12 +183,14 @@ def _split(text: str) -> tuple[str, str]:
     return node, path
 
 
-def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_logs: bool) -> _Facts:
+def _read_facts(
+    source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool
+) -> _Facts:
     """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
     try:
-        resolved = resolve_source(source)
+        resolved = resources.resolve_source(source)
         # A workload's pods have other names.
         only_pods = references and all(reference.kind == "Pod" for reference in references)
         scope = resolved.named(references) if only_pods else resolved.scope
@@ -222,20 +216,20 @@ def _read_facts(source: SourceOptions, references: Sequence[Reference], *, has_l
     )
 
 
-def _is_referenced(pod: Pod, references: Sequence[Reference]) -> bool:
+def _is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
     from kubectl_qos.k8s.kinds import belongs_to
 
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
 
 
-def _find_missing(references: Sequence[Reference], facts: _Facts) -> list[ApiError]:
+def _find_missing(references: Sequence[resources.Reference], facts: _Facts) -> list[ApiError]:
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
         if any(_is_referenced(pod, [reference]) for pod in pods):
             continue
         if reference.kind == "Pod":
-            missing += not_found("pods", [reference.name], ())
+            missing += resources.not_found("pods", [reference.name], ())
         else:
             missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
     return missing

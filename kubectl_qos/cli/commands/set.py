@@ -10,16 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_apply_flags, add_output, add_target
-from kubectl_qos.cli.resources import (
-    Reference,
-    ResolvedSource,
-    find_pod,
-    parse_references,
-    reference,
-    resolve_source,
-)
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -180,16 +172,10 @@ def run(options: Options) -> int:
 
 def _set(options: Options) -> tuple[bool, bool]:
     """Whether something changes, and whether a document of the input could not be read."""
-    from kubectl_qos.cli.set_edits import (
-        build_edits,
-        check_possible,
-        parse_edit_request,
-        preview_notes,
-        print_preview,
-    )
+    from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.preview import preview
 
-    request = parse_edit_request(options)
+    request = set_edits.parse_edit_request(options)
     references = _parse_target(options)
     _check_flags(options)
     shell = None
@@ -199,29 +185,29 @@ def _set(options: Options) -> tuple[bool, bool]:
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = resolve_source(options.source)
+        resolved = resources.resolve_source(options.source)
     snapshot = resolved.source.snapshot(resolved.named(references))
     pod = _find_one(references, snapshot, resolved)
     setup = snapshot.setup(pod.node_name)
     neighbours = snapshot.by_node().get(pod.node_name, ())
-    effects = preview(pod, build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
+    effects = preview(pod, set_edits.build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
     if shell is None or options.output is None:
-        print_preview(effects, pod, resolved, options, with_flags=request.has_goal)
-    output.notes(preview_notes(effects, snapshot))
+        set_edits.print_preview(effects, pod, resolved, options, with_flags=request.has_goal)
+    output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_problems()
     if effects.edits:
-        check_possible(effects, writes=options.write)
+        set_edits.check_possible(effects, writes=options.write)
         if shell is not None:
             _apply(shell, effects, pod, snapshot, options)
     elif shell is not None:
-        output.note(f"nothing to apply: {reference(pod)} has these values already")
+        output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.write:
         output.note(_write(effects, pod, resolved))
     return bool(effects.edits), resolved.failed
 
 
-def _parse_target(options: Options) -> list[Reference]:
-    references = parse_references(options.target)
+def _parse_target(options: Options) -> list[resources.Reference]:
+    references = resources.parse_references(options.target)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not references and not options.source.files:
@@ -251,7 +237,9 @@ def _check_flags(options: Options) -> None:
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
 
 
-def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
+def _find_one(
+    references: Sequence[resources.Reference], snapshot: Snapshot, resolved: resources.ResolvedSource
+) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
     scope = resolved.scope
     for_names = replace(scope, namespace=None)
@@ -269,15 +257,15 @@ def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: Res
         places = resolved.source.locations(matching)
         if references:
             raise InputError(
-                f"{reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
+                f"{resources.reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
                 hint="say which one: -n has its namespace, -f its file",
             )
         raise InputError(
             f"there are {len(places)} pods and workloads: {', '.join(places)}",
-            hint=f"name the one to change, such as {reference(matching[0])}",
+            hint=f"name the one to change, such as {resources.reference(matching[0])}",
         )
     if references:
-        return find_pod(references[0], snapshot, resolved)
+        return resources.find_pod(references[0], snapshot, resolved)
     if not matching:
         raise InputError(
             "no pod or workload to change", hint="look at the namespace, the node and the selector"
@@ -285,10 +273,11 @@ def _find_one(references: Sequence[Reference], snapshot: Snapshot, resolved: Res
     return matching[0]
 
 
-def _write(effects: Preview, pod: Pod, resolved: ResolvedSource) -> str:
+def _write(effects: Preview, pod: Pod, resolved: resources.ResolvedSource) -> str:
+    name = resources.reference(pod)
     if not effects.edits:
-        return f"nothing is written: {reference(pod)} has these values already in {resolved.source.title}"
-    return f"{reference(pod)} is changed in {resolved.source.change_file(pod, effects.edits)}"
+        return f"nothing is written: {name} has these values already in {resolved.source.title}"
+    return f"{name} is changed in {resolved.source.change_file(pod, effects.edits)}"
 
 
 def _apply(shell: ApplyShell, effects: Preview, pod: Pod, snapshot: Snapshot, options: Options) -> None:

@@ -7,17 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_output
-from kubectl_qos.cli.resources import (
-    ResolvedSource,
-    parse_node,
-    parse_references,
-    parse_size,
-    reference,
-    require_node,
-    resolve_source,
-)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -148,10 +139,10 @@ def run(options: Options) -> int:
     changes, problems = _read_changes(options)
     if options.what_if == SAME_FILES:
         source = replace(source, files=())
-    resolved = resolve_source(source)
+    resolved = resources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
-    require_node(name, snapshot, resolved)
+    resources.require_node(name, snapshot, resolved)
     pods = snapshot.by_node().get(name, ())
     rules = ImportanceRules(
         Selector.parse(options.important) if options.important else None,
@@ -164,11 +155,11 @@ def run(options: Options) -> int:
         changed = with_manifests(pods, changes)
         if len(changed.unused) == len(changes):
             raise InputError(
-                f"none of {', '.join(map(reference, changes))} is on {name}",
+                f"none of {', '.join(map(resources.reference, changes))} is on {name}",
                 hint="change pods of this node, by their names or those of their workloads",
             )
         then = _simulate(question, changed.pods, snapshot, name, rules)
-        problems += tuple(f"{reference(pod)} has no pod on {name}" for pod in changed.unused)
+        problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output)
     if options.output is None:
         output.notes(_notes(now, snapshot, resolved))
@@ -179,9 +170,9 @@ def run(options: Options) -> int:
 def _parse_node(words: Sequence[str]) -> str:
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
-    name = parse_node(words)
+    name = resources.parse_node(words)
     if name is None:
-        parse_references(words)
+        resources.parse_references(words)
         raise UsageError("only a node can be simulated", hint="write node/worker-1")
     return name
 
@@ -204,7 +195,7 @@ def _parse_question(options: Options) -> _Question:
             hint="kubectl qos simulate node/worker-1 --free 4Gi",
         )
     scenario = Scenario(
-        free_bytes=parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
+        free_bytes=resources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
         until_oom=options.until_oom,
         all_at_limit=options.all_at_limit,
         eviction=options.eviction,
@@ -225,7 +216,7 @@ def _parse_growth(text: str) -> _Growth:
             f"--grow {text!r} does not say what grows to which size",
             hint="write pod/web-0=2Gi, pod/web-0:app=+512Mi, or node=4Gi for the node's own processes",
         )
-    size_bytes = parse_size(size.removeprefix("+"), "--grow", "4Gi")
+    size_bytes = resources.parse_size(size.removeprefix("+"), "--grow", "4Gi")
     return _Growth("" if of_node else name, container, size_bytes, size.startswith("+"))
 
 
@@ -269,7 +260,7 @@ def _simulate(
     return _Outcome(state, simulate(state, scenario))
 
 
-def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[str]:
+def _notes(now: _Outcome, snapshot: Snapshot, resolved: resources.ResolvedSource) -> list[str]:
     from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
@@ -278,24 +269,19 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: ResolvedSource) -> list[
 
 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None) -> None:
-    from kubectl_qos.present.simulation import (
-        simulation_lines,
-        simulation_subject,
-        simulation_summary,
-        simulation_values,
-        what_if_lines,
-    )
+    from kubectl_qos.present import simulation as present
 
     if format_ is not None:
-        values = simulation_values(*now)
+        values = present.simulation_values(*now)
         if then is not None:
-            values = {"kind": "SimulationComparison", "now": values, "then": simulation_values(*then)}
+            values = {"kind": "SimulationComparison", "now": values, "then": present.simulation_values(*then)}
         output.print_values(values, format_)
     elif then is None:
-        output.print_lines(simulation_lines(*now))
+        output.print_lines(present.simulation_lines(*now))
     else:
-        lines = list(what_if_lines(now.simulation, then.simulation))
-        output.print_lines([simulation_subject(now.state), *(["", *lines] if lines else []), ""])
+        lines = list(present.what_if_lines(now.simulation, then.simulation))
+        output.print_lines([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
         output.print_lines(
-            f"{name}: {simulation_summary(one.simulation)}" for name, one in (("now", now), ("then", then))
+            f"{name}: {present.simulation_summary(one.simulation)}"
+            for name, one in (("now", now), ("then", then))
         )

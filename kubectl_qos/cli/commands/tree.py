@@ -8,17 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import (
-    Reference,
-    ResolvedSource,
-    find_pod,
-    parse_node_or_reference,
-    require_cgroup,
-    require_node,
-    resolve_source,
-)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -66,8 +57,10 @@ def run(options: Options) -> int:
 
     if options.by_file and options.output:
         raise UsageError("--files and -o cannot be used together")
-    node, reference = parse_node_or_reference(options.target, "one node or pod can be shown at a time")
-    resolved = resolve_source(options.source.without_usage().on_node(node))
+    node, reference = resources.parse_node_or_reference(
+        options.target, "one node or pod can be shown at a time"
+    )
+    resolved = resources.resolve_source(options.source.without_usage().on_node(node))
     if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
@@ -85,7 +78,7 @@ def run(options: Options) -> int:
     return resolved.print_problems()
 
 
-def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
+def _node_trees(resolved: resources.ResolvedSource, version: int | None) -> _Trees:
     """The tree of one node or of each; of pods without any node, that of an assumed one."""
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
 
@@ -94,7 +87,7 @@ def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
     by_node = snapshot.by_node()
     names = sorted(name for name in {*snapshot.nodes, *by_node} if name)
     if scope.node is not None:
-        require_node(scope.node, snapshot, resolved)
+        resources.require_node(scope.node, snapshot, resolved)
         names = [scope.node]
     unbound = [pod for pod in by_node.get("", []) if scope.matches(pod)]
     if not names and not unbound:
@@ -106,12 +99,14 @@ def _node_trees(resolved: ResolvedSource, version: int | None) -> _Trees:
     return _Trees(trees, snapshot, len(unbound) if names else 0)
 
 
-def _pod_tree(reference: Reference, resolved: ResolvedSource, version: int | None) -> _Trees:
+def _pod_tree(
+    reference: resources.Reference, resolved: resources.ResolvedSource, version: int | None
+) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))
-    pod = find_pod(reference, snapshot, resolved)
-    require_cgroup(pod)
+    pod = resources.find_pod(reference, snapshot, resolved)
+    resources.require_cgroup(pod)
     pods = snapshot.by_node().get(pod.node_name, [])
     if all(other is not pod for other in pods):
         pods = [*pods, pod]

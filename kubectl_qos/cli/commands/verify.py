@@ -8,18 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output
+from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import (
-    Reference,
-    ResolvedSource,
-    find_pod,
-    open_connection,
-    parse_node_or_reference,
-    require_cgroup,
-    require_node,
-    resolve_source,
-)
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.present.format import escape
 
@@ -103,13 +93,15 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    node, reference = parse_node_or_reference(options.target, "one pod or node can be verified at a time")
+    node, reference = resources.parse_node_or_reference(
+        options.target, "one pod or node can be verified at a time"
+    )
     if reference is not None and reference.kind != "Pod":
         raise UsageError(
             f"a {reference.kind.lower()} has no cgroups: its pods have", hint="name one of them: pod/web-0"
         )
     reader = _choose_reader(options)
-    resolved = resolve_source(options.source.without_usage().on_node(node))
+    resolved = resources.resolve_source(options.source.without_usage().on_node(node))
     pods = _find_pods(node, reference, resolved)
     node_object = pods.snapshot.nodes.get(pods.node)
     if node_object is not None and node_object.status.node_info.operating_system == "windows":
@@ -145,7 +137,7 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
             return partial(read_from_dump, options.dump)
         return partial(read_local, options.proc_root, options.cgroup_root)
     if options.source.is_cluster:
-        return partial(read_by_exec, open_connection(options.source))
+        return partial(read_by_exec, resources.open_connection(options.source))
     if options.dry_run:
         return lambda _: ((), {})
     raise UsageError(
@@ -154,20 +146,22 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
     )
 
 
-def _find_pods(node: str | None, reference: Reference | None, resolved: ResolvedSource) -> VerifiedPods:
+def _find_pods(
+    node: str | None, reference: resources.Reference | None, resolved: resources.ResolvedSource
+) -> VerifiedPods:
     """The pod of a reference, else every pod of a node that is in scope and has not ended."""
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
     if reference is not None:
         snapshot = resolved.source.snapshot(resolved.named([reference]))
-        pod = find_pod(reference, snapshot, resolved)
-        require_cgroup(pod)
+        pod = resources.find_pod(reference, snapshot, resolved)
+        resources.require_cgroup(pod)
         if not pod.node_name:
             raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
         return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
     snapshot, node = resolved.source.snapshot(scope), str(node)
-    require_node(node, snapshot, resolved)
+    resources.require_node(node, snapshot, resolved)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
     pods.sort(key=lambda pod: (pod.namespace, pod.name))

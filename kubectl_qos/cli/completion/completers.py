@@ -308,14 +308,13 @@ class TargetCompleter:
 
     def __call__(self, at: Position, names: Names) -> Completions:
         """A type with its slash, the names behind a slash, or those of a type that is a word of its own."""
-        first = at.operands[0] if at.operands else ""
-        kind = _kind_of(first, self._types)
-        is_typed_apart = kind is not None
-        if self._max_targets is not None and len(at.operands) - is_typed_apart >= self._max_targets:
+        typed_apart = _kind_of(at.operands[0], self._types) if at.operands else None
+        targets = len(at.operands) - (typed_apart is not None)
+        if self._max_targets is not None and targets >= self._max_targets:
             return NOTHING
         typed, slash, _ = at.word.partition("/")
-        if is_typed_apart and kind is not None:
-            candidates = _list_names(kind, "", names)
+        if typed_apart is not None:
+            candidates = _list_names(typed_apart, "", names)
         elif slash:
             kind = _kind_of(typed, self._types)
             candidates = _list_names(kind, f"{typed}/", names) if kind is not None else iter(())
