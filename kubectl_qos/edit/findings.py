@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -13,27 +13,25 @@ from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import (
     ChangedObject,
+    ServerChecks,
     as_created,
-    as_resized,
     changed_object,
-    creation_quota,
-    priority_refusal,
     quota_pod,
-    range_refusals,
+    server_checks,
 )
 from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
-from kubectl_qos.k8s.managers import ManagedValue, Manager, ManagerKind, find_managers, matching_autoscalers
+from kubectl_qos.k8s.managers import ManagedValue, ManagerKind, find_managers, matching_autoscalers
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, quota_refusals, with_limit_ranges
+from kubectl_qos.k8s.quota import with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT
 from kubectl_qos.qos.qos_class import computed_class
-from kubectl_qos.qos.resize import ResizeStatus, beyond_node, invalid_resize
+from kubectl_qos.qos.resize import ResizeStatus
 
 
 class Severity(StrEnum):
@@ -113,10 +111,8 @@ def find_findings(
     findings: list[Finding] = []
     if preview.strategy_kind is StrategyKind.NEVER and target.old.kind == preview.before.pod.kind:
         findings.append(Finding(Severity.REFUSAL, _SERVER, FindingCode.IMMUTABLE, in_preview=True))
-    elif kind is StrategyKind.IN_PLACE:
-        findings += _resize(preview, related, target)
-    elif kind is StrategyKind.RECREATE:
-        findings += _create(preview, related, target)
+    elif kind in {StrategyKind.IN_PLACE, StrategyKind.RECREATE}:
+        findings += _change_pod(preview, related, target, in_place=kind is StrategyKind.IN_PLACE)
     elif target.old.kind in WORKLOADS:
         findings += _change_template(preview, related, target)
     if kind is StrategyKind.IN_PLACE:
@@ -130,84 +126,52 @@ def find_findings(
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-def _resize(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
+def _change_pod(
+    preview: Preview, related: RelatedObjects, target: ChangedObject, *, in_place: bool
+) -> Iterator[Finding]:
     setup = preview.before.setup
-    release = setup.release
-    new = as_resized(target, related.limit_ranges, release)
-    shown = {str(one) for one in (*preview.refusals, *preview.resize_refusals)}
-    invalid = {str(one) for one in pod_refusals(new, release)}
-    refused = [*invalid_resize(target.old, new, release), *beyond_node(target.old, new, release, setup.node)]
-    for text in dict.fromkeys(map(str, refused)):
-        code = FindingCode.INVALID if text in invalid else FindingCode.RESIZE_REFUSED
-        yield Finding(Severity.REFUSAL, _SERVER, code, text, in_preview=text in shown)
-    yield from _range_refusals(new, related, release)
-    before, after = quota_pod(target.old, target, release), quota_pod(new, target, release)
-    yield from _quota_refusals(after, related.quotas, release, before)
-    yield from _limit_range_values(target, new, related, release, in_place=True)
-    yield from _quota_counts(target, after, related.quotas, release, before)
-
-
-def _create(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
-    release = preview.before.setup.release
-    priority = priority_refusal(target.new)
-    if priority and not target.old.metadata.uid:
+    checks = server_checks(target, related, setup, in_place=in_place)
+    if checks.priority:
         subject = f"PriorityClass {target.new.spec.priority_class_name}"
-        yield Finding(Severity.REFUSAL, subject, FindingCode.PRIORITY_REFUSED, priority)
-    new = as_created(target.new, related.limit_ranges, release)
-    yield from _invalid(preview, pod_refusals(new, release))
-    yield from _range_refusals(new, related, release)
-    claim = quota_pod(new, target, release)
-    quotas = creation_quota(target, related.quotas, release)
-    yield from _quota_refusals(claim, quotas, release)
-    yield from _limit_range_values(target, new, related, release, in_place=False)
-    yield from _quota_counts(target, claim, quotas, release)
+        yield Finding(Severity.REFUSAL, subject, FindingCode.PRIORITY_REFUSED, checks.priority)
+    yield from _invalid(preview, (*checks.invalid, *checks.node), pod_refusals(checks.pod, setup.release))
+    for subject, sentence in _range_sentences(checks):
+        yield Finding(Severity.REFUSAL, subject, FindingCode.LIMIT_RANGE_REFUSES, sentence)
+    for refused in checks.quotas:
+        subject = f"ResourceQuota {refused.quota}"
+        yield Finding(Severity.REFUSAL, subject, FindingCode.QUOTA_REFUSES, refused.message)
+    yield from _limit_range_values(target, checks.pod, related, setup.release, in_place=in_place)
+    touched = tuple({edit.resource for edit in target.edits})
+    for charge in checks.charges:
+        if not charge.exceeds and charge.resource.endswith(touched):
+            subject = f"ResourceQuota {charge.quota}"
+            yield Finding(Severity.NOTE, subject, FindingCode.QUOTA_COUNTS, facts={"charge": charge})
 
 
 def _change_template(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
     """The server only validates the template; its pods may be refused later."""
-    release = preview.before.setup.release
-    refusals = pod_refusals(target.new, release)
-    yield from _invalid(preview, refusals)
-    if refusals:
-        return
-    new = as_created(target.new, related.limit_ranges, release)
-    yield from _rollout(related, target, new, release)
-    yield from _limit_range_values(target, new, related, release, in_place=False)
+    setup = preview.before.setup
+    refusals = pod_refusals(target.new, setup.release)
+    yield from _invalid(preview, refusals, refusals)
+    if not refusals:
+        checks = server_checks(target, related, setup, in_place=False)
+        yield from _rollout(related, target, checks, setup.release)
+        yield from _limit_range_values(target, checks.pod, related, setup.release, in_place=False)
 
 
-def _invalid(preview: Preview, refusals: Iterable[Refusal]) -> Iterator[Finding]:
-    shown = set(map(str, preview.refusals))
-    for text in map(str, refusals):
-        yield Finding(Severity.REFUSAL, _SERVER, FindingCode.INVALID, text, in_preview=text in shown)
+def _invalid(preview: Preview, refusals: Iterable[Refusal], of_pod: Iterable[Refusal]) -> Iterator[Finding]:
+    """What the server refuses; of that only what is not `of_pod` itself is about changing it in place."""
+    shown = {str(one) for one in (*preview.refusals, *preview.resize_refusals)}
+    invalid = set(map(str, of_pod))
+    for text in dict.fromkeys(map(str, refusals)):
+        code = FindingCode.INVALID if text in invalid else FindingCode.RESIZE_REFUSED
+        yield Finding(Severity.REFUSAL, _SERVER, code, text, in_preview=text in shown)
 
 
-def _range_refusals(new: Pod, related: RelatedObjects, release: Release) -> Iterator[Finding]:
-    for name, sentences in range_refusals(new, related.limit_ranges, release):
+def _range_sentences(checks: ServerChecks) -> Iterator[tuple[str, str]]:
+    for name, sentences in checks.ranges:
         for sentence in sentences:
-            subject = f"LimitRange {name}"
-            yield Finding(Severity.REFUSAL, subject, FindingCode.LIMIT_RANGE_REFUSES, sentence)
-
-
-def _quota_refusals(
-    claim: QuotaPod, quotas: Sequence[ResourceQuota], release: Release, before: QuotaPod | None = None
-) -> Iterator[Finding]:
-    for refused in quota_refusals(claim, quotas, release, before):
-        subject = f"ResourceQuota {refused.quota}"
-        yield Finding(Severity.REFUSAL, subject, FindingCode.QUOTA_REFUSES, refused.message)
-
-
-def _quota_counts(
-    target: ChangedObject,
-    claim: QuotaPod,
-    quotas: Sequence[ResourceQuota],
-    release: Release,
-    before: QuotaPod | None = None,
-) -> Iterator[Finding]:
-    touched = tuple({edit.resource for edit in target.edits})
-    for charge in charges(claim, quotas, release, before):
-        if not charge.exceeds and charge.resource.endswith(touched):
-            subject = f"ResourceQuota {charge.quota}"
-            yield Finding(Severity.NOTE, subject, FindingCode.QUOTA_COUNTS, facts={"charge": charge})
+            yield f"LimitRange {name}", sentence
 
 
 def _limit_range_values(
@@ -249,25 +213,20 @@ def _limit_range_values(
         yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=facts)
 
 
-def _rollout(related: RelatedObjects, target: ChangedObject, new: Pod, release: Release) -> Iterator[Finding]:
-    plan = rollout_plan(target.raw)
+def _rollout(
+    related: RelatedObjects, target: ChangedObject, checks: ServerChecks, release: Release
+) -> Iterator[Finding]:
+    plan, claim = rollout_plan(target.raw), checks.claim
     if not plan.pods:
         return
-    claim = quota_pod(new, target, release)
     old = quota_pod(as_created(target.old, related.limit_ranges, release), target, release)
     facts: dict[str, Any] = {"kind": target.old.kind, "name": target.old.name, "total": plan.pods}
-    refusals = [(_SERVER, str(one)) for one in pod_refusals(new, release)]
-    for name, sentences in range_refusals(new, related.limit_ranges, release):
-        refusals += [(f"LimitRange {name}", sentence) for sentence in sentences]
-    for refused in quota_refusals(claim, related.quotas, release):
-        if not refused.exceeded:
-            refusals.append((f"ResourceQuota {refused.quota}", refused.message))
+    refusals = [*((_SERVER, str(one)) for one in checks.invalid), *_range_sentences(checks)]
+    refusals += [(f"ResourceQuota {one.quota}", one.message) for one in checks.quotas if not one.exceeded]
     if refusals:
         facts["left"] = rollout_reach(plan, lambda *_: False).left
         for subject, sentence in refusals:
             yield Finding(Severity.WARNING, subject, FindingCode.NEW_PODS_REFUSED, sentence, facts)
-        return
-    if not rollout_reach(plan, quota_room(claim, old, plan.running, related.quotas, release)).stalls:
         return
     for quota in related.quotas:
         reach = rollout_reach(plan, quota_room(claim, old, plan.running, [quota], release))
@@ -275,8 +234,9 @@ def _rollout(related: RelatedObjects, target: ChangedObject, new: Pod, release: 
             continue
         exhausted = tuple(
             charge
-            for charge in charges(claim, [quota], release)
-            if not quota_room(claim, old, plan.running, [quota], release, charge.resource)(
+            for charge in checks.charges
+            if charge.quota == quota.name
+            and not quota_room(claim, old, plan.running, [quota], release, charge.resource)(
                 reach.made, reach.left
             )
         )
@@ -359,18 +319,14 @@ def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Ite
 
 def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
     values = [ManagedValue(*edit.target) for edit in target.edits]
-    for manager in find_managers(target.raw, values, FIELD_MANAGER):
-        yield _managed_by(manager, Severity.WARNING)
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
-    for manager in matching_autoscalers(chain, related.autoscalers):
+    managers = find_managers(target.raw, values, FIELD_MANAGER)
+    for manager in (*managers, *matching_autoscalers(chain, related.autoscalers)):
         only_new_pods = kind is StrategyKind.IN_PLACE and manager.mode == "Initial"
-        yield _managed_by(manager, Severity.NOTE if only_new_pods else Severity.WARNING)
-
-
-def _managed_by(manager: Manager, severity: Severity) -> Finding:
-    kind = "field manager" if manager.kind is ManagerKind.APPLIER else manager.kind.value
-    subject = f"{kind} {manager.name}".rstrip()
-    return Finding(severity, subject, FindingCode.MANAGER, facts={"manager": manager})
+        severity = Severity.NOTE if only_new_pods else Severity.WARNING
+        what = "field manager" if manager.kind is ManagerKind.APPLIER else manager.kind.value
+        subject = f"{what} {manager.name}".rstrip()
+        yield Finding(severity, subject, FindingCode.MANAGER, facts={"manager": manager})
 
 
 def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,11 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
     LimitRange,
+    QuotaCharge,
     QuotaPod,
+    QuotaRefusal,
     ResourceQuota,
+    charges,
     crosses_namespaces,
     is_terminating,
     limit_range_refusals,
@@ -84,11 +87,6 @@ def as_created(pod: Pod, ranges: Sequence[LimitRange], release: Release) -> Pod:
     return with_limit_ranges(default_pod(without_status, release), ranges)
 
 
-def as_resized(target: ChangedObject, ranges: Sequence[LimitRange], release: Release) -> Pod:
-    """The pod as a server stores it after a resize: LimitRanges add what is absent (1.32 and later)."""
-    return with_limit_ranges(default_pod(target.new, release), ranges)
-
-
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
     """The pod as quotas count it."""
     spec = nested(target.raw, *template_path(target.old.kind), "spec")
@@ -96,17 +94,7 @@ def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
     return QuotaPod(pod, best_effort, is_terminating(spec), crosses_namespaces(spec))
 
 
-def range_refusals(
-    pod: Pod, ranges: Sequence[LimitRange], release: Release
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The LimitRanges that refuse a pod, with their sentences; a server reports only those of the first."""
-    for limit_range in ranges:
-        sentences = limit_range_refusals(pod, [limit_range], release)
-        if sentences:
-            yield limit_range.metadata.name, tuple(sentences)
-
-
-def creation_quota(
+def _creation_quota(
     target: ChangedObject, quotas: Iterable[ResourceQuota], release: Release
 ) -> list[ResourceQuota]:
     """The quotas without the old pod, which the new one replaces.
@@ -130,7 +118,7 @@ def _without_pod(quota: ResourceQuota, claim: QuotaPod, release: Release) -> Res
     return msgspec.structs.replace(quota, status=status)
 
 
-def priority_refusal(pod: Pod) -> str:
+def _priority_refusal(pod: Pod) -> str:
     """What the Priority plugin answers to a manifest with another priority than its class has, or empty.
 
     Only for the classes that every cluster has. Source: plugin/pkg/admission/priority/admission.go.
@@ -141,6 +129,59 @@ def priority_refusal(pod: Pod) -> str:
     return (
         f"the integer value of priority ({pod.spec.priority}) must not be provided in pod spec; "
         f"priority admission controller computed {computed} from the given PriorityClass name"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChecks:
+    """A changed pod, and what each check of a server has against it, in the server's order.
+
+    Attributes:
+        pod: as the server would store it, with what LimitRanges add (to a resized one from 1.32 on).
+        claim: the same as quotas count it.
+        priority: the sentence of the Priority plugin, or empty.
+        invalid: what validation refuses.
+        ranges: the LimitRanges that refuse it with their sentences; a server reports only those of the first.
+        node: what the node of a resized pod cannot do.
+        quotas: the quotas that refuse it.
+        charges: what quotas would count in addition.
+    """
+
+    pod: Pod
+    claim: QuotaPod
+    priority: str
+    invalid: tuple[Refusal, ...]
+    ranges: tuple[tuple[str, list[str]], ...]
+    node: tuple[Refusal, ...]
+    quotas: tuple[QuotaRefusal, ...]
+    charges: tuple[QuotaCharge, ...]
+
+
+def server_checks(
+    target: ChangedObject, related: RelatedObjects, setup: NodeSetup, *, in_place: bool
+) -> ServerChecks:
+    """The checks of a resize in place, or of a new pod."""
+    release, before = setup.release, None
+    quotas: Sequence[ResourceQuota] = related.quotas
+    if in_place:
+        pod = with_limit_ranges(default_pod(target.new, release), related.limit_ranges)
+        before = quota_pod(target.old, target, release)
+        invalid = invalid_resize(target.old, pod, release)
+    else:
+        pod = as_created(target.new, related.limit_ranges, release)
+        quotas = _creation_quota(target, quotas, release)
+        invalid = pod_refusals(pod, release)
+    claim = quota_pod(pod, target, release)
+    ranges = ((one.metadata.name, limit_range_refusals(pod, [one], release)) for one in related.limit_ranges)
+    return ServerChecks(
+        pod,
+        claim,
+        "" if in_place or target.old.metadata.uid else _priority_refusal(target.new),
+        tuple(invalid),
+        tuple((name, sentences) for name, sentences in ranges if sentences),
+        tuple(beyond_node(target.old, pod, release, setup.node)) if in_place else (),
+        tuple(quota_refusals(claim, quotas, release, before)),
+        tuple(charges(claim, quotas, release, before)),
     )
 
 
@@ -186,48 +227,28 @@ def expected_response(
         return ServerRefusal(409, "Conflict", f"Operation cannot be fulfilled on {name}: {sentence}")
     setup = preview.before.setup
     if kind is StrategyKind.RECREATE:
-        return _create(target, related, setup.release)
+        return _first_refusal(target.old, server_checks(target, related, setup, in_place=False))
     if not target.edits:
         return None
     if target.old.kind in WORKLOADS:
         return _change_template(target, setup.release)
     if kind is StrategyKind.TEMPLATE:
         return _invalid(target.old, [Refusal("spec", f"{_ONLY}\n{ELIDED}")])
-    return _resize(target, related, setup)
-
-
-def _resize(target: ChangedObject, related: RelatedObjects, setup: NodeSetup) -> ServerRefusal | None:
-    release = setup.release
-    if resize_is_unknown(release):
+    if resize_is_unknown(setup.release):
         return ServerRefusal(404, "NotFound", _NO_RESOURCE)
-    new = as_resized(target, related.limit_ranges, release)
-    invalid = invalid_resize(target.old, new, release)
-    if invalid:
-        return _invalid(target.old, invalid)
-    for _, sentences in range_refusals(new, related.limit_ranges, release):
-        return _forbidden(target.old, _aggregated(sentences))
-    for refusal in beyond_node(target.old, new, release, setup.node):
-        return _forbidden(target.old, str(refusal))
-    before, after = quota_pod(target.old, target, release), quota_pod(new, target, release)
-    for refused in quota_refusals(after, related.quotas, release, before):
-        return _forbidden(target.old, refused.message)
-    return None
+    return _first_refusal(target.old, server_checks(target, related, setup, in_place=True))
 
 
-def _create(target: ChangedObject, related: RelatedObjects, release: Release) -> ServerRefusal | None:
-    priority = priority_refusal(target.new)
-    if priority and not target.old.metadata.uid:
-        return _forbidden(target.old, priority)
-    new = as_created(target.new, related.limit_ranges, release)
-    invalid = pod_refusals(new, release)
-    if invalid:
-        return _invalid(target.old, invalid)
-    for _, sentences in range_refusals(new, related.limit_ranges, release):
-        return _forbidden(target.old, _aggregated(sentences))
-    quotas = creation_quota(target, related.quotas, release)
-    for refused in quota_refusals(quota_pod(new, target, release), quotas, release):
-        return _forbidden(target.old, refused.message)
-    return None
+def _first_refusal(pod: Pod, checks: ServerChecks) -> ServerRefusal | None:
+    if checks.invalid and not checks.priority:
+        return _invalid(pod, checks.invalid)
+    forbidden = [
+        *filter(None, [checks.priority]),
+        *(_aggregated(sentences) for _, sentences in checks.ranges),
+        *map(str, checks.node),
+        *(refused.message for refused in checks.quotas),
+    ]
+    return _forbidden(pod, forbidden[0]) if forbidden else None
 
 
 def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
