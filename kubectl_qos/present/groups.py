@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from kubectl_qos.present.format import NONE
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
-from kubectl_qos.present.pod_columns import QOS_CHOICES, rank_text, restarts_text
+from kubectl_qos.present.pod_columns import QOS_CHOICES, RESTARTS, rank_text
 from kubectl_qos.present.pod_rows import PodRow, kill_order
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.flags import RISKS
@@ -128,15 +128,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     column("memory", lambda row: row.memory, "memory in use (working set) by its pods", BYTES),
     column("request", lambda row: row.request, "memory requests of its pods", BYTES, empty=NONE),
     column("limit", lambda row: row.limit, "memory limits of its pods, if all have one", BYTES, empty=NONE),
-    column(
-        "restarts",
-        lambda row: row.restarts,
-        "container restarts, and how many last ended as OOMKilled",
-        NUMBER,
-        align=Align.LEFT,
-        width=9,
-        cell=lambda row: restarts_text(row.restarts, row.oom_kills),
-    ),
+    RESTARTS,
 )
 
 _WORKLOAD: Final[tuple[GroupColumn, ...]] = (

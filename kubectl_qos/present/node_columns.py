@@ -24,6 +24,11 @@ def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header
     return column(key, value, text, PERCENT, cell=cell, header=header)
 
 
+def _used_by(qos: QosClass, what: str) -> NodeColumn:
+    header, text = f"MEM_{CLASSES[qos].letter}", f"{what} by {qos.value} pods"
+    return column(qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header)
+
+
 def _no_victim(row: NodeRow) -> str:
     return UNKNOWN if row.memory.pods else NONE
 
@@ -46,27 +51,9 @@ def _victim_text(row: NodeRow) -> str:
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column("node", lambda row: row.name, "the node's name", width=12),
     column("pods", lambda row: row.memory.pods, "how many pods have processes", NUMBER),
-    column(
-        "guaranteed",
-        lambda row: row.used(QosClass.GUARANTEED),
-        "memory in use (working set) by Guaranteed pods",
-        BYTES,
-        header="MEM_G",
-    ),
-    column(
-        "burstable",
-        lambda row: row.used(QosClass.BURSTABLE),
-        "memory in use by Burstable pods",
-        BYTES,
-        header="MEM_B",
-    ),
-    column(
-        "best_effort",
-        lambda row: row.used(QosClass.BEST_EFFORT),
-        "memory in use by BestEffort pods",
-        BYTES,
-        header="MEM_E",
-    ),
+    _used_by(QosClass.GUARANTEED, "memory in use (working set)"),
+    _used_by(QosClass.BURSTABLE, "memory in use"),
+    _used_by(QosClass.BEST_EFFORT, "memory in use"),
     column("used", lambda row: row.memory.used_bytes, "memory in use by all pods", BYTES),
     column("capacity", lambda row: row.capacity, "the machine's memory", BYTES),
     column(
@@ -212,9 +199,7 @@ DEFAULT_KEYS: Final = (
 _NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)
 EVERY_KEYS: Final = tuple(NODE_COLUMNS)
-EVICTION_KEYS: Final = frozenset(
-    {"eviction", "to_eviction", "soft_eviction", "to_soft_eviction", "eviction_configured"}
-)
+EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """Those that depend on the kubelet's configuration."""
 
 OTHER_NAMES: Final = {

@@ -197,12 +197,23 @@ def column(
         percent = value(row)
         return None if percent is None else round(percent, 1)
 
+    show, is_time = _SHOW.get(type, str), type is ColumnType.TIME
+    nothing = (NONE if type is WORDS else UNKNOWN) if empty is None else empty
+
+    def default_cell(row: RowT, now: datetime) -> str:
+        content = value(row)
+        if is_time:
+            return age(content, now)
+        if content is None or content == "":
+            return nothing if isinstance(nothing, str) else nothing(row)
+        return show(content)
+
     return Column(
         key,
         header,
         align or (Align.RIGHT if is_number else Align.LEFT),
         width or max(len(header), _LEAST_WIDTHS.get(type, 0)),
-        _default_cell(value, type, empty) if cell is None else lambda row, _: cell(row),
+        default_cell if cell is None else lambda row, _: cell(row),
         value if type is not PERCENT else rounded,
         sort_key or default_sort_key,
         help,
@@ -211,34 +222,11 @@ def column(
     )
 
 
-def _default_cell(
-    value: Callable[[RowT], Any],
-    type: ColumnType,  # noqa: A002 - the field's name
-    empty: str | Callable[[RowT], str] | None,
-) -> Callable[[RowT, datetime], str]:
-    show = _SHOW[type]
-    default = NONE if type is WORDS else UNKNOWN
-    nothing = default if empty is None else empty
-
-    def cell(row: RowT, _: datetime) -> str:
-        content = value(row)
-        if content is None or content == "":
-            return nothing if isinstance(nothing, str) else nothing(row)
-        return show(content)
-
-    return cell if type is not ColumnType.TIME else lambda row, now: age(value(row), now)
-
-
 _LEAST_WIDTHS: Final = {BYTES: 8, PERCENT: 5}
-
-
 _SHOW: Final[Mapping[ColumnType, Callable[[Any], str]]] = {
-    ColumnType.WORDS: lambda value: escape(str(value)),
-    ColumnType.NUMBER: str,
-    ColumnType.PERCENT: "{:.0f}%".format,
-    ColumnType.BYTES: mebibytes,
-    ColumnType.TIME: str,
-    ColumnType.LEVEL: str,
+    WORDS: lambda value: escape(str(value)),
+    PERCENT: "{:.0f}%".format,
+    BYTES: mebibytes,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kubectl_qos.present.format import NONE, UNKNOWN
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
@@ -22,16 +22,22 @@ def rank_text(rank: int | None, *, tied: bool) -> str:
     return f"{rank}=" if tied else str(rank)
 
 
-def restarts_text(restarts: int, oom_kills: int) -> str:
-    """Restarts, and how many of the last ends are reported as OOMKilled."""
-    return f"{restarts} ({oom_kills} OOM)" if oom_kills else str(restarts)
-
-
 def _limit_percent_text(row: PodRow) -> str:
     if row.limit_percent is not None:
         return f"{row.limit_percent:.0f}%"
     return UNKNOWN if row.limit is not None else NONE
 
+
+RESTARTS: Final[Column[Any]] = column(
+    "restarts",
+    lambda row: row.restarts,
+    "container restarts, and how many last ended as OOMKilled",
+    NUMBER,
+    align=Align.LEFT,
+    width=9,
+    cell=lambda row: f"{row.restarts} ({row.oom_kills} OOM)" if row.oom_kills else str(row.restarts),
+)
+"""Of rows with `restarts` and `oom_kills`: the last ends that are reported as OOMKilled."""
 
 ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
@@ -84,15 +90,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         cell=_limit_percent_text,
         header="%LIMIT",
     ),
-    column(
-        "restarts",
-        lambda row: row.restarts,
-        "container restarts, and how many last ended as OOMKilled",
-        NUMBER,
-        align=Align.LEFT,
-        width=9,
-        cell=lambda row: restarts_text(row.restarts, row.oom_kills),
-    ),
+    RESTARTS,
     column(
         "priority",
         lambda row: row.pod.spec.priority or 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -301,9 +302,7 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
     first: dict[int, int] = {}
     for place, value in enumerate(ordered, start=1):
         first.setdefault(value, place)
-    counts: dict[int, int] = {}
-    for value in ordered:
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(ordered)
     return {key: (first[value], counts[value] > 1) for key, value in points}
 
 
