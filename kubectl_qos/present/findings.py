@@ -29,14 +29,12 @@ def findings_section(findings: Iterable[Finding]) -> Section | None:
 
 def finding_line(finding: Finding) -> str:
     """A finding as one line, with what to do next: `LimitRange caps: refuses this: …`."""
-    return f"{escape(finding.subject)}: {_SENTENCES[finding.code](escape(finding.text), finding.facts)}"
+    text, facts, words = escape(finding.text), finding.facts, _SENTENCES[finding.code]
+    sentence = words.format(text=text, **facts) if isinstance(words, str) else words(text, facts)
+    return f"{escape(finding.subject)}: {sentence}"
 
 
 Facts = Mapping[str, Any]
-
-
-def _quoted(before: str, after: str = "") -> Callable[[str, Facts], str]:
-    return lambda text, _: f"{before}{text}{after}"
 
 
 def _new_pods_refused(text: str, facts: Facts) -> str:
@@ -73,47 +71,49 @@ def _limit_range_adds(_: str, facts: Facts) -> str:
     return f"sets {where} to its default {facts['value']}; set a number if you want another"
 
 
-def _flux(what: str, when: str) -> Callable[[Manager], str]:
-    def sentence(manager: Manager) -> str:
-        namespace, _, name = escape(manager.name).partition("/")
-        pause = f"; to pause it: flux suspend {what} {name} -n {namespace}" if name else ""
-        return f"reverts the values {when}: change them in its source too{pause}"
-
-    return sentence
-
-
-def _autoscaler(manager: Manager) -> str:
-    if manager.mode == "Initial":
-        return "sets the requests of every new pod (mode Initial): only the running pod keeps these values"
-    return (
-        f"sets the requests of these pods (mode {escape(manager.mode)}) and will overwrite these values: "
-        "change its resourcePolicy, or set its updateMode to Off"
-    )
-
-
-_MANAGERS: Final[Mapping[ManagerKind, Callable[[Manager], str]]] = {
-    ManagerKind.ARGO_CD: lambda _: (
+_MANAGERS: Final[Mapping[ManagerKind, str]] = {
+    ManagerKind.ARGO_CD: (
         "reverts the values, within minutes with self-heal, else at the next sync: change them in its source "
         "too, or turn auto-sync off first"
     ),
-    ManagerKind.FLUX_KUSTOMIZATION: _flux("kustomization", "at its next reconciliation"),
-    ManagerKind.FLUX_HELM_RELEASE: _flux("helmrelease", "at its next upgrade, sooner with drift detection"),
-    ManagerKind.HELM: lambda _: (
+    ManagerKind.FLUX_KUSTOMIZATION: (
+        "reverts the values at its next reconciliation: change them in its source too"
+    ),
+    ManagerKind.FLUX_HELM_RELEASE: (
+        "reverts the values at its next upgrade, sooner with drift detection: change them in its source too"
+    ),
+    ManagerKind.HELM: (
         "the next helm upgrade may restore the chart's values: change the values of the release too"
     ),
-    ManagerKind.OPERATOR: lambda manager: (
-        "creates this object and will probably restore its own values: change"
-        f" {escape(manager.name) or 'its resource'} instead"
+    ManagerKind.OPERATOR: (
+        "creates this object and will probably restore its own values: change {name} instead"
     ),
-    ManagerKind.APPLIER: lambda manager: (
-        f"manages {escape(manager.evidence)} by server-side apply; its next apply restores the old value "
+    ManagerKind.APPLIER: (
+        "manages {evidence} by server-side apply; its next apply restores the old value "
         "or fails with a conflict: change it there too"
     ),
-    ManagerKind.CLIENT_APPLIER: lambda _: (
+    ManagerKind.CLIENT_APPLIER: (
         "created this object: applying the same file again restores the old values; change the file too"
     ),
-    ManagerKind.VERTICAL_AUTOSCALER: _autoscaler,
+    ManagerKind.VERTICAL_AUTOSCALER: (
+        "sets the requests of these pods (mode {mode}) and will overwrite these values: "
+        "change its resourcePolicy, or set its updateMode to Off"
+    ),
 }
+_FLUX: Final = {ManagerKind.FLUX_KUSTOMIZATION: "kustomization", ManagerKind.FLUX_HELM_RELEASE: "helmrelease"}
+
+
+def _manager(_: str, facts: Facts) -> str:
+    manager: Manager = facts["manager"]
+    name, evidence, mode = map(escape, (manager.name, manager.evidence, manager.mode))
+    if mode == "Initial":
+        return "sets the requests of every new pod (mode Initial): only the running pod keeps these values"
+    words = _MANAGERS[manager.kind].format(name=name or "its resource", evidence=evidence, mode=mode)
+    namespace, _, name = name.partition("/")
+    if manager.kind in _FLUX and name:
+        words += f"; to pause it: flux suspend {_FLUX[manager.kind]} {name} -n {namespace}"
+    return words
+
 
 _THEN: Final[Mapping[ResizeStatus, str]] = {
     ResizeStatus.DEFERRED: "it retries whenever resources are freed",
@@ -168,29 +168,25 @@ def _low_priority(_: str, facts: Facts) -> str:
     )
 
 
-_SENTENCES: Final[Mapping[FindingCode, Callable[[str, Facts], str]]] = {
-    FindingCode.INVALID: _quoted("would refuse this: "),
-    FindingCode.IMMUTABLE: _quoted("does not allow changing this object"),
-    FindingCode.RESIZE_REFUSED: _quoted(
-        "would refuse this in place: ", "; new pods may still have these values"
-    ),
-    FindingCode.PRIORITY_REFUSED: _quoted("refuses this: ", "; leave spec.priority out of the manifest"),
-    FindingCode.LIMIT_RANGE_REFUSES: _quoted("refuses this: ", "; stay within its bounds, or change them"),
+_SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
+    FindingCode.INVALID: "would refuse this: {text}",
+    FindingCode.IMMUTABLE: "does not allow changing this object",
+    FindingCode.RESIZE_REFUSED: "would refuse this in place: {text}; new pods may still have these values",
+    FindingCode.PRIORITY_REFUSED: "refuses this: {text}; leave spec.priority out of the manifest",
+    FindingCode.LIMIT_RANGE_REFUSES: "refuses this: {text}; stay within its bounds, or change them",
     FindingCode.LIMIT_RANGE_ADDS: _limit_range_adds,
-    FindingCode.LIMIT_RANGE_CHANGES_CLASS: lambda _, facts: (
-        f"its defaults make new pods {facts['becomes']}, not {facts['expected']} as shown here"
+    FindingCode.LIMIT_RANGE_CHANGES_CLASS: (
+        "its defaults make new pods {becomes}, not {expected} as shown here"
     ),
-    FindingCode.QUOTA_REFUSES: _quoted(
-        "refuses this: ", "; request less, free some, or have the quota raised"
-    ),
+    FindingCode.QUOTA_REFUSES: "refuses this: {text}; request less, free some, or have the quota raised",
     FindingCode.QUOTA_COUNTS: _quota_counts,
     FindingCode.NEW_PODS_REFUSED: _new_pods_refused,
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
-    FindingCode.MANAGER: lambda _, facts: _MANAGERS[facts["manager"].kind](facts["manager"]),
+    FindingCode.MANAGER: _manager,
     FindingCode.RESIZE_NOT_DONE: lambda text, facts: (
         f"answers {facts['answer'].value}: {text}; {_THEN[facts['answer']]}"
     ),
-    FindingCode.WEIGHT_DROPS: _quoted(
+    FindingCode.WEIGHT_DROPS: (
         "has no CPU request: this resize drops its cpu.weight to 1 until it restarts, so it starves when the "
         "CPU is busy; set a request"
     ),
@@ -198,9 +194,9 @@ _SENTENCES: Final[Mapping[FindingCode, Callable[[str, Facts], str]]] = {
     FindingCode.LIMIT_BELOW_USAGE: _limit_below_usage,
     FindingCode.LIMIT_NEAR_USAGE: _limit_near_usage,
     FindingCode.REQUEST_BELOW_USAGE: _request_below_usage,
-    FindingCode.NODE_CRITICAL: _quoted("oom_score_adj stays -997 and the pod is never evicted"),
+    FindingCode.NODE_CRITICAL: "oom_score_adj stays -997 and the pod is never evicted",
     FindingCode.LOW_PRIORITY: _low_priority,
-    FindingCode.PRIORITY_UNKNOWN: _quoted(
+    FindingCode.PRIORITY_UNKNOWN: (
         "its number is unknown here: eviction compares it once a pod uses more than it requests"
     ),
 }

@@ -87,7 +87,7 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> d
 
 def _cause_sentence(cause: DriftCause) -> str:
     words = _SENTENCES[cause.reason]
-    text = words if isinstance(words, str) else words(cause.inputs)
+    text = words.format(**cause.inputs) if isinstance(words, str) else words(cause.inputs)
     return text if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {text}"
 
 
@@ -161,20 +161,14 @@ def _resize_under_way(inputs: Inputs) -> str:
 _SENTENCES: Final[Mapping[DriftReason, str | Callable[[Inputs], str]]] = {
     DriftReason.OWN_ADJ: _own_adj,
     DriftReason.SETTING: _setting,
-    DriftReason.OLDER_RELEASE: lambda inputs: (
-        f"created by a kubelet of {inputs['release']}, before an upgrade"
-    ),
+    DriftReason.OLDER_RELEASE: "created by a kubelet of {release}, before an upgrade",
     DriftReason.RESIZE_UNDER_WAY: _resize_under_way,
     DriftReason.BEFORE_RESIZE: _before_resize,
     DriftReason.RESIZED: "the pod was resized since it was created, and a resize does not write every value",
-    DriftReason.OTHER_DRIVER: lambda inputs: (
-        f"the driver is {inputs['driver']} (--assume cgroupDriver={inputs['driver']})"
-    ),
-    DriftReason.STALE_HIERARCHY: lambda inputs: (
-        f"created before the driver was changed; new pods are in {inputs['path']}"
-    ),
+    DriftReason.OTHER_DRIVER: "the driver is {driver} (--assume cgroupDriver={driver})",
+    DriftReason.STALE_HIERARCHY: "created before the driver was changed; new pods are in {path}",
     DriftReason.LEFT_HIERARCHY: "left behind when the driver was changed",
-    DriftReason.OTHER_CLASS: lambda inputs: f"the pod was created as {inputs['qos']}",
+    DriftReason.OTHER_CLASS: "the pod was created as {qos}",
     DriftReason.OTHER_RUNTIME: "the directory is named by another container runtime",
     DriftReason.MEMORY_QOS_LEFT: "left behind by MemoryQoS: the kubelet does not reset it",
     DriftReason.INNER_CGROUP: "crun puts processes into an inner cgroup, the only one the container sees",
