@@ -33,12 +33,8 @@ DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
 class DryRunResult:
     """A request that the server has accepted in a dry run; made by `Writer.dry_run` alone.
 
-    Attributes:
-        request: with the version of the object that it was tried on.
-        stored: the values at the request's targets as the server would store them; admission and defaulting
-            may change them.
-        raw: the whole object as the server would store it.
-        warnings: the server's.
+    `request` has the version of the object that it was tried on. `raw` is the whole object as the server
+    would store it, `stored` the values at the request's targets; admission and defaulting may change them.
     """
 
     request: PatchRequest
@@ -153,22 +149,17 @@ class Apply:
 
     Attributes:
         pod: the object to change; of a workload the pod of its template.
-        edits: the values to change.
-        preview: of these edits.
         undoes: the id of the history entry that the change reverts, else empty.
         conflicts: values that someone else has changed since that entry.
         read_only: why nothing may be sent, None where it may.
-        phase: where it stands.
-        related: the related objects, None before they are read.
+        related: None before they are read.
         strategies: the possible ones first; empty before the related objects are read.
         chosen: the index of the chosen strategy.
         confirms_next: whether the confirmation follows an accepted dry run at once.
         accepted: the dry run that the server has accepted, of the chosen strategy.
         keeps_mine: whether the same change is tried again on the object as it is now.
-        result: of the request that was sent.
         seen: the stages so far, each once.
-        checks: how often the object was checked.
-        failed_checks: how many of the last checks have failed.
+        checks: how often the object was checked; `failed_checks` is how many of the last have failed.
         is_left: whether nobody waits for it any more.
         error: what went wrong last.
     """
@@ -246,13 +237,7 @@ class Apply:
         return Blocked.READ_ONLY if self.read_only is not None else None
 
     def loaded(self, related: RelatedObjects | QosError, pod: Pod, preview: Preview) -> Step:
-        """The related objects were read, or could not be.
-
-        Args:
-            related: the objects, or why they could not be read.
-            pod: the object to change as it is now.
-            preview: of the same edits.
-        """
+        """The related objects were read, or could not be; `pod` is the object to change as it is now."""
         if self.phase is not Phase.LOADING:
             return self, None
         kind = self.strategies[self.chosen].kind if self.strategies else None

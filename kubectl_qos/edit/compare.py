@@ -55,13 +55,9 @@ def compare(
     after: NodeSetup,
     usage: Mapping[PodKey, PodUsage] | None = None,
 ) -> Comparison:
-    """The pods of one node with two setups.
+    """The pods of one node as it is, and as it would be (see k8s/node_overrides.py).
 
-    Args:
-        pods: every known pod of the node, as stored or written.
-        before: the node as it is.
-        after: the node as it would be (see k8s/node_overrides.py).
-        usage: memory by pod, for the ranks; assumed to be the same before and after.
+    `pods` are every known pod of the node, as stored or written. Their usage is assumed to stay.
     """
     pods = list(pods)
     runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}

@@ -72,14 +72,9 @@ class FindingCode(StrEnum):
 class Finding:
     """One finding.
 
-    Attributes:
-        severity: how serious it is.
-        subject: whose: `LimitRange caps`, `ResourceQuota q`, `Argo CD application shop`, `container app`.
-        code: what it is about.
-        text: the sentence of the server or the kubelet, empty without one; for people there is
-            `finding_line` of present/findings.py.
-        facts: the numbers and names for the words.
-        in_preview: whether the preview shows the same already.
+    `subject` is whose: `LimitRange caps`, `Argo CD application shop`, `container app`. `text` is the sentence
+    of the server or the kubelet, empty without one; for people present/findings.py has `finding_line`, which
+    puts the `facts` into words. `in_preview` says whether the preview shows the same already.
     """
 
     severity: Severity
@@ -99,11 +94,8 @@ def find_findings(
 ) -> tuple[Finding, ...]:
     """The findings on a change that is applied with a strategy, the most serious first.
 
-    Args:
-        preview: the change of a pod, or of a workload under its own kind.
-        related: the objects around it.
-        kind: in place, through the template, or as a new pod from the manifest.
-        usage: the pod's memory; None where it is unknown, or the object is a workload.
+    `preview` is of a pod, or of a workload under its own kind. `usage` is the pod's memory; None where it is
+    unknown, or the object is a workload.
     """
     if not preview.edits:
         return ()

@@ -61,14 +61,10 @@ class ObstacleReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What stands in the way of a goal, with its numbers.
+    """What stands in the way of a goal, of a container or (empty) of the whole pod.
 
-    Attributes:
-        reason: what it is.
-        container: the container concerned, empty for the whole pod.
-        needed: the highest oom_score_adj with which that container would be killed late enough.
-        least: the lowest oom_score_adj that it can have.
-        ranked: how many pods of the node have a rank.
+    `needed` is the highest oom_score_adj with which the container would be killed late enough, `least` the
+    lowest that it can have, and `ranked` how many pods of the node have a rank.
     """
 
     reason: ObstacleReason
@@ -91,13 +87,7 @@ class Goal:
 
 
 def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
-    """The smallest change with which the recreated pod is of the target class.
-
-    Args:
-        pod: as stored or written, not defaulted by us.
-        target: the class.
-        release: the server's.
-    """
+    """The smallest change with which a pod, as stored or written, is of the target class once recreated."""
 
     def suffice(some: Sequence[Edit]) -> bool:
         return computed_class(default_pod(apply_edits(pod, some), release), release) is target
@@ -185,12 +175,8 @@ def outlive(
     request where the pod would become Guaranteed otherwise. Nothing is ever lowered. What the node has free
     does not matter here: the preview checks it.
 
-    Args:
-        pod: as stored or written, not defaulted by us.
-        other: the one to outlive, among the neighbours.
-        setup: the node.
-        neighbours: the pods of the node, the pod itself may be among them.
-        usage: memory by pod; those without count as using nothing.
+    `pod` is as stored or written, not defaulted by us. The neighbours are the pods of the node: `other` is
+    among them, the pod itself may be. Pods without usage count as using nothing.
     """
     others = neighbours_without(pod, neighbours, setup.release)
     if not setup.node.memory_capacity_bytes:

@@ -27,16 +27,11 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One write.
+    """One write, sent `at` a time in RFC 3339 and UTC; ids are unique, later ones sort after earlier ones.
 
-    Attributes:
-        id: unique among all entries; later ones sort after earlier ones.
-        at: when it was sent, RFC 3339 in UTC.
-        subresource: `resize` or empty.
-        before: the previous values, None for absent ones.
-        after: the values that were sent; once done, as the server stored them.
-        message: the server's or the network's sentence, or empty.
-        undoes: the id of the entry that this one reverts, or empty.
+    `before` are the previous values, None for absent ones; `after` are those that were sent, once done as the
+    server stored them. `subresource` is `resize` or empty. `message` is the server's or the network's
+    sentence and `undoes` the id of the entry that this one reverts; both may be empty.
     """
 
     id: str
@@ -93,14 +88,10 @@ class ValueConflict:
 
 
 def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
-    """The values that somebody else has changed.
+    """The values that somebody else has changed, in an object as it is now (of a workload in its template).
 
-    Of a request: those that are no longer what it was made for. Of an entry: those that are neither what was
-    written nor, already reverted, what there was before.
-
-    Args:
-        planned: the request to send, or the entry to revert.
-        pod: the object as it is now; for workloads the pod of its template.
+    Of a request to send: those that are no longer what it was made for. Of an entry to revert: those that are
+    neither what was written nor, already reverted, what there was before.
     """
     after = planned.after if isinstance(planned, Entry) else planned.edits
     conflicts = []
@@ -116,13 +107,8 @@ def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConfli
 def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
     """The edits that restore the previous values, also where somebody else changed them since.
 
-    Args:
-        entry: the write to revert.
-        pod: the object as it is now; for workloads the pod of its template.
-        uid: the object's, where that is a workload: a template has none.
-
-    Raises:
-        QosError: it is another object, or it has the previous values already.
+    `pod` is the object as it is now; of a workload the pod of its template, and `uid` the workload's. Raises
+    QosError where it is another object, or has the previous values already.
     """
     name = entry.reference
     if (pod.kind, pod.namespace, pod.name) != (entry.kind, entry.namespace, entry.name):

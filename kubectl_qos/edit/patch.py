@@ -64,13 +64,10 @@ class PatchRequest:
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:
-    """The request for these edits.
+    """The request for these edits, one for each value; in place through the pod's resize subresource.
 
-    Args:
-        raw: the object as the server has it: the pod, or the workload.
-        pod: the same, decoded; for workloads the pod of its template, under its kind and name.
-        edits: the new values, one edit for each.
-        in_place: through the pod's resize subresource.
+    `raw` is the pod or workload as the server has it, `pod` the same decoded, for workloads the pod of the
+    template under the workload's kind and name.
     """
     edits = tuple(edits)
     metadata = nested(raw, "metadata")
@@ -108,15 +105,8 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """The edited object without the fields that only a server sets.
 
-    The node of a stored pod is left out too: the scheduler chose it, and will choose again.
-
-    Args:
-        raw: the object as the file or the server has it.
-        pod: the same, decoded; for workloads its template.
-        edits: the new values.
-
-    Raises:
-        InputError: the object has no such container.
+    The node of a stored pod is left out too: the scheduler chose it, and will choose again. Arguments and
+    errors are those of `edit_object`.
     """
     manifest = edit_object(raw, pod, edits)
     manifest.pop("status", None)
@@ -130,7 +120,10 @@ def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> d
 
 
 def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The edited object, all else unchanged. Arguments and errors as in `build_manifest`."""
+    """The edited object, all else unchanged. Raises InputError where it has no such container.
+
+    `raw` is the object as the file or the server has it, `pod` the same decoded, for workloads its template.
+    """
     result = copy.deepcopy(dict(raw))
     template: Any = result
     for key in template_path(pod.kind):

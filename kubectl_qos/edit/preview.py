@@ -237,14 +237,10 @@ def preview(
     neighbours: Sequence[Pod] = (),
     usage: Mapping[PodKey, PodUsage] | None = None,
 ) -> Preview:
-    """The effects of edits on a pod, as if it were recreated with them.
+    """The effects of edits on a pod, as if it were recreated with them; edits without effect are dropped.
 
-    Args:
-        pod: as stored or written, not defaulted by us.
-        edits: the new values; those that change nothing are dropped.
-        setup: the pod's node.
-        neighbours: every other pod of the node.
-        usage: memory by pod, for the ranks.
+    `pod` is as stored or written, not defaulted by us; `neighbours` are every other pod of its node. `usage`
+    is memory by pod, for the ranks.
     """
     edits = effective_edits(pod, edits)
     changed = as_recreated(apply_edits(pod, edits)) if edits else pod

@@ -44,16 +44,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class RelatedObjects:
-    """A pod or workload with the objects around it.
+    """A pod or workload as the server has it, with the objects around it; the lists are of its namespace.
 
-    Attributes:
-        raw: the object itself as the server has it.
-        owners: its chain of controllers, the nearest first: ReplicaSet, Deployment. It ends where there is no
-            controller, or where that could not be read (then it is in `missing`).
-        limit_ranges: of its namespace.
-        quotas: of its namespace.
-        autoscalers: the VerticalPodAutoscalers of its namespace, if the cluster has that kind.
-        missing: what could not be read, and why.
+    `owners` is its chain of controllers, the nearest first: ReplicaSet, Deployment. It ends where there is no
+    controller, or where that could not be read: then `missing` says why, as it does of all else.
     """
 
     raw: Json

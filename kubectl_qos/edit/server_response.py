@@ -39,13 +39,10 @@ from kubectl_qos.qos.resize import beyond_node, invalid_resize, resize_is_unknow
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """The object that a request changes with some strategy, before and after.
+    """The pod, or the workload whose template a request changes, as the server has it (`raw`).
 
-    Attributes:
-        raw: the object as the server has it: the pod, or the workload whose template is changed.
-        old: the pod, or the pod of the template, as stored.
-        new: the same with the edits, not defaulted.
-        edits: those that change a value; edits of containers that the template does not have are left out.
+    `old` is the pod, or that of the template, as stored; `new` is the same with the edits, not defaulted.
+    `edits` are those that change a value; edits of containers that the template does not have are left out.
     """
 
     raw: Json
@@ -210,11 +207,8 @@ def expected_response(
 ) -> ServerRefusal | None:
     """How the server would refuse the request of a strategy; None where it would accept it.
 
-    Args:
-        preview: the change of a pod, or of a workload under its own kind.
-        related: the objects around it; with an empty `raw` the object is gone.
-        kind: in place, through the template, or as a new pod from the manifest.
-        request: the request to send, if there is one: refused where it is for an older version of the object.
+    `preview` is of a pod, or of a workload under its own kind. With an empty `related.raw` the object is
+    gone. A `request` that is for an older version of the object is refused.
     """
     target = changed_object(preview, related, kind)
     name = f'{_resource(target.old)} "{target.old.name}"'

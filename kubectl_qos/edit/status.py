@@ -31,14 +31,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a change at one time.
+    """The progress of a change at one time: `done` of `total` pods have it, None where that is not counted.
 
-    Attributes:
-        stage: how far it has come.
-        settled: nothing more will happen by itself; deferred and error are not settled, both are retried.
-        message: the server's or the kubelet's sentence, or a note; may be empty.
-        done: how many pods have the change, None where that is not counted.
-        total: how many pods will have it.
+    Once it is `settled`, nothing more will happen by itself; deferred and error are not, both are retried.
+    `message` is the server's or the kubelet's sentence, or a note; it may be empty.
     """
 
     stage: Stage
@@ -267,15 +263,9 @@ def unchanged_pods_note(kind: str, workload: Json) -> str:
 
 
 def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Progress:
-    """The progress of a change.
+    """The progress of a change since the server answered with `written`; `now` is None where it is gone.
 
-    Args:
-        request: what was sent.
-        written: the object in the server's answer.
-        now: the object as it is now; None where it no longer exists.
-
-    Raises:
-        msgspec.ValidationError: an object cannot be decoded.
+    Raises msgspec.ValidationError where an object cannot be decoded.
     """
     if now is None:
         return Progress(Stage.GONE, settled=True, message=f"{request.reference} no longer exists")

@@ -29,15 +29,11 @@ from kubectl_qos.k8s.releases import Release
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One strategy of applying a change.
+    """One strategy of applying a change; `reason` is why it is impossible, else empty.
 
-    Attributes:
-        kind: of the strategy.
-        request: the request to send; None where that is impossible, or possible by hand only, as a manifest.
-        reason: why it is impossible, else empty.
-        restarts: the containers that restart in place.
-        pods: how many pods are replaced; None where unknown.
-        note: which pods keep their values, empty where none.
+    `request` is None where it is impossible, or possible by hand only, as a manifest. `restarts` are the
+    containers that restart in place. `pods` is how many pods are replaced, None where that is unknown; `note`
+    says which keep their values, if any.
     """
 
     kind: StrategyKind
@@ -56,13 +52,9 @@ class Strategy:
 def find_strategies(
     pod: Pod, edits: Iterable[Edit], preview: Preview, related: RelatedObjects
 ) -> tuple[Strategy, ...]:
-    """The strategies for an object, the possible ones first.
+    """The strategies for an object, for workloads the pod of its template; the possible ones first.
 
-    Args:
-        pod: the object as it is; for workloads the pod of its template.
-        edits: the new values; those that change nothing are dropped.
-        preview: of the same edits.
-        related: the object as the server has it, and its owners.
+    Edits that change nothing are dropped; `preview` is of the same ones.
     """
     edits = effective_edits(pod, edits)
     if pod.kind == "Pod":
@@ -240,15 +232,9 @@ def quota_room(
     release: Release,
     resource: str | None = None,
 ) -> Callable[[int, int], bool]:
-    """Whether quotas admit one more new pod when `made` new ones exist and `left` old ones are left.
+    """Whether quotas admit one more `new` pod when `made` of them exist and `left` old ones are left.
 
-    Args:
-        new: a pod of the changed template.
-        old: a pod of the present template.
-        running: how many of the old pods the quotas count.
-        quotas: of the namespace.
-        release: the server's.
-        resource: only this one, if given.
+    `running` is how many of the old pods the quotas count. With a `resource` only that one is looked at.
     """
     freed, added = quota_usage(old.pod, release), quota_usage(new.pod, release)
     concerned = [
