@@ -50,10 +50,7 @@ class Comparison:
 
 
 def compare(
-    pods: Iterable[Pod],
-    before: NodeSetup,
-    after: NodeSetup,
-    usage: Mapping[PodKey, PodUsage] | None = None,
+    pods: Iterable[Pod], before: NodeSetup, after: NodeSetup, usage: Mapping[PodKey, PodUsage] | None = None
 ) -> Comparison:
     """The pods of one node as it is, and as it would be (see k8s/node_overrides.py).
 

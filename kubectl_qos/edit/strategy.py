@@ -13,13 +13,7 @@ from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
-from kubectl_qos.edit.status import (
-    is_on_delete,
-    number,
-    read_partition,
-    read_replicas,
-    unchanged_pods_note,
-)
+from kubectl_qos.edit.status import is_on_delete, number, read_partition, read_replicas, unchanged_pods_note
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller
 from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
 from kubectl_qos.k8s.quantity import ZERO

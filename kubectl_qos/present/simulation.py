@@ -271,11 +271,7 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: mechanism_name(_reach(row).mechanism), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
-        "growth",
-        lambda row: _reach(row).factor,
-        type=NUMBER,
-        width=4,
-        cell=lambda row: _percent(_reach(row)),
+        "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
     ),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _reach(row).container, width=4, empty=""),

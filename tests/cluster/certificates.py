@@ -67,9 +67,7 @@ class Authority:
         return KeyPair(
             signed.public_bytes(serialization.Encoding.PEM),
             key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             ),
         )
 

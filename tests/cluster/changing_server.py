@@ -359,13 +359,7 @@ def workload(
 def reference(owner: str, version: str = "apps/v1") -> dict[str, Any]:
     """A controller reference to `Kind/name`."""
     kind, _, name = owner.partition("/")
-    return {
-        "apiVersion": version,
-        "kind": kind,
-        "name": name,
-        "uid": f"uid-of-{name}",
-        "controller": True,
-    }
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-of-{name}", "controller": True}
 
 
 def once(fault: Fault, *, dry_run: bool = False) -> Callable[[Request], Fault | None]:

@@ -113,13 +113,7 @@ def test_many_nodes_are_requested_in_one_list(serve: Serve, connect_to: ConnectT
     cluster = Cluster(serve, connect_to, objects)
     snapshot = cluster.source().snapshot(Scope(namespace="shop"))
     assert {found.name for found in snapshot.pods} == {*[f"p-{name}" for name in names], "neighbour"}
-    assert cluster.requested() == {
-        SHOP_PODS: 1,
-        PODS: 1,
-        NEW_METRICS: 1,
-        METRICS: 1,
-        "/api/v1/nodes": 1,
-    }
+    assert cluster.requested() == {SHOP_PODS: 1, PODS: 1, NEW_METRICS: 1, METRICS: 1, "/api/v1/nodes": 1}
 
 
 def test_a_node_is_requested_alone(cluster: Cluster) -> None:

@@ -153,10 +153,7 @@ def test_large_pages_are_compressed_unless_the_kubeconfig_says_otherwise(
     server = serve(ObjectServer(pods=padded))
     assert len(KubeApi(connect_to(server)).pods()) == 200
     assert server.requests[-1].headers["accept-encoding"] == "gzip"
-    plain = {
-        "certificate-authority-data": inline(server.authority.certificate),
-        "disable-compression": True,
-    }
+    plain = {"certificate-authority-data": inline(server.authority.certificate), "disable-compression": True}
     assert len(KubeApi(connect_to(server, cluster=plain)).pods()) == 200
     assert server.requests[-1].headers["accept-encoding"] == "identity"
 
@@ -179,10 +176,7 @@ def test_a_zipped_body_needs_no_room_for_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (
-            Answer(200, b'{"items": [', content_type="application/json"),
-            "cannot be read: the list breaks off",
-        ),
+        (Answer(200, b'{"items": [', content_type="application/json"), "cannot be read: the list breaks off"),
         (
             Answer(200, b'{"items": [{"metadata": {"name": 7}}]}'),
             r"Expected `str`, got `int`.*metadata\.name",

@@ -201,8 +201,4 @@ def test_what_is_not_known_of_each_container_is_not_known_of_the_pod() -> None:
     assert (usage.of("a"), usage.of("b"), usage.of("z")) == (ContainerUsage(3, 2, 1), ContainerUsage(5), None)
     assert [
         one.kernel_bytes for one in (ContainerUsage(9, 2, 1), ContainerUsage(9, 2), ContainerUsage(9))
-    ] == [
-        3,
-        2,
-        9,
-    ]
+    ] == [3, 2, 9]

@@ -64,10 +64,7 @@ def resize_request(server: ChangingServer, *edits: Edit) -> PatchRequest:
 
 
 def serving(**objects: Any) -> ChangingServer:
-    objects = objects or {
-        "workloads": [deployment()],
-        "pods": [pod("web-1", request="64Mi", limit="128Mi")],
-    }
+    objects = objects or {"workloads": [deployment()], "pods": [pod("web-1", request="64Mi", limit="128Mi")]}
     return ChangingServer(**objects)
 
 

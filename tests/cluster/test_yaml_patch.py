@@ -66,10 +66,7 @@ spec:
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "resources", "lines"),
-    TABLES["block"],
-)
+@pytest.mark.parametrize(("name", "resources", "lines"), TABLES["block"])
 def test_only_the_lines_of_the_values_change(name: str, resources: dict[str, Any], lines: list[str]) -> None:
     wanted = with_resources(BLOCK, resources, name)
     text = changed(BLOCK, wanted)

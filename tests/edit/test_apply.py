@@ -45,8 +45,7 @@ from tests.cluster.changing_server import workload
 SETUP = NodeSetup(Node(name="n1", memory_capacity_bytes=16 << 30), Kubelet(), Release.of("1.36"))
 EDIT = Edit("app", Side.REQUESTS, "memory", Quantity.parse("96Mi"))
 CONFLICT = ConflictError(
-    "changed by someone else",
-    (ValueConflict(*EDIT.target, *map(Quantity.parse, ("64Mi", "96Mi", "70Mi"))),),
+    "changed by someone else", (ValueConflict(*EDIT.target, *map(Quantity.parse, ("64Mi", "96Mi", "70Mi"))),)
 )
 REFUSED = ApiError("exceeded quota", status=403)
 READ_ONLY = QosError("read-only")

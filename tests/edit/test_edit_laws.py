@@ -63,9 +63,7 @@ def pods(draw: st.DrawFn, name: str) -> Pod:
     )
     init = tuple(
         Container(
-            name=one,
-            resources=draw(requirements()),
-            restart_policy=draw(st.sampled_from(["Always", ""])),
+            name=one, resources=draw(requirements()), restart_policy=draw(st.sampled_from(["Always", ""]))
         )
         for one in "ij"[: draw(st.integers(0, 2))]
     )

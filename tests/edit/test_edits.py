@@ -68,11 +68,7 @@ def test_flags_are_parsed_as_what_they_were_written_from(amounts: list[Amount]) 
         ("cpu=1,cpu-", UsageError, "--limits cpu=1,cpu-: cpu is given twice"),
         ("cpu=-1", InputError, "--limits cpu=-1: must be greater than or equal to 0"),
         ("cpu=1 ,", UsageError, "--limits: invalid argument syntax"),
-        (
-            "memory=1GB",
-            InputError,
-            "--limits memory=1GB: quantities must match the regular expression",
-        ),
+        ("memory=1GB", InputError, "--limits memory=1GB: quantities must match the regular expression"),
         (
             "mem=1Gi",
             InputError,

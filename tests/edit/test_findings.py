@@ -240,10 +240,7 @@ def test_a_job_cannot_be_changed() -> None:
 
 def deployment(replicas: int = 4, **more: Any) -> dict[str, Any]:
     containers = [
-        {
-            "name": "app",
-            "resources": {"requests": {"memory": "256Mi"}, "limits": {"memory": "1Gi"}},
-        }
+        {"name": "app", "resources": {"requests": {"memory": "256Mi"}, "limits": {"memory": "1Gi"}}}
     ]
     return {
         "kind": "Deployment",

@@ -127,10 +127,7 @@ def test_a_sidecar_is_raised_or_the_app_container_whichever_is_less() -> None:
 
 def test_where_the_pod_has_the_request_it_is_raised() -> None:
     mine = pod(
-        "mine",
-        "requests: {memory: 1Gi}",
-        "",
-        resources="{requests: {memory: 2Gi}, limits: {memory: 4Gi}}",
+        "mine", "requests: {memory: 1Gi}", "", resources="{requests: {memory: 2Gi}, limits: {memory: 4Gi}}"
     )
     found = outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))
     # a has 1Gi and half of what is left of the pod's, which together have to be 251/1000 of 16Gi.

@@ -247,14 +247,7 @@ ROLLING = [
     ("Deployment", UNSEEN | {"updatedReplicas": 3}, THREE, 0, 3, "to be observed"),
     ("Deployment", counted(updatedReplicas=1, replicas=4), THREE, 1, 3, "1 out of 3 new replicas"),
     ("Deployment", counted(updatedReplicas=3, replicas=4), THREE, 3, 3, "1 old replicas are pending"),
-    (
-        "Deployment",
-        counted(updatedReplicas=3, replicas=3, availableReplicas=2),
-        THREE,
-        3,
-        3,
-        "2 of 3",
-    ),
+    ("Deployment", counted(updatedReplicas=3, replicas=3, availableReplicas=2), THREE, 3, 3, "2 of 3"),
     ("Deployment", counted(), {}, 0, 1, "0 out of 1 new replicas"),
     ("StatefulSet", UNSEEN, THREE, 0, 3, "to be observed"),
     ("StatefulSet", counted(updatedReplicas=1, readyReplicas=3), THREE, 1, 3, "1 out of 3 new pods"),
@@ -301,12 +294,7 @@ OVER = [
 
 @pytest.mark.parametrize(("kind", "status", "spec", "done", "total", "words"), OVER)
 def test_a_rollout_that_is_over(
-    kind: str,
-    status: dict[str, Any],
-    spec: dict[str, Any],
-    done: int | None,
-    total: int | None,
-    words: str,
+    kind: str, status: dict[str, Any], spec: dict[str, Any], done: int | None, total: int | None, words: str
 ) -> None:
     found = rollout(kind, status, **spec)
     assert (found.stage, found.settled, found.done, found.total) == (Stage.DONE, True, done, total)

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
-from kubectl_qos.edit.strategy import (
-    RolloutPlan,
-    Strategy,
-    find_strategies,
-    rollout_plan,
-    rollout_reach,
-)
+from kubectl_qos.edit.strategy import RolloutPlan, Strategy, find_strategies, rollout_plan, rollout_reach
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
@@ -47,10 +41,7 @@ def raw_pod(owner: str = "", *, version: str = "apps/v1", **metadata: Any) -> di
         "metadata": {"name": "web-1", "namespace": "shop", "uid": "u-p", "resourceVersion": "9"}
         | owners
         | metadata,
-        "spec": {
-            "nodeName": "n1",
-            "containers": [{"name": "app", "resources": RESOURCES}, {"name": "mesh"}],
-        },
+        "spec": {"nodeName": "n1", "containers": [{"name": "app", "resources": RESOURCES}, {"name": "mesh"}]},
         "status": {"phase": "Running", "qosClass": "Burstable"},
     }
 

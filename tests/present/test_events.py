@@ -146,11 +146,7 @@ def test_merging_loses_no_occurrence(made: list[tuple[str, int, int]]) -> None:
         ("Evicted", "The node was low on resource: ephemeral-storage.", ""),
         ("EvictionThresholdMet", "Attempting to reclaim memory", "evicts pods"),
         ("EvictionThresholdMet", "Attempting to reclaim inodes", ""),
-        (
-            "FailedScheduling",
-            "0/4 nodes are available: 4 Insufficient memory.",
-            "usage does not count",
-        ),
+        ("FailedScheduling", "0/4 nodes are available: 4 Insufficient memory.", "usage does not count"),
         ("FailedScheduling", "0/4 nodes are available: 4 node(s) had untolerated taint(s).", ""),
         ("Preempted", "Preempted by pod x on node y", "one of higher priority"),
         ("ResizeDeferred", "Pod resize OutOfmemory", "it waits"),

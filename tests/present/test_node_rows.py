@@ -156,11 +156,7 @@ def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
 @pytest.mark.parametrize(
     ("kubelets", "columns", "notes"),
     [
-        (
-            {},
-            ["100Mi", "15284Mi", "<unknown>", "<unknown>", "no"],
-            [ASSUMED],
-        ),
+        ({}, ["100Mi", "15284Mi", "<unknown>", "<unknown>", "no"], [ASSUMED]),
         (
             {"eviction_hard": {"memory.available": "1Gi"}, "eviction_soft": {"memory.available": "25%"}},
             ["1024Mi", "14360Mi", "4096Mi", "11288Mi", "yes"],

@@ -25,10 +25,7 @@ def node(name: str = "n1") -> NodeObject:
     return convert(
         {
             "metadata": {"name": name},
-            "status": {
-                "capacity": {"cpu": "4", "memory": "16Gi"},
-                "nodeInfo": {"kubeletVersion": "v1.36.2"},
-            },
+            "status": {"capacity": {"cpu": "4", "memory": "16Gi"}, "nodeInfo": {"kubeletVersion": "v1.36.2"}},
         },
         NodeObject,
     )
