@@ -41,25 +41,12 @@ _STDOUT, _STDERR, _ERROR = 1, 2, 3
 _MARK: Final = "==> "
 
 _V2_FILES: Final = (
-    "cpu.weight",
-    "cpu.max",
-    "memory.max",
-    "memory.high",
-    "memory.min",
-    "memory.low",
-    "memory.swap.max",
-    "memory.oom.group",
-    "pids.max",
-    "cpuset.cpus",
+    "cpu.weight cpu.max memory.max memory.high memory.min memory.low memory.swap.max memory.oom.group"
+    " pids.max cpuset.cpus"
 )
 _V1_FILES: Final = (
-    "cpu/cpu.shares",
-    "cpu/cpu.cfs_quota_us",
-    "cpu/cpu.cfs_period_us",
-    "memory/memory.limit_in_bytes",
-    "memory/memory.memsw.limit_in_bytes",
-    "pids/pids.max",
-    "cpuset/cpuset.cpus",
+    "cpu/cpu.shares cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us memory/memory.limit_in_bytes"
+    " memory/memory.memsw.limit_in_bytes pids/pids.max cpuset/cpuset.cpus"
 )
 _MOUNT: Final = "/sys/fs/cgroup"
 
@@ -71,9 +58,9 @@ _LINE: Final = (
     "for f in cgroup oom_score_adj comm; do show $p/$f; done; done; "
     "c=; while IFS= read -r l; do case $l in 0::/*) c=${l#0::};; esac; done </proc/self/cgroup; "
     f'[ -r {_MOUNT}"$c"/cgroup.controllers ] && [ "$c" != / ] || c=; '
-    f'while :; do for f in {" ".join(_V2_FILES)}; do show "{_MOUNT}$c/$f"; done; '
+    f'while :; do for f in {_V2_FILES}; do show "{_MOUNT}$c/$f"; done; '
     f'for f in {_MOUNT}"$c"/hugetlb.*.max; do show "$f"; done; [ -n "$c" ] || break; c=${{c%/*}}; done; '
-    f"for f in {' '.join(_V1_FILES)}; do show {_MOUNT}/$f; done; "
+    f"for f in {_V1_FILES}; do show {_MOUNT}/$f; done; "
     f"for f in {_MOUNT}/hugetlb/hugetlb.*.limit_in_bytes; do show $f; done; exit 0"
 )
 SHELL: Final = ("sh", "-c", _LINE)
@@ -86,8 +73,7 @@ own are read too.
 _CAT_FILES: Final = (
     "/proc/1/oom_score_adj",
     "/proc/self/oom_score_adj",
-    *(f"{_MOUNT}/{name}" for name in _V2_FILES),
-    *(f"{_MOUNT}/{name}" for name in _V1_FILES),
+    *(f"{_MOUNT}/{name}" for name in f"{_V2_FILES} {_V1_FILES}".split()),
     "/proc/1/cgroup",
     "/proc/self/cgroup",
 )
