@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, list_path
-from kubectl_qos.cluster.reflector import POLL_SECONDS, EventHandler, ListWatch, Reflector
+from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.cluster.usage import Usage, UsageChoice, read_usage
@@ -22,8 +22,10 @@ from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope
 
-USAGE_SECONDS: Final = 15.0
-"""How often metrics-server measures by default; the kubelets do so more often."""
+T = TypeVar("T", Pod, NodeObject)
+
+POLL_SECONDS: Final = 15.0
+"""How often what may not be watched is listed, and usage is read: metrics-server measures as often."""
 FIRST_USAGE_SECONDS: Final = 3.0
 """How long the first update waits for usage: without it the order would soon be another one."""
 
@@ -42,7 +44,7 @@ class Informer:
         overrides: NodeOverrides,
         refresh_seconds: float | None = None,
     ) -> None:
-        self._refresh_seconds = refresh_seconds
+        self._poll_seconds = refresh_seconds or POLL_SECONDS
         self._store = Store(overrides, api.client.now)
         self._api = api
         self._scope = scope
@@ -113,8 +115,7 @@ class Informer:
             polled=partial(self._polled, PODS),
             refused=partial(self._pods_refused, namespace),
         )
-        list_watch = ListWatch(list_path("pods", namespace), {"fieldSelector": fields}, self._refresh_seconds)
-        self._reflect(Reflector(self._api.client, list_watch, Pod, self._interner.pod, handler))
+        self._reflect(list_path("pods", namespace), fields, Pod, self._interner.pod, handler)
 
     def _watch_nodes(self) -> None:
         fields = f"metadata.name={self._scope.node}" if self._scope.node else ""
@@ -127,10 +128,14 @@ class Informer:
             polled=partial(self._polled, NODES),
             refused=self._nodes_refused,
         )
-        list_watch = ListWatch("/api/v1/nodes", {"fieldSelector": fields}, self._refresh_seconds)
-        self._reflect(Reflector(self._api.client, list_watch, NodeObject, self._interner.node, handler))
+        self._reflect(list_path("nodes"), fields, NodeObject, self._interner.node, handler)
 
-    def _reflect(self, reflector: Reflector[Pod] | Reflector[NodeObject]) -> None:
+    def _reflect(
+        self, path: str, fields: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
+    ) -> None:
+        selectors = {"fieldSelector": fields}
+        client, seconds = self._api.client, self._poll_seconds
+        reflector = Reflector(client, path, selectors, item_type, keep, handler, seconds)
         self._reflectors.append(reflector)
         _start(reflector.run)
 
@@ -163,8 +168,7 @@ class Informer:
         self._store.out_of_sync(NODES, error, retry_seconds)
 
     def _polled(self, watch: str, error: ApiError | None) -> None:
-        seconds = self._refresh_seconds or POLL_SECONDS
-        remedy = f"grant watch on {watch}; until then they are listed every {seconds:.0f} s"
+        remedy = f"grant watch on {watch}; until then they are listed every {self._poll_seconds:.0f} s"
         missing = Missing(f"changes of {watch}", str(error), remedy) if error is not None else None
         self._store.note(f"watch {watch}", missing)
 
@@ -181,8 +185,7 @@ class Informer:
             if self._configs is not None:
                 self._configs.read(self._store.nodes())
                 self._store.set_kubelets(self._configs.by_node)
-            interval = self._refresh_seconds or USAGE_SECONDS
-            self._read_now.wait(max(interval, 3 * (time.monotonic() - began)))
+            self._read_now.wait(max(self._poll_seconds, 3 * (time.monotonic() - began)))
 
     def _read_usage(self) -> Usage:
         try:

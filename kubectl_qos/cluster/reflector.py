@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS: Final = 290
 """How long a server keeps a watch, more or less; proxies often end connections after five minutes."""
-POLL_SECONDS: Final = 15.0
-"""How often is listed what may not be watched."""
 FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
 LIST_SILENCE_SECONDS: Final = 60.0
@@ -68,33 +66,30 @@ class EventHandler(Generic[T]):
     refused: Callable[[ApiError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ListWatch:
-    """What is followed: a path with selectors; listed every `poll_seconds` where it may not be watched."""
-
-    path: str
-    query: Mapping[str, str]
-    poll_seconds: float | None = None
-
-
 class Reflector(Generic[T]):
-    """Follows one ListWatch until it is closed; `keep` makes what is kept of an item."""
+    """Follows the items of a path with selectors until it is closed; `keep` makes what is kept of an item.
+
+    What may not be watched is listed every `poll_seconds`.
+    """
 
     def __init__(
         self,
         client: RestClient,
-        list_watch: ListWatch,
+        path: str,
+        selectors: Mapping[str, str],
         item_type: type[T],
         keep: Callable[[T], T],
         handler: EventHandler[T],
+        poll_seconds: float,
     ) -> None:
         self._client = client
-        self._list_watch = list_watch
-        self._path = list_watch.path
+        self._path = path
+        self._selectors = {name: value for name, value in selectors.items() if value}
         self._decoder = json_decoder(item_type)
         self._pager = Pager(item_type, keep)
         self._keep = keep
         self._handler = handler
+        self._poll_seconds = poll_seconds
         self._wake = threading.Event()
         self._closed = False
         self._response: BaseHTTPResponse | None = None
@@ -158,7 +153,7 @@ class Reflector(Generic[T]):
 
     def _list(self) -> None:
         client = self._client.without_retries()
-        result = self._pager.list_all(client, self._path, self._list_watch.query, consistent=self._consistent)
+        result = self._pager.list_all(client, self._path, self._selectors, consistent=self._consistent)
         self._handler.replace(result.items)
         self._listed(result.resource_version)
 
@@ -219,7 +214,7 @@ class Reflector(Generic[T]):
                 raise
             self._may_watch = False
             self._handler.polled(error)
-            self._wake.wait(self._list_watch.poll_seconds or POLL_SECONDS)
+            self._wake.wait(self._poll_seconds)
             self._revision = ""
 
     def _handle(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:
@@ -257,7 +252,7 @@ class Reflector(Generic[T]):
 
     def _open(self, query: Mapping[str, str], silence_seconds: float) -> BaseHTTPResponse:
         query = {
-            **{name: value for name, value in self._list_watch.query.items() if value},
+            **self._selectors,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_watch_seconds()),

@@ -35,7 +35,7 @@ class Store:
     def __init__(self, overrides: NodeOverrides, now: Callable[[], datetime]) -> None:
         self._overrides = overrides
         self._now = now
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # its lock may be taken again by its holder
         self._version = 0
         self._pods: dict[str, dict[PodKey, Pod]] = {}
         self._tuples: dict[str, tuple[Pod, ...]] = {}
@@ -95,8 +95,7 @@ class Store:
         with self._changed:
             if not self._watches[watch].listed:
                 self._watches[watch].optional = True
-                self._note(watch, missing)
-                self._notify()
+                self.note(watch, missing)
 
     def refusal(self) -> ApiError | None:
         """Why no pod may be listed at all."""
@@ -106,7 +105,8 @@ class Store:
     def notify(self) -> None:
         """Wake those who wait."""
         with self._changed:
-            self._notify()
+            self._version += 1
+            self._changed.notify_all()
 
     def set_usage(self, usage: Mapping[PodKey, PodUsage], missing: Missing | None) -> None:
         """New usage; where some of it is missing, the last one measured stays."""
@@ -118,15 +118,14 @@ class Store:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
             self._usage = usage
-            self._note("usage", missing)
-            self._notify()
+            self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:
         """The kubelets' configurations."""
         with self._changed:
             if kubelets != self._kubelets:
                 self._kubelets = kubelets
-                self._notify()
+                self.notify()
 
     def set_server_version(self, version: str) -> None:
         """The release that stands in for the kubelets' where no node is known."""
@@ -141,8 +140,11 @@ class Store:
     def note(self, subject: str, missing: Missing | None) -> None:
         """Something is missing, or no longer."""
         with self._changed:
-            self._note(subject, missing)
-            self._notify()
+            if missing is None:
+                self._missing.pop(subject, None)
+            else:
+                self._missing[subject] = missing
+            self.notify()
 
     def replace_pods(self, pods: Iterable[Pod]) -> None:
         """Hold these pods and no others; nodes whose pods are equal keep theirs."""
@@ -158,7 +160,7 @@ class Store:
             for node in self._pods.keys() - by_node.keys():
                 self._tuples.pop(node, None)
             self._pods = by_node
-            self._notify()
+            self.notify()
 
     def put_pod(self, pod: Pod) -> None:
         """A new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
@@ -171,13 +173,13 @@ class Store:
                 self._remove(key, "")
             held[key] = pod
             self._tuples.pop(pod.node_name, None)
-            self._notify()
+            self.notify()
 
     def drop_pod(self, pod: Pod) -> None:
         """A pod was deleted."""
         with self._changed:
             if self._remove((pod.metadata.namespace, pod.metadata.name), pod.node_name):
-                self._notify()
+                self.notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:
         """Hold these nodes and no others."""
@@ -187,20 +189,20 @@ class Store:
             self._nodes = {
                 name: before[name] if before.get(name) == node else node for name, node in by_name.items()
             }
-            self._notify()
+            self.notify()
 
     def put_node(self, node: NodeObject) -> None:
         """A new or changed node."""
         with self._changed:
             if self._nodes.get(node.name) != node:
                 self._nodes[node.name] = node
-                self._notify()
+                self.notify()
 
     def drop_node(self, node: NodeObject) -> None:
         """A node was deleted."""
         with self._changed:
             if self._nodes.pop(node.name, None) is not None:
-                self._notify()
+                self.notify()
 
     def synced(self, watch: str) -> None:
         """A watch has brought everything that the server has."""
@@ -208,7 +210,7 @@ class Store:
             state = self._watches[watch]
             if not state.listed or state.health is not LIVE:
                 state.listed, state.health = True, LIVE
-                self._notify()
+                self.notify()
 
     def out_of_sync(self, watch: str, error: QosError, retry_seconds: float) -> None:
         """A watch has lost the server; what it brought stays."""
@@ -216,16 +218,15 @@ class Store:
             state = self._watches[watch]
             since = state.health.since or self._now()
             state.health = Health(error, since, time.monotonic() + retry_seconds)
-            self._notify()
+            self.notify()
 
     def refuse(self, watch: str, error: ApiError, missing: Missing | None) -> None:
         """A watch is forbidden: without `missing` there will be no snapshot, else snapshots without it."""
         with self._changed:
             self._watches[watch] = _WatchState(listed=True)
-            self._note(watch, missing)
             if missing is None:
                 self._refusal = error
-            self._notify()
+            self.note(watch, missing)
 
     def _remove(self, key: PodKey, node: str) -> bool:
         for name in chain((node,), self._pods):
@@ -233,13 +234,3 @@ class Store:
                 self._tuples.pop(name, None)
                 return True
         return False
-
-    def _note(self, subject: str, missing: Missing | None) -> None:
-        if missing is None:
-            self._missing.pop(subject, None)
-        else:
-            self._missing[subject] = missing
-
-    def _notify(self) -> None:
-        self._version += 1
-        self._changed.notify_all()

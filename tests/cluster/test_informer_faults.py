@@ -188,7 +188,7 @@ def test_nodes_that_are_known_stay_known(follow: Follow) -> None:
 def test_usage_stays_while_the_metrics_api_is_away(
     follow: Follow, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.02)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 0.02)
     objects = WatchServer(
         pods=[pod("a"), pod("b")], nodes=[node()], metrics=[metrics("a", "5Mi"), metrics("b", "9Mi")]
     )

@@ -164,7 +164,7 @@ def test_a_refresh_retries_at_once(follow: Follow, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_may_not_be_watched_is_polled(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reflector, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 0.05)
     objects = cluster("a")
     objects.faults[f"watch {PODS}"] = forbidden
     followed, _ = follow(objects)
@@ -174,7 +174,7 @@ def test_what_may_not_be_watched_is_polled(follow: Follow, monkeypatch: pytest.M
     followed.until(has("a", "b"))
     del objects.faults[f"watch {PODS}"]
     followed.until(lambda update: has("a", "b")(update) and missing(update) == [])
-    monkeypatch.setattr(reflector, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 60.0)
     objects.put(pod("c"))
     followed.until(has("a", "b", "c"))
 
@@ -231,7 +231,7 @@ def test_without_any_permission_there_is_no_snapshot(follow: Follow) -> None:
 
 
 def test_usage_comes_with_the_first_update_and_again(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.informer.USAGE_SECONDS", 0.05)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 0.05)
     objects = WatchServer(pods=[pod("a")], nodes=[node()], metrics=[metrics("a", "5Mi")])
     followed, _ = follow(objects, usage=UsageChoice.METRICS)
     assert held(followed.until(has("a"))).usage["shop", "a"].working_set_bytes == 5 << 20

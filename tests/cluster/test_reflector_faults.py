@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.http import RestClient
 from kubectl_qos.cluster.source import Update
 from tests.cluster.cluster_objects import node, pod
@@ -43,7 +42,7 @@ INSIDE = [*BROKEN_OFF, *SPOILED[:2]]
 @pytest.fixture(autouse=True)
 def _poll_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may not be watched is polled often."""
-    monkeypatch.setattr(reflector, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr("kubectl_qos.cluster.informer.POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
