@@ -243,14 +243,9 @@ def _rollout(
 def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
     outcome = preview.outcome
     if outcome.answer is not ResizeStatus.ACTUATED:
-        yield Finding(
-            Severity.WARNING,
-            f"kubelet {preview.before.setup.node.name}".rstrip(),
-            FindingCode.RESIZE_NOT_DONE,
-            outcome.message,
-            {"answer": outcome.answer},
-            in_preview=True,
-        )
+        code, facts = FindingCode.RESIZE_NOT_DONE, {"answer": outcome.answer}
+        subject = f"kubelet {preview.before.setup.node.name}".rstrip()
+        yield Finding(Severity.WARNING, subject, code, outcome.message, facts, in_preview=True)
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
@@ -269,7 +264,6 @@ def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
 def _memory(
     preview: Preview, kind: StrategyKind, target: ChangedObject, usage: PodUsage
 ) -> Iterator[Finding]:
-    """Memory limits and requests that fall below, or near to, the present usage."""
     release = preview.before.setup.release
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     is_new_pod = kind is not StrategyKind.IN_PLACE
@@ -283,17 +277,10 @@ def _memory(
         is_below = limit.value() < used.working_set_bytes
         is_near = limit.value() * NEAR_LIMIT_PERCENT < used.working_set_bytes * 100
         if is_below or (is_near and is_lowered):
-            yield Finding(
-                Severity.WARNING,
-                f"container {after.name}",
-                FindingCode.LIMIT_BELOW_USAGE if is_below else FindingCode.LIMIT_NEAR_USAGE,
-                facts={
-                    "used": used.working_set_bytes,
-                    "limit": limit.value(),
-                    "restarts": is_new_pod or after.name in preview.restarts,
-                    "new_pod": is_new_pod,
-                },
-            )
+            code = FindingCode.LIMIT_BELOW_USAGE if is_below else FindingCode.LIMIT_NEAR_USAGE
+            facts = {"used": used.working_set_bytes, "limit": limit.value(), "new_pod": is_new_pod}
+            facts["restarts"] = is_new_pod or after.name in preview.restarts
+            yield Finding(Severity.WARNING, f"container {after.name}", code, facts=facts)
     old_request, request = (eviction_request(pod, release, MEMORY).value() for pod in (old, new))
     if request < usage.working_set_bytes <= old_request:
         facts = {"used": usage.working_set_bytes, "request": request}

@@ -237,7 +237,6 @@ class _RankSearch:
         self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
     def find(self) -> Goal:
-        """The edits, or what stands in the way."""
         ranking, mine = self._rank(default_pod(self._pod, self._release))
         if mine.worst is None:
             return _impossible(ObstacleReason.NO_PROCESSES)

@@ -81,11 +81,6 @@ class ValueConflict:
     ours: Quantity | None
     theirs: Quantity | None
 
-    @property
-    def target(self) -> tuple[str, Side, str]:
-        """Which value it is."""
-        return self.owner, self.side, self.resource
-
 
 def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
     """The values that somebody else has changed, in an object as it is now (of a workload in its template).

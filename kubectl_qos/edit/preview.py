@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -78,12 +78,21 @@ class Effects:
     @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
         """The pods that were killed after this one and would now be killed before it."""
-        return _newly_earlier(self.ranking_after, self.mine_after, self.ranking_before, self.mine_before)
+        before, after = self._killed_earlier()
+        return tuple(key for key in after if key not in before)
 
     @property
     def overtakes(self) -> tuple[PodKey, ...]:
         """The pods that were killed before this one and would now be killed after it."""
-        return _newly_earlier(self.ranking_before, self.mine_before, self.ranking_after, self.mine_after)
+        before, after = self._killed_earlier()
+        return tuple(key for key in before if key not in after)
+
+    def _killed_earlier(self) -> Iterator[dict[PodKey, None]]:
+        """The pods that are killed before this one, in both rankings; none where it has no rank in one."""
+        is_ranked = self.rank_before is not None and self.rank_after is not None
+        for ranking, rank in ((self.ranking_before, self.rank_before), (self.ranking_after, self.rank_after)):
+            earlier = [row.pod for row in ranking.pods if is_ranked and 0 < (row.rank or 0) < (rank or 0)]
+            yield {(pod.namespace, pod.name): None for pod in earlier}
 
     @property
     def changes_class(self) -> bool:
@@ -135,23 +144,6 @@ def build_effects(
             )
         )
     return effects
-
-
-def _newly_earlier(
-    ranking: Ranking, mine: RankedPod, other_ranking: Ranking, mine_in_other: RankedPod
-) -> tuple[PodKey, ...]:
-    if mine.rank is None or mine_in_other.rank is None:
-        return ()
-    earlier_in_other = _earlier(other_ranking, mine_in_other.rank)
-    return tuple(key for key in _earlier(ranking, mine.rank) if key not in earlier_in_other)
-
-
-def _earlier(ranking: Ranking, rank: int) -> dict[PodKey, None]:
-    return {
-        (row.pod.namespace, row.pod.name): None
-        for row in ranking.pods
-        if row.rank is not None and row.rank < rank
-    }
 
 
 def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[ContainerChange]:

@@ -131,17 +131,11 @@ def _priority_refusal(pod: Pod) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerChecks:
-    """A changed pod, and what each check of a server has against it, in the server's order.
+    """A changed pod as the server would store it, with what LimitRanges add, and what refuses it.
 
-    Attributes:
-        pod: as the server would store it, with what LimitRanges add (to a resized one from 1.32 on).
-        claim: the same as quotas count it.
-        priority: the sentence of the Priority plugin, or empty.
-        invalid: what validation refuses.
-        ranges: the LimitRanges that refuse it with their sentences; a server reports only those of the first.
-        node: what the node of a resized pod cannot do.
-        quotas: the quotas that refuse it.
-        charges: what quotas would count in addition.
+    The fields are in the order of the server's checks. `priority` is the sentence of the Priority plugin, or
+    empty. `ranges` are LimitRanges with their sentences; a server reports only those of the first. `node` is
+    what the node of a resized pod cannot do. `charges` are what quotas, which count it as `claim`, would add.
     """
 
     pod: Pod

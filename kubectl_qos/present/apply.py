@@ -127,10 +127,10 @@ def progress_line(progress: Progress) -> str:
 
 def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     """Values that someone else changed as a three-way diff: before, ours, theirs."""
-    rows = [
-        (value_name(*one.target), *map(quantity_text, (one.before, one.ours, one.theirs)))
-        for one in conflicts
-    ]
+    rows = []
+    for one in conflicts:
+        values = map(quantity_text, (one.before, one.ours, one.theirs))
+        rows.append((value_name(one.owner, one.side, one.resource), *values))
     return aligned([("", "before", "ours", "theirs"), *rows]) if rows else []
 
 
@@ -144,8 +144,7 @@ _STATES: Final = {
 
 def entry_object(entry: Entry) -> str:
     """The changed object: `shop/deployment/web`."""
-    name = f"{entry.kind.lower()}/{entry.name}"
-    return escape(f"{entry.namespace}/{name}" if entry.namespace else name)
+    return escape("/".join(filter(None, (entry.namespace, entry.reference))))
 
 
 def entry_change(entry: Entry) -> str:

@@ -67,12 +67,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _history(prediction, now),
         _assumed(prediction, rows),
     )
-    return Explanation(
-        subject=pod_subject(prediction),
-        prediction=prediction,
-        row=row,
-        sections=tuple(section for section in sections if section is not None),
-    )
+    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)))
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:

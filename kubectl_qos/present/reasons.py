@@ -67,10 +67,8 @@ FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
 
 def sentence(reason: Reason) -> str:
     """A reason as one sentence, without its children."""
-    words = _SENTENCES.get(reason.rule)
-    if words is not None:
-        return words(reason.inputs, reason.result)
-    return _PLAIN[reason.rule].format(result=reason.result)
+    words, inputs, result = _SENTENCES[reason.rule], reason.inputs, reason.result
+    return words.format(result=result, **inputs) if isinstance(words, str) else words(inputs, result)
 
 
 def formula(reason: Reason) -> str:
@@ -162,7 +160,7 @@ def _stored(inputs: Inputs, result: object) -> str:
 
 _LACKS: Final = frozenset({Rule.LACKS_LIMIT, Rule.REQUEST_DIFFERS, Rule.REQUEST_ZERO})
 
-_PLAIN: Final[Mapping[Rule, str]] = {
+_SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.CLASS_BEST_EFFORT: "no container requests or limits cpu or memory",
     Rule.CLASS_BURSTABLE: "requests or limits are set, but not equal ones for every container",
     Rule.CLASS_GUARANTEED: "every container has cpu and memory limits, and equal requests",
@@ -180,9 +178,7 @@ _PLAIN: Final[Mapping[Rule, str]] = {
     Rule.SWAP_NONE: "no swap",
     Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
     Rule.HUGEPAGES: "hugepages requested, 0 by default",
-}
-
-_SENTENCES: Final[Mapping[Rule, Callable[[Inputs, object], str]]] = {
+    Rule.PIDS: "podPidsLimit {limit}",
     Rule.CLASS_STORED: _stored,
     Rule.LACKS_LIMIT: lambda inputs, _: f"{_owner(inputs)} has no {inputs['resource']} limit",
     Rule.REQUEST_DIFFERS: lambda inputs, _: (
@@ -212,7 +208,6 @@ _SENTENCES: Final[Mapping[Rule, Callable[[Inputs, object], str]]] = {
     Rule.SWAP_SHARE: lambda inputs, _: (
         f"LimitedSwap: swap in proportion to the memory request of {binary(inputs['request'])}"
     ),
-    Rule.PIDS: lambda inputs, _: f"podPidsLimit {inputs['limit']}",
 }
 
 _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits, value_now
-from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
+from kubectl_qos.edit.history import Entry, EntryState, ValueConflict, find_conflicts, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -152,12 +152,8 @@ def written(*pairs: tuple[Edit, Edit]) -> Entry:
 def test_three_values_where_somebody_else_was() -> None:
     entry = written((memory("64Mi"), memory("96Mi")))
     (found,) = find_conflicts(entry, held(memory="100Mi"))
-    assert (found.target, str(found.before), str(found.ours), str(found.theirs)) == (
-        memory(None).target,
-        "64Mi",
-        "96Mi",
-        "100Mi",
-    )
+    values = map(Quantity.parse, ("64Mi", "96Mi", "100Mi"))
+    assert found == ValueConflict(*memory(None).target, *values)
     assert undo_edits(entry, held(memory="100Mi")) == (memory("64Mi"),)
     (found,) = find_conflicts(entry, held())
     assert found.theirs is None
