@@ -92,11 +92,6 @@ def metadata_text(raw: Json, field: str) -> str:
     return str(metadata.get(field) or "") if isinstance(metadata, Mapping) else ""
 
 
-def json_value(text: bytes | memoryview | str) -> Any:
-    """One JSON text as plain values; numbers with a point or exponent stay texts."""
-    return _plain.decode(text)
-
-
 def yaml_value(text: str, location: DocumentLocation) -> Any:
     """One YAML document as plain values. Raises InputError."""
     import yaml
@@ -205,7 +200,7 @@ class ParsedObjects:
                 with suppress(*_NOT_JSON, QosError):
                     self._add_pod(_pod.decode(content))
                     return
-            self._add(_plain.decode(content), location, kind)
+            self._add(json_value(content), location, kind)
         except _NOT_JSON as error:
             self.problems.append(_bad_json(error, content, location))
 
@@ -264,7 +259,8 @@ class _Envelope(msgspec.Struct):
 _raw = msgspec.json.Decoder(msgspec.Raw)
 _envelope = msgspec.json.Decoder(_Envelope)
 _pod = json_decoder(Pod)
-_plain = msgspec.json.Decoder(float_hook=str)
+json_value = msgspec.json.Decoder(float_hook=str).decode
+"""One JSON text as plain values; numbers with a point or exponent stay texts."""
 
 
 def not_text(name: str, byte: int) -> InputError:

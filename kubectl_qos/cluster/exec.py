@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -86,8 +85,7 @@ _HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
 _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandResult:
+class _CommandResult(NamedTuple):
     out: str
     err: str
     error: str = ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -34,8 +33,7 @@ class ListMeta(msgspec.Struct, rename="camel", frozen=True):
     remaining_item_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListResult(Generic[T]):
+class ListResult(NamedTuple, Generic[T]):
     """All items, and the resourceVersion that they had together."""
 
     items: list[T]

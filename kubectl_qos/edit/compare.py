@@ -86,16 +86,11 @@ def _refuses_v1(setup: NodeSetup) -> bool:
 
 def _without_ids(pod: Pod) -> Pod:
     """Another runtime recreates the containers, with ids that are not known yet."""
-
-    def without(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
-        return statuses and tuple(msgspec.structs.replace(one, container_id="") for one in statuses)
-
-    status = msgspec.structs.replace(
-        pod.status,
-        container_statuses=without(pod.status.container_statuses),
-        init_container_statuses=without(pod.status.init_container_statuses),
-        ephemeral_container_statuses=without(pod.status.ephemeral_container_statuses),
-    )
+    status = pod.status
+    for name in ("container_statuses", "init_container_statuses", "ephemeral_container_statuses"):
+        statuses: tuple[ContainerStatus, ...] = getattr(status, name) or ()
+        without = tuple(msgspec.structs.replace(one, container_id="") for one in statuses)
+        status = msgspec.structs.replace(status, **{name: without})
     return msgspec.structs.replace(pod, status=status)
 
 

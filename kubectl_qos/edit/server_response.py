@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -187,8 +187,7 @@ _ONLY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRefusal:
+class ServerRefusal(NamedTuple):
     """A server's refusal of a request: HTTP status, reason and message."""
 
     status: int

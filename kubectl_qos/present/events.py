@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
@@ -19,8 +18,7 @@ LOADING: Final = Section(TITLE, "loading …")
 MOST_SHOWN: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _MergedEvent:
+class _MergedEvent(NamedTuple):
     type: str
     reason: str
     message: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
@@ -20,8 +19,7 @@ _UID: Final = re.compile(r"(pod[0-9a-f]{8})(?:[0-9a-f]{24}|[-_][0-9a-f_-]{27})")
 _BEFORE_POD: Final = re.compile(r"^.*-(?=pod[0-9a-f]{8})")
 
 
-@dataclass(frozen=True, slots=True)
-class TreeLine:
+class TreeLine(NamedTuple):
     """One line of the tree; `directory` is None on the line of a file."""
 
     text: str
@@ -59,8 +57,7 @@ def _lines(tree: CgroupTree, shortened: int) -> Iterator[TreeLine]:
             yield TreeLine(f"{left:<{column}} = {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     directory: Directory
     name: str
     branch: str
