@@ -105,7 +105,6 @@ class Informer:
         return Update(None, self._scope, health, self._api.client.now())
 
     def _watch_pods(self, namespace: str | None) -> None:
-        fields = f"spec.nodeName={self._scope.node}" if self._scope.node else ""
         handler = EventHandler(
             replace=self._store.replace_pods,
             put=self._store.put_pod,
@@ -115,10 +114,9 @@ class Informer:
             polled=partial(self._polled, PODS),
             refused=partial(self._pods_refused, namespace),
         )
-        self._reflect(list_path("pods", namespace), fields, Pod, self._interner.pod, handler)
+        self._reflect(list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler)
 
     def _watch_nodes(self) -> None:
-        fields = f"metadata.name={self._scope.node}" if self._scope.node else ""
         handler = EventHandler(
             replace=self._replace_nodes,
             put=self._store.put_node,
@@ -128,12 +126,12 @@ class Informer:
             polled=partial(self._polled, NODES),
             refused=self._nodes_refused,
         )
-        self._reflect(list_path("nodes"), fields, NodeObject, self._interner.node, handler)
+        self._reflect(list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
 
     def _reflect(
-        self, path: str, fields: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
+        self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
     ) -> None:
-        selectors = {"fieldSelector": fields}
+        selectors = {"fieldSelector": f"{field}={self._scope.node}"} if self._scope.node else {}
         client, seconds = self._api.client, self._poll_seconds
         reflector = Reflector(client, path, selectors, item_type, keep, handler, seconds)
         self._reflectors.append(reflector)

@@ -84,7 +84,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self._client = client
         self._path = path
-        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._selectors = selectors
         self._decoder = json_decoder(item_type)
         self._pager = Pager(item_type, keep)
         self._keep = keep

@@ -334,13 +334,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
             "reason": _reason_values(prediction.class_reason),
             "steps": {
                 target.value: [
-                    {
-                        "kind": step.kind.value,
-                        "owner": step.owner,
-                        "resource": step.resource,
-                        "value": None if step.value is None else str(step.value),
-                    }
-                    for step in steps_to(pod, target, prediction.setup.release)
+                    _plain(step._asdict()) for step in steps_to(pod, target, prediction.setup.release)
                 ]
                 for target in QosClass
             },
