@@ -23,7 +23,8 @@ from kubectl_qos.edit.strategy import quota_room, rollout_plan, rollout_reach
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.k8s.managers import ManagedValue, ManagerKind, find_managers, matching_autoscalers
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, all_containers
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import eviction_request
@@ -175,34 +176,30 @@ def _limit_range_values(
     requested = pod = default_pod(target.new, release)
     for limit_range in related.limit_ranges:
         filled = with_limit_ranges(pod, [limit_range])
-        for before, after in zip(
-            (*pod.init_containers, *pod.containers),
-            (*filled.init_containers, *filled.containers),
-            strict=True,
-        ):
-            for side in Side:
-                for resource, value in getattr(after, side.value).items():
-                    is_added = resource not in getattr(before, side.value)
-                    if not is_added or not (in_place or (after.name, resource) in touched):
-                        continue
-                    is_removed = (after.name, side, resource) in removed
-                    yield Finding(
-                        Severity.WARNING if is_removed or in_place else Severity.NOTE,
-                        f"LimitRange {limit_range.metadata.name}",
-                        FindingCode.LIMIT_RANGE_ADDS,
-                        facts={
-                            "container": after.name,
-                            "side": side.value,
-                            "resource": resource,
-                            "value": value,
-                            "removed": is_removed,
-                        },
-                    )
+        for container, side, resource, value in _added_values(pod, filled):
+            if not in_place and (container, resource) not in touched:
+                continue
+            is_removed = (container, side, resource) in removed
+            where = {"container": container, "side": side.value, "resource": resource}
+            yield Finding(
+                Severity.WARNING if is_removed or in_place else Severity.NOTE,
+                f"LimitRange {limit_range.metadata.name}",
+                FindingCode.LIMIT_RANGE_ADDS,
+                facts={**where, "value": value, "removed": is_removed},
+            )
         pod = filled
     becomes, expected = computed_class(new, release), computed_class(requested, release)
     if becomes is not expected and not in_place:
         facts = {"becomes": becomes.value, "expected": expected.value}
         yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=facts)
+
+
+def _added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
+    for before, after in zip(all_containers(pod), all_containers(filled), strict=True):
+        for side in Side:
+            for resource, value in getattr(after, side.value).items():
+                if resource not in getattr(before, side.value):
+                    yield after.name, side, resource, value
 
 
 def _rollout(
@@ -267,9 +264,7 @@ def _memory(
     release = preview.before.setup.release
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     is_new_pod = kind is not StrategyKind.IN_PLACE
-    for before, after in zip(
-        (*old.init_containers, *old.containers), (*new.init_containers, *new.containers), strict=True
-    ):
+    for before, after in zip(all_containers(old), all_containers(new), strict=True):
         used, old_limit, limit = usage.of(after.name), before.limits.get(MEMORY), after.limits.get(MEMORY)
         if used is None or limit is None or limit == old_limit:
             continue

@@ -95,11 +95,6 @@ class Effects:
             yield {(pod.namespace, pod.name): None for pod in earlier}
 
     @property
-    def changes_class(self) -> bool:
-        """Whether the pod gets another class."""
-        return self.before.qos_class is not self.after.qos_class
-
-    @property
     def changes_path(self) -> bool:
         """Whether the pod or a container moves in the cgroup tree."""
         pairs = zip(self.before.containers, self.after.containers, strict=True)
@@ -111,7 +106,7 @@ class Effects:
     def changes_anything(self) -> bool:
         """Whether anything at all differs, the rank included."""
         return (
-            self.changes_class
+            self.before.qos_class is not self.after.qos_class
             or self.changes_path
             or bool(self.files)
             or self.rank_before != self.rank_after

@@ -14,7 +14,7 @@ import msgspec
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -243,8 +243,7 @@ def _container_row(
     ranks: Mapping[tuple[str, str, str], tuple[int, bool]],
 ) -> PodRow:
     pod = row.pod
-    containers = (*pod.init_containers, *pod.containers, *pod.ephemeral_containers)
-    container = next(one for one in containers if one.name == score.name)
+    container = next(one for one in all_containers(pod) if one.name == score.name)
     statuses = [status for status in pod.status.every_container if status.name == score.name]
     request = container.requests.get(MEMORY, ZERO).value() or None
     limit = container.limits.get(MEMORY, ZERO).value() or None

@@ -87,7 +87,6 @@ def test_the_files_that_change_are_named_with_both_values() -> None:
 def test_a_change_of_class_needs_a_new_pod() -> None:
     change = [edit(side, name, value) for side in Side for name, value in (("cpu", "1"), ("memory", "1Gi"))]
     found = preview(MINE, change, SETUP)
-    assert found.effects.changes_class
     assert (found.before.qos_class, found.after.qos_class) == (QosClass.BURSTABLE, QosClass.GUARANTEED)
     assert found.strategy_kind is StrategyKind.RECREATE
     assert found.effects.containers[0].adj_after == -997
