@@ -178,7 +178,10 @@ class ApplyShell:
         state, command = state.dry_run() if self._options.dry_run == "server" else state.apply()
         try:
             while command is not None:
+                seen = state.seen
                 state, command = self._execute(writer, state, command)
+                if state.progress is not None and state.seen is not seen:
+                    self._print([f"{request.reference}: {_last_seen(state)}"])
         except KeyboardInterrupt:
             if state.phase is Phase.FOLLOWING:
                 output.note(
@@ -186,6 +189,8 @@ class ApplyShell:
                     f" {_last_seen(state)}; the change goes on"
                 )
             raise
+        if state.progress is not None and state.progress.stage is not Stage.DONE:
+            raise QosError(f"{request.reference} is changed, and ended as: {_last_seen(state)}")
 
     def _execute(self, writer: Writer, state: Apply, command: Command) -> Step:
         match command:
@@ -237,7 +242,7 @@ class ApplyShell:
         return step[0].leave() if self._options.wait is False else step
 
     def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
-        """Look at the object once, and print the progress where it is another one."""
+        """Look at the object once, after the pause."""
         name = result.request.reference
         timeout = self._options.timeout_seconds
         if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
@@ -246,15 +251,10 @@ class ApplyShell:
                 hint="the change goes on; kubectl qos explain shows its state",
             )
         time.sleep(pause_seconds)
-        before = state.seen
         state, command = state.checked(_attempt(lambda: writer.progress(result)), int(self._elapsed()))
         error = state.error
         if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
             raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
-        if state.seen is not before:
-            self._print([f"{name}: {_last_seen(state)}"])
-        if command is None and state.progress is not None and state.progress.stage is not Stage.DONE:
-            raise QosError(f"{name} is changed, and ended as: {_last_seen(state)}")
         return state, command
 
     def _elapsed(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -65,6 +66,11 @@ class HistoryStore(Protocol):
 
     def put(self, entry: Entry) -> None:
         """Add an entry, or replace the one of the same id. Never fails: problems are reported later."""
+
+
+def undone_ids(entries: Iterable[Entry]) -> frozenset[str]:
+    """The ids of the changes that were reverted."""
+    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE)
 
 
 @dataclass(frozen=True, slots=True)

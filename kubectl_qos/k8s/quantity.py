@@ -1,4 +1,4 @@
-"""resource.Quantity, exact: parsing, canonical text, Value(), MilliValue(), sums; Go's int64 and durations.
+"""resource.Quantity, exact: parsing, canonical text, values and sums; Go's int64, durations and times.
 
 Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go), Go's time.ParseDuration.
 """
@@ -6,6 +6,7 @@ Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, amount.go, suffix.go)
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -57,6 +58,17 @@ def parse_duration(text: str, *, days: bool = False) -> int:
     if unsigned != "0" and (not unsigned or position != len(unsigned) or total > MAX_INT64):
         raise InputError(f"{text!r} is not a duration such as {'1d12h' if days else '100ms'}")
     return -total if text.startswith("-") else total
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """An RFC 3339 time, UTC where it names no zone; None for anything else."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 class Format(StrEnum):

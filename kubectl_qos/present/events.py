@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.present.format import NONE, age, count, escape, parse_time
+from kubectl_qos.present.format import NONE, age, count, escape
 from kubectl_qos.present.output import Line, Section, aligned
 from kubectl_qos.present.reasons import missing_sentence
 

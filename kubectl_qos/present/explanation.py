@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+from kubectl_qos.k8s.objects import (
+    MEMORY,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+)
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
@@ -19,7 +26,6 @@ from kubectl_qos.present.format import (
     escape,
     first_few,
     full_name,
-    parse_time,
     short_path,
 )
 from kubectl_qos.present.output import Line, Section, sentences, spaced_lines

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
+
+from kubectl_qos.k8s.quantity import parse_time
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"
@@ -80,17 +82,6 @@ def duration(seconds: int) -> str:
 
 def _two(most: int, unit: str, rest: int, rest_unit: str) -> str:
     return f"{most}{unit}{rest}{rest_unit}" if rest else f"{most}{unit}"
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """An RFC 3339 time with a zone, or None."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 _VISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need, parse_moment
+from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Mechanism
@@ -267,7 +268,7 @@ def _time_text(kill: Kill) -> str:
 
 
 def _newest_first(kill: Kill) -> float:
-    when = parse_moment(kill.time)
+    when = parse_time(kill.time)
     return largest_first(when.timestamp() if when is not None else None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present.format import (
@@ -16,7 +17,6 @@ from kubectl_qos.present.format import (
     escape,
     exact_binary,
     full_name,
-    parse_time,
 )
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
-from kubectl_qos.k8s.quantity import Quantity, parse_duration
+from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.present.format import age, mebibytes, parse_time
+from kubectl_qos.present.format import age, mebibytes
 from kubectl_qos.present.output import Column, ColumnType, find_column
 from kubectl_qos.present.pod_columns import BY_KEY, OTHER_NAMES
 from kubectl_qos.tui.matching import SafePattern, is_plain

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.format import parse_time
 from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.qos.qos_class import QosClass

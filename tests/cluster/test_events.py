@@ -18,8 +18,8 @@ from kubectl_qos.cluster.pager import PAGE_SIZE
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS, Event
 from kubectl_qos.k8s.objects import Annotations, ObjectMeta, Pod, PodSpec
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.format import parse_time
 from tests.cluster.cluster_objects import pod as pod_object
 from tests.cluster.cluster_objects import recorded_events
 from tests.cluster.conftest import ConnectTo, PageSize

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.k8s.events import Event, EventSeries, in_order, is_about
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
-from kubectl_qos.present.format import parse_time
+from kubectl_qos.k8s.quantity import parse_time
 
 moments = st.integers(0, 10**14).map(
     lambda micros: (

@@ -236,12 +236,12 @@ def _find_missing(references: Sequence[resources.Reference], facts: _Facts) -> l
 
 
 def _is_shown(kill: Kill, facts: _Facts, since_seconds: int | None) -> bool:
-    from kubectl_qos.qos.kills.evidence import parse_moment
+    from kubectl_qos.k8s.quantity import parse_time
 
     node = facts.scope.node
     if node is not None and kill.node not in {node, ""}:
         return False
-    time = parse_moment(kill.time)
+    time = parse_time(kill.time)
     return since_seconds is None or time is None or time >= facts.now - timedelta(seconds=since_seconds)
 
 

@@ -81,11 +81,12 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
     """The entries, the newest first; only those of --context where it is given."""
     from datetime import UTC, datetime
 
+    from kubectl_qos.edit.history import undone_ids
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
     from kubectl_qos.present.output import cell_table
 
     context = options.source.connection.context
-    undone = _undone_ids(entries)
+    undone = undone_ids(entries)
     shown = [entry for entry in reversed(entries) if context in {None, entry.context}]
     if options.output is not None:
         items = [_values(entry, undone=entry.id in undone) for entry in shown]
@@ -137,17 +138,11 @@ def _text(quantity: object) -> str | None:
     return None if quantity is None else str(quantity)
 
 
-def _undone_ids(entries: Sequence[Entry]) -> frozenset[str]:
-    from kubectl_qos.edit.history import EntryState
-
-    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE)
-
-
 def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
     """The entry of an id, without one the last change of the context. Raises InputError."""
-    from kubectl_qos.edit.history import EntryState
+    from kubectl_qos.edit.history import EntryState, undone_ids
 
-    undone = _undone_ids(entries)
+    undone = undone_ids(entries)
     if id_ is None:
         for entry in reversed(entries):
             is_change = not entry.undoes and entry.id not in undone and entry.state is not EntryState.REFUSED

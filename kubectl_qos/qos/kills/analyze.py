@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
@@ -31,7 +32,6 @@ from kubectl_qos.qos.kills.evidence import (
     ended_evidence,
     kubelet_kill,
     memory_limits,
-    parse_moment,
     report_evidence,
     reported_mechanism,
     seconds_between,
@@ -292,9 +292,7 @@ class _KillAnalyzer:
         """The time of the oldest event, None where those of nodes could not be read."""
         if not self._event_list.of_nodes:
             return None
-        return min(
-            (event.last for event in self._event_list.events if parse_moment(event.last)), default=None
-        )
+        return min((event.last for event in self._event_list.events if parse_time(event.last)), default=None)
 
     @cached_property
     def _unlimited(self) -> list[_Death]:
@@ -327,7 +325,7 @@ class _KillAnalyzer:
         }
         boots: dict[int, list[float]] = {}
         for reported in self._reported:
-            ended = parse_moment(ends.get(reported.container_id))
+            ended = parse_time(ends.get(reported.container_id))
             if ended is not None and reported.report.uptime is not None:
                 boots.setdefault(id(reported.log), []).append(ended.timestamp() - reported.report.uptime)
         return {log: datetime.fromtimestamp(median(seconds), UTC) for log, seconds in boots.items()}
@@ -395,5 +393,5 @@ def _is_silent(log: KernelLog, time: str) -> bool:
 
 
 def _newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
-    when = parse_moment(kill.time)
+    when = parse_time(kill.time)
     return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container

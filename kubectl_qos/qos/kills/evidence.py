@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
 from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.prediction import predict
@@ -89,20 +89,9 @@ class Diagnosis:
     needs: Need | None = None
 
 
-def parse_moment(text: str | None) -> datetime | None:
-    """An RFC 3339 time, UTC where it names no zone; None for anything else."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
 def seconds_between(earlier: str | None, later: str | None) -> float | None:
     """How long after the first time the second is, None if one is not known."""
-    first, second = parse_moment(earlier), parse_moment(later)
+    first, second = parse_time(earlier), parse_time(later)
     return (second - first).total_seconds() if first is not None and second is not None else None
 
 

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits
+from kubectl_qos.edit.history import Entry, EntryState, find_conflicts, undo_edits, undone_ids
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
@@ -74,9 +74,7 @@ class UndoScreen(QosScreen):
 
     def _history_loaded(self, history: Sequence[Entry] | QosError) -> None:
         entries = () if isinstance(history, QosError) else tuple(reversed(history))
-        self._undone = frozenset(
-            entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE
-        )
+        self._undone = undone_ids(entries)
         now = self.qos.source.now()
         empty = "Nothing was applied yet." + (
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
