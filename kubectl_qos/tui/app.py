@@ -437,9 +437,9 @@ class QosApp(App[QosError]):
         else:
             self.leave()
 
-    def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
+    def _commands(self, screen: QosScreen) -> Iterable[Command]:
         """Every action that can be used on this screen."""
-        groups = {BindingGroup.APP, *getattr(screen, "binding_groups", ())}
+        groups = {BindingGroup.APP, screen.group}
         for action in ACTIONS:
             if action.palette and action.group in groups:
                 target = self if action.group is BindingGroup.APP else screen

@@ -262,7 +262,6 @@ class ListTable(LineTable[Any]):
         )
         self.definition = definition
         self.chosen: tuple[str, ...] | None = None
-        self.marked: frozenset[Hashable] = frozenset()
         self._title = ""
 
     def _token_for(self, row: Any, key: str) -> Token:
@@ -314,13 +313,8 @@ class ListTable(LineTable[Any]):
     def toggle_mark(self) -> None:
         """Mark or unmark the row, and go on to the next."""
         if self.row is not None:
-            self.mark_all(self.marked ^ {self.definition.key(self.row)})
+            self.mark(self.marked ^ {self.definition.key(self.row)})
             self.action_down()
-
-    def mark_all(self, keys: frozenset[Hashable]) -> None:
-        """Mark the rows of these keys and no others."""
-        self.marked = keys
-        self.mark(keys)
 
     @property
     def marked_rows(self) -> list[Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, auto
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.widgets import Static
 
@@ -21,7 +21,7 @@ from kubectl_qos.edit.apply import Phase
 from kubectl_qos.present.apply import confirm_lines, dry_run_lines, request_lines
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
@@ -42,7 +42,7 @@ class ApplyOutcome(Enum):
     RELOAD = auto()
 
 
-class ApplyScreen(QosScreen):
+class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     """The strategies of one change.
 
     Args:
@@ -50,10 +50,8 @@ class ApplyScreen(QosScreen):
         saved: called when the patch was copied or saved.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APPLY)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.APPLY,)
 
     def __init__(self, change: RunningChange, saved: Callable[[], None] = lambda: None) -> None:
         super().__init__()
@@ -201,13 +199,11 @@ class ApplyScreen(QosScreen):
         self._leave(ApplyOutcome.BACK)
 
 
-class ProgressScreen(QosScreen):
+class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
     """The progress of a change that was confirmed. Leaving stops watching only; the change goes on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROGRESS)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.PROGRESS,)
 
     def __init__(self, change: RunningChange) -> None:
         super().__init__()

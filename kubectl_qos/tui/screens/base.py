@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view_model import ViewModel
 
@@ -103,7 +103,17 @@ class TooSmall(Static):
 
 
 class SingleDismissScreen(Screen[ResultT]):
-    """A screen that can only be left while it is the uppermost one: Textual would remove the next one."""
+    """A screen that can only be left while it is the uppermost one: Textual would remove the next one.
+
+    A subclass names the `group` of actions that its keys do.
+    """
+
+    group: ClassVar[BindingGroup | None] = None
+
+    def __init_subclass__(cls, group: BindingGroup | None = None, **options: Any) -> None:
+        if group is not None:
+            cls.group, cls.BINDINGS = group, bindings(group)
+        super().__init_subclass__(**options)
 
     @property
     def qos(self) -> QosApp:
@@ -123,11 +133,12 @@ class SingleDismissScreen(Screen[ResultT]):
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     """A dialog over a screen. Textual takes styles from the first base."""
 
+    def action_leave(self) -> None:
+        self.dismiss()
+
 
 class QosScreen(SingleDismissScreen[None]):
-    """A screen of this UI; the palette lists the actions of its `binding_groups`."""
-
-    binding_groups: ClassVar[tuple[BindingGroup, ...]] = ()
+    """A screen of this UI; the palette lists its actions."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
         (0, "-tiny"),

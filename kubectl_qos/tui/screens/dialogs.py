@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label
 
@@ -17,15 +16,14 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.present.reasons import CLASS_MEANINGS, CLASSES, FLAG_MEANINGS
-from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group, bindings
+from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, plain, wrapped
 
 
-class ConfirmDialog(Dialog[bool]):
+class ConfirmDialog(Dialog[bool], group=BindingGroup.CONFIRM):
     """A question; escape, n and the first button mean no."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, question: str, yes: str, no: str) -> None:
@@ -52,7 +50,7 @@ class ConfirmDialog(Dialog[bool]):
         self.dismiss(False)
 
 
-class SaveAs(Dialog[Path | None]):
+class SaveAs(Dialog[Path | None], group=BindingGroup.SAVE):
     """Asks for a file name and writes the file; an existing one only when enter is pressed again.
 
     A browser gets it as a download: a visitor writes nothing on the machine that serves the page.
@@ -63,7 +61,6 @@ class SaveAs(Dialog[Path | None]):
         text_for: the text for a path; it may look at the extension and raise QosError.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SAVE)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:
@@ -106,18 +103,14 @@ class SaveAs(Dialog[Path | None]):
         label.update(text)
         label.set_class(is_wrong, "-wrong")
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
-
-class ConfirmWrite(Dialog[bool]):
+class ConfirmWrite(Dialog[bool], group=BindingGroup.CONFIRM):
     """The last question before something is written: where, what, and what comes of it.
 
     No is focused, so that enter, pressed once too often, writes nothing. With a `name` that name has to be
     typed; no other key says yes then.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "#name, #no"
 
@@ -169,10 +162,9 @@ class ConfirmWrite(Dialog[bool]):
         self.dismiss(False)
 
 
-class NumberDialog(Dialog[int | None]):
+class NumberDialog(Dialog[int | None], group=BindingGroup.NUMBER):
     """Asks for a whole number from 1 on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.NUMBER)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "Input"
 
@@ -196,9 +188,6 @@ class NumberDialog(Dialog[int | None]):
             finding = self.query_one("#finding", Label)
             finding.update(f"! a number from 1 to {self._most} is needed")
             finding.set_class(True, "-wrong")
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 def parse_path(name: str) -> Path:
@@ -230,10 +219,9 @@ def save(path: Path, text: str, *, overwrite: bool = False) -> None:
         raise InputError(f"{path}: {reason}") from None
 
 
-class TextScreen(Dialog[None]):
+class TextScreen(Dialog[None], group=BindingGroup.HELP):
     """A text with a title."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.HELP)
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "TextScroll"
 

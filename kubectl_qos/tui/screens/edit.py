@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
@@ -25,7 +23,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import QosClass, steps_to
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
@@ -37,13 +35,11 @@ from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
 
 
-class EditScreen(QosScreen):
+class EditScreen(QosScreen, group=BindingGroup.EDIT):
     """Fields on the left, their effects on the right; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EDIT)
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
-    binding_groups = (BindingGroup.EDIT,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()

@@ -9,11 +9,10 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 from functools import partial
 from operator import is_
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -27,7 +26,7 @@ from kubectl_qos.present.kills import LATER, columns, detail_lines, nothing_sent
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import FollowStatus, run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import QosScreen
@@ -84,13 +83,11 @@ def load_kills(
     return events, kills
 
 
-class KillsScreen(QosScreen):
+class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.KILLS)
     CSS_PATH = "kills.tcss"
     AUTO_FOCUS = "LineTable"
-    binding_groups = (BindingGroup.KILLS,)
 
     def __init__(self, view_model: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
-from textual.binding import BindingType
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
@@ -24,11 +23,8 @@ from kubectl_qos.tui.widgets.prompt import Prompt
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 
 
-class MainScreen(BrowseScreen):
+class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     """Browse, filter, sort; everything else is one key away."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.MAIN)
-    binding_groups = (BindingGroup.MAIN,)
 
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
@@ -58,7 +54,7 @@ class MainScreen(BrowseScreen):
         elif self.view.at_risk:
             self.change_view(replace(self.view, at_risk=False))
         elif self.table.marked:
-            self.table.mark_all(frozenset())
+            self.table.mark(frozenset())
             self._show_title()
         else:
             self.qos.action_previous()

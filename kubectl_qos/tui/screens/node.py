@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, Static
 
@@ -20,7 +17,7 @@ from kubectl_qos.present.output import Section, marked_lines
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_notes, tree_subject
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import (
@@ -33,13 +30,11 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 
-class TreeScreen(QosScreen):
+class TreeScreen(QosScreen, group=BindingGroup.TREE):
     """The screen of `kubectl qos tree`, scrolled to the pod; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TREE)
     CSS_PATH = "tree.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.TREE,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
@@ -96,13 +91,11 @@ def _token(line: TreeLine) -> str:
 EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 
 
-class CompareScreen(QosScreen):
+class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     """An input for a release and settings, and what they change; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COMPARE)
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "Input"
-    binding_groups = (BindingGroup.COMPARE,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()

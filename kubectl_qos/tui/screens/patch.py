@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -17,13 +15,13 @@ from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.output import to_yaml
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
 
 
-class PatchScreen(QosScreen):
+class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     """The patch at first, the manifest by a key.
 
     Args:
@@ -32,10 +30,8 @@ class PatchScreen(QosScreen):
         saved: called when a text was copied or saved, so that leaving need not ask.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PATCH)
     CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.PATCH,)
 
     def __init__(self, pod: Pod, preview: Preview, saved: Callable[[], None]) -> None:
         super().__init__()

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
 from textual.widgets import Input, Label
@@ -19,7 +18,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
@@ -49,10 +48,9 @@ class SearchSpec(Generic[RowT]):
     empty: Callable[[str], str]
 
 
-class SearchDialog(Dialog[RowT | None]):
+class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
     """Type, choose with the arrows, take it with enter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SEARCH)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
@@ -92,9 +90,6 @@ class SearchDialog(Dialog[RowT | None]):
 
     def action_below(self) -> None:
         self._table.action_down()
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 MOST: Final = 200
@@ -205,7 +200,7 @@ _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
 )
 
 
-class ColumnsScreen(Dialog[tuple[str, ...] | None]):
+class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
     """The columns of a list; the result is keys in order, none of them for the default.
 
     Args:
@@ -213,7 +208,6 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
         shown: the keys of those that are shown now, in their order.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COLUMNS)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
@@ -271,14 +265,10 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
     def action_take(self) -> None:
         self.dismiss(tuple(choice.column.key for choice in self._choices if choice.shown))
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
-
-class SelectDialog(Dialog[str | None]):
+class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SELECT)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, title: str, names: Sequence[str], current: str) -> None:
@@ -301,6 +291,3 @@ class SelectDialog(Dialog[str | None]):
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:
         self.dismiss(event.row)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

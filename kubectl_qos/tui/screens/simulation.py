@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -35,7 +34,7 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, build_node_state
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import BuiltScreen
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
@@ -158,13 +157,11 @@ _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(BuiltScreen[NodeState | None]):
+class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULATION):
     """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SIMULATION)
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
-    binding_groups = (BindingGroup.SIMULATION,)
 
     def __init__(self, node: str, view_model: ViewModel, key: PodKey | None = None) -> None:
         super().__init__(view_model)

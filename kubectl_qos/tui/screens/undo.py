@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -20,7 +19,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
@@ -38,13 +37,11 @@ _IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", 
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
-class UndoScreen(QosScreen):
+class UndoScreen(QosScreen, group=BindingGroup.UNDO):
     """The entries, the newest first; below them the whole entry under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
-    binding_groups = (BindingGroup.UNDO,)
 
     def __init__(self, view_model: ViewModel, source: Source) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ cells mean, which the owner gives as columns, a key and a token for each cell; w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -37,7 +38,6 @@ from kubectl_qos.tui.widgets.table import (
     Widths,
     cell_segments,
     cropped,
-    edge_at,
     header_segments,
     key_index,
     row_index,
@@ -92,13 +92,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         *(f"line-table--{token}" for token in TOKENS),
     }
 
+    @dataclass
     class Highlighted(Message):
         """The cursor is on another row, or its row has other values; `row` is None in an empty table."""
 
-        def __init__(self, table: LineTable[Any], row: Any) -> None:
-            super().__init__()
-            self.table = table
-            self.row = row
+        table: LineTable[Any]
+        row: Any
 
         @property
         def control(self) -> LineTable[Any]:
@@ -110,20 +109,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     class Sorted(Highlighted):
         """The rows are in another order."""
-
-    class Widened(Message):
-        """A person changed the width of a column; `width` is None where it was reset."""
-
-        def __init__(self, table: LineTable[Any], key: str, width: int | None) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
-            self.width = width
-
-        @property
-        def control(self) -> LineTable[Any]:
-            """The table."""
-            return self.table
 
     def __init__(
         self,
@@ -145,7 +130,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._now = datetime.now(UTC)
         self._empty = ""
         self._cursor = 0
-        self._marked: frozenset[Hashable] = frozenset()
+        self.marked: frozenset[Hashable] = frozenset()
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
@@ -189,11 +174,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     @widths.setter
     def widths(self, widths: Mapping[str, int]) -> None:
         self._widths.chosen = dict(widths)
-        self._refit()
-
-    def reset_widths(self) -> None:
-        """Measure the columns again: those that became wider may become narrower."""
-        self._widths.forget()
         self._refit()
 
     def load(
@@ -249,8 +229,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
-        """Show the rows of these keys as marked."""
-        self._marked = keys
+        """Mark the rows of these keys and no others."""
+        self.marked = keys
         self._repaint()
 
     def move_to(self, key: Hashable) -> bool:
@@ -376,7 +356,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         key = self._key(row)
         return _PaintedRow(
             index == self._cursor,
-            key in self._marked,
+            key in self.marked,
             self.has_focus,
             self._flash.cells(key, row, columns, self._now),
             tuple([(column.cell(row, self._now), self._token(row, column.key)) for column in columns]),
@@ -428,13 +408,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         offset = event.get_content_offset(self)
         key = None
         if offset is not None and offset.y == 0:
-            key = edge_at(self._table_layout, self._line_x(offset.x))
+            key = self._table_layout.edge_at(self._line_x(offset.x))
         self._pressed_edge = key is not None
         if key is not None:
-            layout = self._table_layout
-            columns = zip(layout.columns, layout.widths, strict=True)
-            width = next(width for column, width in columns if column.key == key)
-            self._drag = _Drag(key, width, event.screen_x)
+            self._drag = _Drag(key, self._table_layout.by_key[key], event.screen_x)
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -443,12 +420,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.widths = {**self.widths, key: max(width + event.screen_x - begin, MIN_WIDTH)}
 
     def on_mouse_up(self) -> None:
-        drag, self._drag = self._drag, None
-        if drag is not None:
+        if self._drag is not None:
+            self._drag = None
             self.release_mouse()
-            width = self.widths.get(drag.key)
-            if width is not None and width != drag.width:
-                self.post_message(self.Widened(self, drag.key, width))
 
     def on_click(self, event: events.Click) -> None:
         """The header sorts, a row takes the cursor, a second click on it opens it.
@@ -459,9 +433,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if offset is None:
             return
         if self._pressed_edge:
-            key = edge_at(self._table_layout, self._line_x(offset.x))
+            key = self._table_layout.edge_at(self._line_x(offset.x))
             if event.chain == 2 and key in self.widths:
-                self._reset_width(key)
+                self.widths = {other: width for other, width in self.widths.items() if other != key}
         elif offset.y == 0:
             column = self._table_layout.column_at(self._line_x(offset.x))
             if column is not None:
@@ -471,10 +445,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._move(index)
             if event.chain == 2:
                 self.action_select()
-
-    def _reset_width(self, key: str) -> None:
-        self.widths = {other: width for other, width in self.widths.items() if other != key}
-        self.post_message(self.Widened(self, key, None))
 
     def action_up(self) -> None:
         self._move(self._cursor - 1)

@@ -49,14 +49,21 @@ class Layout(Generic[RowT]):
         """The column of that key, None without one."""
         return next((column for column in self.columns if column.key == key), None)
 
+    @property
+    def by_key(self) -> dict[str, int]:
+        """The width of each column by its key."""
+        return {column.key: width for column, width in zip(self.columns, self.widths, strict=True)}
+
     def column_at(self, x: int) -> Column[RowT] | None:
         """The column at a cell of the whole line, None beside them."""
         ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
-        begins = list(ends)
-        for column, begin, end in zip(self.columns, begins, begins[1:], strict=False):
-            if begin <= x < end:
-                return column
-        return None
+        found = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
+        return next(found, None) if x >= GUTTER else None
+
+    def edge_at(self, x: int) -> str | None:
+        """The key of the column whose right edge a cell of the whole line is."""
+        column, following = self.column_at(x), self.column_at(x + 1)
+        return column.key if column is not None and column is not following else None
 
 
 Fitting = Callable[[int], Layout[RowT]]
@@ -119,13 +126,9 @@ class Widths:
     def chosen(self, widths: Mapping[str, int]) -> None:
         self._chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
 
-    def forget(self) -> None:
-        """Measure again, but keep what was chosen."""
-        self._needed = {}
-
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
         """The layout with these widths; other columns, or another width of the table, are measured again."""
-        measured = {column.key: width for column, width in zip(layout.columns, layout.widths, strict=True)}
+        measured = layout.by_key
         if measured.keys() != self._needed.keys() or available != self._available:
             self._needed, self._available = {}, available
         kept = {key: max(width, self._needed.get(key, 0)) for key, width in measured.items()}
@@ -142,16 +145,6 @@ def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int
         returned = min(kept[key] - measured[key], max(too_wide, 0))
         kept[key] -= returned
         too_wide -= returned
-
-
-def edge_at(layout: Layout[Any], x: int) -> str | None:
-    """The key of the column whose right edge a cell of the whole line is."""
-    end = GUTTER
-    for column, width in zip(layout.columns, layout.widths, strict=True):
-        end += width + GAP
-        if x == end - 1:
-            return column.key
-    return None
 
 
 TOKENS: Final = ("victim", "success", "warning", "error", "accent", "muted")
