@@ -7,6 +7,7 @@ that show its state and feed it answers (screens/apply.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -45,13 +46,12 @@ if TYPE_CHECKING:
     from kubectl_qos.tui.app import QosApp
 
 
+@dataclass
 class ChangeUpdated(Message, bubble=False):
     """A change has another state; `confirms` where a person has to be asked now."""
 
-    def __init__(self, change: RunningChange, *, confirms: bool) -> None:
-        super().__init__()
-        self.change = change
-        self.confirms = confirms
+    change: RunningChange
+    confirms: bool
 
 
 class RunningChange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on
@@ -90,21 +91,19 @@ class Prompt(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROMPT)
 
+    @dataclass
     class Typed(Message):
         """A text was typed after `sign`; `finished` with enter."""
 
-        def __init__(self, sign: str, text: str, *, finished: bool) -> None:
-            super().__init__()
-            self.sign = sign
-            self.text = text
-            self.finished = finished
+        sign: str
+        text: str
+        finished: bool
 
+    @dataclass
     class Left(Message):
         """The prompt was left with escape."""
 
-        def __init__(self, sign: str) -> None:
-            super().__init__()
-            self.sign = sign
+        sign: str
 
     def __init__(
         self, completions: Mapping[str, Completion], entered: Mapping[str, Sequence[str]] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -28,12 +29,11 @@ class Slider(Widget):
 
     DEFAULT_CSS = "Slider { height: 1; width: 1fr; }"
 
+    @dataclass
     class Moved(Message):
         """A person has set the amount."""
 
-        def __init__(self, amount: int) -> None:
-            super().__init__()
-            self.amount = amount
+        amount: int
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,12 +110,11 @@ class OptionBar(Widget):
 
     DEFAULT_CSS = "OptionBar { height: auto; width: 1fr; }"
 
+    @dataclass
     class Clicked(Message):
         """An option was clicked."""
 
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+        name: str
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.containers import Vertical
@@ -35,12 +36,11 @@ def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
 class StrategyLine(TextView):
     """One strategy; a click chooses it."""
 
+    @dataclass
     class Clicked(Message):
         """The strategy of this index was clicked."""
 
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
+        index: int
 
     def __init__(self, index: int, layout: TextLayout) -> None:
         super().__init__(layout)
