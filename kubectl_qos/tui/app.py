@@ -198,7 +198,6 @@ class QosApp(App[QosError]):
                 line.show(words, freshness(self.view_model, self.status))
 
     def exit(self, *arguments: Any, **options: Any) -> None:
-        """Leave, and keep the state for the next run."""
         self._save_state()
         super().exit(*arguments, **options)
 
@@ -270,12 +269,10 @@ class QosApp(App[QosError]):
         return screen
 
     def open(self, detail: Detail, pod: Pod) -> None:
-        """Open a screen about a pod."""
         self.navigation.go(Location(self.main.view, detail, pod))
         self._open(self.navigation.location)
 
     def edit(self, pod: Pod) -> None:
-        """Open the edit screen of a pod."""
         self.open(Detail.EDIT, pod)
 
     def _open(self, location: Location) -> None:
@@ -314,7 +311,6 @@ class QosApp(App[QosError]):
             self.main.return_to(location)
 
     def show_text(self, title: str, lines: Iterable[str]) -> None:
-        """Show a text over the screen."""
         self.push_screen(TextScreen(title, lines))
 
     def notify(
@@ -341,7 +337,6 @@ class QosApp(App[QosError]):
         text_for: Callable[[Path], str],
         saved: Callable[[], None] | None = None,
     ) -> None:
-        """Ask for a file name and write the file."""
 
         def notify(path: Path | None) -> None:
             if path is not None:

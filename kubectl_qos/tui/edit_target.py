@@ -52,7 +52,6 @@ class EditTarget:
         return f"{pod.kind.lower()} {escape(name)}"
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
-        """What these edits do."""
         snapshot = self.view_model.snapshot
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
 

@@ -127,7 +127,6 @@ class Follower:
         self._requested.set()
 
     def close(self) -> None:
-        """End the thread."""
         self._closed = True
         if self._stream is not None:
             self._stream.close()

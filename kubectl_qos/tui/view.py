@@ -50,11 +50,6 @@ class View:
     wide: bool = False
 
     @property
-    def is_narrowed(self) -> bool:
-        """Whether a filter or the risk leaves rows out."""
-        return bool(self.filter) or self.at_risk
-
-    @property
     def whole(self) -> View:
         """The same list with all rows and only the columns that fit."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
@@ -284,7 +279,6 @@ class Navigation:
 
     @property
     def location(self) -> Location:
-        """The location that is shown."""
         return self._locations[self._index]
 
     def go(self, location: Location) -> None:

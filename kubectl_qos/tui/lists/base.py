@@ -68,26 +68,27 @@ class ListDefinition(ABC, Generic[RowT]):
     def layout(
         self, view: View, chosen: Sequence[str] | None, rows: Sequence[RowT], now: datetime, available: int
     ) -> Layout[RowT]:
-        """The columns for a width in cells; `chosen` are those that a person chose."""
-        keys = (
-            self.default_columns(view) if chosen is None else [key for key in chosen if key in self.columns]
-        )
+        """The columns for a width in cells; `chosen` are those that a person chose.
+
+        All columns may be wider; those up to the name stay when the others scroll sideways.
+        """
+        wanted = self.default_columns(view) if chosen is None else chosen
+        keys = [key for key in wanted if key in self.columns]
         columns = [self.columns[key] for key in keys]
         if chosen is not None or view.wide:
-            return all_columns(columns, rows, now, self.name)
+            fixed = keys.index(self.name) + 1 if self.name in keys else 0
+            return Layout(columns, measured(columns, rows, now), fixed=fixed)
         return self.fit(columns, rows, now, available)
 
     def default_columns(self, view: View) -> Sequence[str]:
         """The keys of the columns that are shown where there is room."""
-        return [
-            key for key in self.columns if key not in ({"namespace"} if view.namespace is not None else ())
-        ]
+        return [key for key in self.columns if key != "namespace" or view.namespace is None]
 
     def fit(
         self, columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, available: int
     ) -> Layout[RowT]:
         """The most important columns that fit."""
-        return fitting_columns(columns, self.importance.split(), rows, now, available, self.squeezed)
+        return fitting_columns(columns, self.importance, rows, now, available, self.squeezed)
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
@@ -364,18 +365,9 @@ def export_rows(
     )
 
 
-def all_columns(
-    columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, name: str
-) -> Layout[RowT]:
-    """Every column, however wide; those up to the name stay when the others scroll sideways."""
-    keys = [column.key for column in columns]
-    fixed = keys.index(name) + 1 if name in keys else 0
-    return Layout(columns, measured(columns, rows, now), fixed=fixed)
-
-
 def fitting_columns(
     columns: Sequence[Column[RowT]],
-    importance: Sequence[str],
+    importance: str,
     rows: Sequence[RowT],
     now: datetime,
     available: int,
@@ -395,7 +387,7 @@ def fitting_columns(
     widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
     kept: dict[str, int] = {}
     room = available - GUTTER
-    for key in importance:
+    for key in importance.split():
         if key not in widths:
             continue
         if key in kept:

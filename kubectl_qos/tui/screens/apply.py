@@ -25,8 +25,8 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout
+from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout, layout_lines
 from kubectl_qos.tui.write_service import ChangeUpdated, RunningChange
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
@@ -60,17 +60,15 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.outcome = ApplyOutcome.BACK
 
     def compose_content(self) -> ComposeResult:
-        """The change, its strategies, the server's answer, the request."""
         yield Static(id="subject", markup=False)
         with TextScroll():
-            yield TextView(layout_lines([]), id="changes")
+            yield TextView(id="changes")
             yield StrategyList()
-            yield TextView(layout_lines([]), id="answer")
-            yield TextView(layout_lines([]), id="findings")
-            yield TextView(layout_lines([]), id="request")
+            yield TextView(id="answer")
+            yield TextView(id="findings")
+            yield TextView(id="request")
 
     def on_mount(self) -> None:
-        """Show the state."""
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
@@ -125,15 +123,12 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.change.take(self.change.state.choose(event.index))
 
     def action_next_strategy(self) -> None:
-        """Choose the next strategy."""
         self.change.take(self.change.state.choose(self.change.state.chosen + 1))
 
     def action_previous_strategy(self) -> None:
-        """Choose the previous strategy."""
         self.change.take(self.change.state.choose(self.change.state.chosen - 1))
 
     def action_dry_run(self) -> None:
-        """Let the server try it."""
         if self._may_send():
             self.change.take(self.change.state.dry_run())
 
@@ -174,20 +169,16 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.dismiss()
 
     def action_reload(self) -> None:
-        """Discard this change, and edit the object as it is now."""
         self._leave(ApplyOutcome.RELOAD)
 
     def action_keep_mine(self) -> None:
-        """Make the same change of the object as it is now."""
         self.change.take(self.change.state.keep_mine())
 
     def action_patch(self) -> None:
-        """Show the patch and the manifest."""
         state = self.change.state
         self.qos.push_screen(PatchScreen(state.pod, state.preview, self._on_saved))
 
     def action_copy(self) -> None:
-        """Copy the request as text."""
         request = self.change.state.request
         if request is not None:
             self.qos.copy("\n".join(request_lines(request)) + "\n", "the request")
@@ -195,7 +186,6 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.qos.notify("there is no request to copy", severity="warning")
 
     def action_back(self) -> None:
-        """Go back; nothing is sent."""
         self._leave(ApplyOutcome.BACK)
 
 
@@ -212,18 +202,15 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
         self.change = change
 
     def compose_content(self) -> ComposeResult:
-        """The change, then a line for each stage."""
         yield Static(id="subject", markup=False)
         with TextScroll():
-            yield TextView(layout_lines([]), id="seen")
+            yield TextView(id="seen")
 
     def on_mount(self) -> None:
-        """Show the state, and the seconds as they pass."""
         self.set_interval(_TICK_SECONDS, self._show)
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
-        """Show the state."""
         if message.change is self.change:
             self._show()
 
@@ -241,7 +228,6 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
         self.query_one("#seen", TextView).show(layout_lines(lines))
 
     def action_back(self) -> None:
-        """Stop watching."""
         state, undo = self.change.state, self.qos.keys.first("app.undo")
         if state.phase is Phase.SENDING:
             self.qos.notify(

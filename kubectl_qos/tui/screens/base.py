@@ -72,7 +72,6 @@ class TitleLine(Widget):
         self._state = ""
 
     def show(self, words: Sequence[str], state: str) -> None:
-        """Show other words."""
         if (tuple(words), state) != (self._words, self._state):
             self._words, self._state = tuple(words), state
             self.refresh()
@@ -117,7 +116,6 @@ class SingleDismissScreen(Screen[ResultT]):
 
     @property
     def qos(self) -> QosApp:
-        """The app."""
         return cast("QosApp", self.app)
 
     @property

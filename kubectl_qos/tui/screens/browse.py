@@ -81,7 +81,6 @@ class BrowseScreen(QosScreen):
 
     @property
     def side(self) -> Sidebar:
-        """The panes beside the list."""
         return self.query_one(Sidebar)
 
     @property
@@ -91,12 +90,10 @@ class BrowseScreen(QosScreen):
 
     @property
     def definition(self) -> ListDefinition[Any]:
-        """What is listed."""
         return self._definitions[self.view.kind]
 
     @property
     def table(self) -> ListTable:
-        """The table of what is listed."""
         return self.query_one(f"#{self.view.kind.value}", ListTable)
 
     def on_mount(self) -> None:
@@ -166,7 +163,7 @@ class BrowseScreen(QosScreen):
         self.set_class(kind not in WITH_SIDEBAR, "-alone")
         self.refresh_bindings()
         if had_focus or kind not in WITH_SIDEBAR:
-            self._focus_pane("list")
+            self._focus_list()
 
     def _take_list(self, built: BuiltList | QosError) -> None:
         """Show a list that was built after another one was chosen."""
@@ -307,7 +304,8 @@ class BrowseScreen(QosScreen):
     @on(LineTable.Selected, "#side-nodes")
     @on(LineTable.Selected, "#side-namespaces")
     def _focus_list(self) -> None:
-        self._focus_pane("list")
+        self.remove_class("-side")
+        self.table.focus()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if isinstance(event.widget, LineTable):
@@ -319,11 +317,6 @@ class BrowseScreen(QosScreen):
     def _panes(self) -> tuple[LineTable[Any], ...]:
         beside = (self.side.nodes, self.side.namespaces) if self.view.kind in WITH_SIDEBAR else ()
         return (self.table, *beside)
-
-    def _focus_pane(self, name: str) -> None:
-        panes = {"nodes": self.side.nodes, "namespaces": self.side.namespaces}
-        self.set_class(name in panes, "-side")
-        panes.get(name, self.table).focus()
 
     def _focused_pane(self) -> int:
         return next((index for index, pane in enumerate(self._panes) if pane is self.focused), 0)

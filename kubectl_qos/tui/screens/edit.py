@@ -54,7 +54,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         with Horizontal(id="body"):
             yield ResourceForm(self._pod, self._view_model.snapshot.setup(self._pod.node_name).release)
             with TextScroll(id="preview", can_focus=False):
-                yield TextView(lambda _: [], id="effects")
+                yield TextView(id="effects")
 
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
@@ -78,7 +78,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._show_preview()
 
     async def _reload(self, related: RelatedObjects) -> None:
-        """Make new fields of the object as it is now."""
         try:
             self._subject = self._subject.now(related.raw)
         except QosError as error:
@@ -100,7 +99,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     @property
     def form(self) -> ResourceForm:
-        """The fields."""
         return self.query_one(ResourceForm)
 
     @property
@@ -109,7 +107,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         return self.form.touched not in ([], self._saved)
 
     def preview_now(self) -> Preview:
-        """The effects of the valid fields."""
         return self._subject.preview(self.form.edits)
 
     @on(ResourceForm.Changed)

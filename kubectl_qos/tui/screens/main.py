@@ -48,7 +48,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_back(self) -> None:
         """From a side pane to the list; there one restriction after the other goes, then the place itself."""
         if self._focused_pane():
-            self._focus_pane("list")
+            self._focus_list()
         elif self.view.filter:
             self.change_view(replace(self.view, filter=EVERYTHING))
         elif self.view.at_risk:
@@ -188,7 +188,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def _close_prompt(self) -> None:
         self.query_one(Prompt).close()
-        self._focus_pane("list")
+        self._focus_list()
 
     def _go_to(self, text: str) -> None:
         target = parse_go_to(text, self.qos.view_model)
@@ -247,15 +247,13 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         if row is not None:
             self.go(View(wide=self.view.wide, node=row.node))
             self.table.move_to(row.key)
-            self._focus_pane("list")
+            self._focus_list()
 
     def action_mark(self) -> None:
-        """Mark the row, or take its mark away, and go on to the next."""
         self.table.toggle_mark()
         self._show_title()
 
     def action_copy(self) -> None:
-        """The marked rows, or the one under the cursor, as a table."""
         rows, marked = self.table.marked_rows, len(self.table.marked)
         if not rows:
             back = self.qos.keys.first("main.back")

@@ -43,7 +43,6 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self._tree = _tree_of(pod, view_model)
 
     def compose_content(self) -> ComposeResult:
-        """Which node it is, then the tree and what there is to say about it."""
         yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._view_model)), id="subject")
         with TextScroll():
             yield TextView(self._layout)
@@ -108,7 +107,6 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         self._shown: tuple[str, ...] = ()
 
     def compose_content(self) -> ComposeResult:
-        """Whose node it is, the line, what is wrong with it, and what it changes."""
         name = f"{self._pod.namespace}/{self._pod.name}" if self._pod.namespace else self._pod.name
         node = self._setup.node.name or "its node"
         yield Static(
@@ -121,7 +119,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         yield Input(placeholder=EXAMPLE, compact=True, id="settings")
         yield Label(id="reason", markup=False)
         with TextScroll(can_focus=False):
-            yield TextView(lambda _: [])
+            yield TextView()
 
     def on_mount(self) -> None:
         self._show_example()

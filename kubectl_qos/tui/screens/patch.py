@@ -18,7 +18,7 @@ from kubectl_qos.present.output import to_yaml
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, paragraphs, verbatim
 
 
 class PatchScreen(QosScreen, group=BindingGroup.PATCH):
@@ -45,7 +45,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     def compose_content(self) -> ComposeResult:
         yield Static(id="what", markup=False)
         with TextScroll():
-            yield TextView(verbatim(""), id="text")
+            yield TextView(id="text")
 
     def on_mount(self) -> None:
         """Show the patch; the manifest is read meanwhile, a server may take its time."""
@@ -74,10 +74,8 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
             lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
         text = self.text
-        shown = (
-            verbatim(escape_lines(text)) if text is not None else plain([f"Asking {self.qos.source.title} …"])
-        )
-        self.query_one("#text", TextView).show(shown)
+        waits = paragraphs((f"Asking {self.qos.source.title} …", ""))
+        self.query_one("#text", TextView).show(waits if text is None else verbatim(escape_lines(text)))
 
     @property
     def text(self) -> str | None:
@@ -85,18 +83,15 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         return self._manifest if self._shows_manifest else self._patch
 
     def action_other(self) -> None:
-        """The manifest instead of the patch, or the patch again."""
         self._shows_manifest = not self._shows_manifest
         self._show()
 
     def action_copy(self) -> None:
-        """Hand the text to the terminal's clipboard."""
         if self.text is not None:
             self.qos.copy(self.text, "the manifest" if self._shows_manifest else "the patch")
             self._on_saved()
 
     def action_save(self) -> None:
-        """Ask for a name and write it."""
         text = self.text
         if text is None:
             return

@@ -88,11 +88,9 @@ class SimulationOptions:
 
     @property
     def amount(self) -> int:
-        """The amount of this mode."""
         return self.more_bytes if self.mode is Mode.GROW else self.free_bytes
 
     def with_amount(self, amount: int) -> SimulationOptions:
-        """Another amount of this mode."""
         if self.mode is Mode.GROW:
             return replace(self, more_bytes=max(amount, 0))
         return replace(self, free_bytes=max(amount, 0)) if self.mode is Mode.FREE else self
@@ -192,7 +190,6 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
 
     @property
     def table(self) -> VictimTable:
-        """The victims."""
         return self.query_one(VictimTable)
 
     def build(self, view_model: ViewModel) -> NodeState | None:

@@ -28,12 +28,11 @@ from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.strategies import layout_lines
 from kubectl_qos.tui.widgets.table import Layout
-from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, layout_lines
 from kubectl_qos.tui.write_service import RunningChange
 
-_IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
+_IMPORTANCE: Final = "change object state when context object change context"
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
@@ -52,18 +51,15 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         self._error: tuple[Entry, QosError] | None = None
 
     def compose_content(self) -> ComposeResult:
-        """The table and the entry."""
         yield Static(Content("change history"), id="subject")
         yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
-        yield TextView(layout_lines([]), id="entry")
+        yield TextView(id="entry")
 
     def on_mount(self) -> None:
-        """Read the history."""
         self._read()
 
     @property
     def table(self) -> LineTable[Entry]:
-        """The entries."""
         return self.query_one(LineTable)
 
     def _read(self) -> None:

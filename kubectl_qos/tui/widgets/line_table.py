@@ -101,7 +101,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
         @property
         def control(self) -> LineTable[Any]:
-            """The table."""
             return self.table
 
     class Selected(Highlighted):
@@ -148,12 +147,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def columns(self) -> Layout[RowT]:
-        """The columns that are shown."""
         return self._table_layout
 
     @property
     def cursor(self) -> int:
-        """The index of the cursor's row."""
         return self._cursor
 
     @property

@@ -130,7 +130,6 @@ class Prompt(Vertical):
         self.display = False
 
     def open(self, sign: str, text: str = "") -> None:
-        """Show the prompt and focus it."""
         self._sign = sign
         line = self.query_one("#line", Input)
         self.query_one("#sign", Label).update(sign)

@@ -121,7 +121,6 @@ class OptionBar(Widget):
         self._options: tuple[Option, ...] = ()
 
     def show(self, options: Sequence[Option]) -> None:
-        """Show other options."""
         if tuple(options) != self._options:
             self._options = tuple(options)
             self.refresh(layout=True)
@@ -190,7 +189,7 @@ class VictimTable(LineTable[VictimRow]):
         columns = REACH_COLUMNS if by_distance else STEP_COLUMNS
 
         def fitting(available: int) -> Layout[VictimRow]:
-            return fitting_columns(columns, _IMPORTANCE.split(), rows, now, available, _SQUEEZED)
+            return fitting_columns(columns, _IMPORTANCE, rows, now, available, _SQUEEZED)
 
         self.load(rows, fitting, now)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -12,25 +12,6 @@ from textual.message import Message
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, TextView, wrapped
-
-
-def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
-    """Lines that only wrap, each keeping its own indentation and style; a table is not broken."""
-    kept = list(lines)
-
-    def layout(width: int) -> list[TextLine]:
-        found = []
-        for line in kept:
-            indent = line.text[: len(line.text) - len(line.text.lstrip(" "))]
-            found += [
-                TextLine(part, line.token)
-                for part in (
-                    [line.text] if len(line.text) <= width else wrapped(line.text.strip(), width, indent)
-                )
-            ]
-        return found
-
-    return layout
 
 
 class StrategyLine(TextView):
@@ -47,7 +28,6 @@ class StrategyLine(TextView):
         self._index = index
 
     def on_click(self, event: events.Click) -> None:
-        """Post the click."""
         event.stop()
         self.post_message(self.Clicked(self._index))
 

@@ -293,7 +293,6 @@ class RowOrder(Generic[RowT]):
 
     @property
     def rows(self) -> Sequence[RowT]:
-        """The rows in order."""
         return self._rows
 
     @property
