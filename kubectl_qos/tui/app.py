@@ -25,14 +25,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
-from kubectl_qos.tui.follower import (
-    FindPod,
-    Follower,
-    FollowStatus,
-    Updated,
-    UpdateFailed,
-    run_in_background,
-)
+from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.screens.base import QosScreen, TitleLine
@@ -234,11 +227,10 @@ class QosApp(App[QosError]):
         if not names:
             self.notify(f"{self.source.title} has no other contexts", severity="warning")
             return
-        self.push_screen(SelectDialog("Contexts", names, self.source.title), self._context_selected)
-
-    def _context_selected(self, name: str | None) -> None:
-        if name is not None:
-            self.go_to_context(name)
+        self.push_screen(
+            SelectDialog("Contexts", names, self.source.title),
+            lambda name: self.go_to_context(name) if name is not None else None,
+        )
 
     def _context_opened(self, source: Source | QosError) -> None:
         if isinstance(source, QosError):
@@ -331,11 +323,7 @@ class QosApp(App[QosError]):
         self.notify(f"copied {what}: {len(text.splitlines())} lines")
 
     def save_as(
-        self,
-        what: str,
-        name: str,
-        text_for: Callable[[Path], str],
-        saved: Callable[[], None] | None = None,
+        self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
     ) -> None:
 
         def notify(path: Path | None) -> None:

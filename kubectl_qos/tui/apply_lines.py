@@ -82,7 +82,12 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
     if state.error is not None:
         if not state.is_loaded:
             return error_lines("cannot be read", state.error)
-        return _request_error_lines(state.error, _conflict_remedies(keys) if state.has_conflict else ())
+        reload, keep = keys.first("apply.reload"), keys.first("apply.keep_mine")
+        remedies = (
+            f"{reload}  discard mine, reload",
+            f"{keep}  keep mine: the same change of the object now, dry run first",
+        )
+        return _request_error_lines(state.error, remedies if state.has_conflict else ())
     if not state.is_loaded:
         return [TextLine("  loading related objects: owners, LimitRanges, quotas …", "muted")]
     if state.phase is Phase.DRY_RUN:
@@ -112,13 +117,6 @@ def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
         return []
     refused = expected_response(state.preview, state.related, state.strategy.kind, state.request)
     return [TextLine(f"! {words.expected_response_line(refused)}", "wrong")] if refused is not None else []
-
-
-def _conflict_remedies(keys: Keys) -> list[str]:
-    return [
-        f"{keys.first('apply.reload')}  discard mine, reload",
-        f"{keys.first('apply.keep_mine')}  keep mine: the same change of the object now, dry run first",
-    ]
 
 
 def state_findings(state: Apply, target: EditTarget) -> tuple[Section, ...]:

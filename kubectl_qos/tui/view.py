@@ -109,7 +109,7 @@ def breadcrumbs(view: View) -> list[str]:
         return ["cluster"]
     if view.kind is ListKind.NAMESPACES:
         return ["namespaces"]
-    path = [_node(view.node), _namespace(view.namespace)]
+    path = [group_name(view.node, "node"), group_name(view.namespace, "namespace")]
     if view.workload is not None:
         path.append(escape(f"{view.workload.kind}/{view.workload.name}"))
     if view.pod is not None:
@@ -145,7 +145,7 @@ def _scope_words(scope: Scope) -> str:
     if scope.namespace is not None:
         words += f" in namespace {escape(scope.namespace)}"
     if scope.node is not None:
-        words += f" on {_node(scope.node)}"
+        words += f" on {group_name(scope.node, 'node')}"
     if scope.selector_text:
         words += f" with {escape(scope.selector_text)}"
     return words
@@ -161,7 +161,7 @@ def _where(view: View) -> str:
     if view.namespace is not None:
         words += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
     if view.node is not None:
-        words += f" on {_node(view.node)}"
+        words += f" on {group_name(view.node, 'node')}"
     return words
 
 
@@ -229,16 +229,15 @@ def _as_numbers(version: str) -> list[int]:
     return [int(part) for part in version.removeprefix("v").split("+")[0].split(".") if part.isdigit()]
 
 
-def _node(key: str | None) -> str:
-    if key is None:
-        return "all nodes"
-    return escape(key) or "no node"
+def group_name(key: str | None, kind: str) -> str:
+    """`worker-1`, `all nodes` for None, and `no node` for the pods without one."""
+    return f"all {kind}s" if key is None else escape(key) or f"no {kind}"
 
 
-def _namespace(key: str | None) -> str:
-    if key is None:
-        return "all namespaces"
-    return escape(key) or "no namespace"
+def pod_name(pod: Pod) -> str:
+    """What a sentence calls a pod or the template of a workload: `pod shop/web-0`."""
+    name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
+    return f"{pod.kind.lower()} {escape(name)}"
 
 
 def count(number: int, kind: ListKind) -> str:

@@ -150,15 +150,10 @@ class RowSelection:
 
 
 class ListQuery(NamedTuple):
-    """What a list shows, before its filter."""
+    """What a list shows: a `whole` view, before its filter."""
 
     definition: ListDefinition[Any]
     view: View
-
-    @classmethod
-    def of_view(cls, definition: ListDefinition[Any], view: View) -> ListQuery:
-        """The query of a view, whatever its filter."""
-        return cls(definition, view.whole)
 
 
 class BuiltList(NamedTuple):

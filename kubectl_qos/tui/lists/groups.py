@@ -160,10 +160,7 @@ _LEFT_OUT: Final = frozenset(
     {"victim_qos", "victim_others", "eviction_configured", "soft_eviction", "to_soft_eviction"}
 )
 """Columns of files, which only repeat or explain others here."""
-_BAR_TOKENS: Final[dict[QosClass | None, str]] = {
-    None: "muted",
-    **{qos: CLASSES[qos].token for qos in FILLS},
-}
+_BAR_TOKENS: Final[dict[QosClass | None, str]] = {None: "muted", **{qos: CLASSES[qos].token for qos in FILLS}}
 _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4

@@ -19,7 +19,7 @@ from kubectl_qos.present.node_columns import memory_bar
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.tui.view import View
+from kubectl_qos.tui.view import View, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
@@ -64,15 +64,17 @@ _CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
 )
 
 
-def _name_column(header: str, all_names: str, no_name: str) -> PaneColumn:
-    def cell(group: PodGroup) -> str:
-        return all_names if group.key is None else escape(group.key) or no_name
-
-    return column("name", lambda group: group.key, header=header, cell=cell)
+def _name_column(kind: str) -> PaneColumn:
+    return column(
+        "name",
+        lambda group: group.key,
+        header=kind.upper(),
+        cell=lambda group: group_name(group.key, kind),
+    )
 
 
 NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
-    _name_column("NODE", "all nodes", "no node"),
+    _name_column("node"),
     column("used", lambda group: group.percent or -1, type=NUMBER, align=Align.LEFT, cell=_used_percent),
     *_CLASS_COLUMNS,
     column(
@@ -86,17 +88,11 @@ NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
 )
 
 NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
-    _name_column("NAMESPACE", "all namespaces", "no namespace"),
+    _name_column("namespace"),
     column("pods", lambda group: group.pods, type=NUMBER),
     *_CLASS_COLUMNS,
     column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
 )
-
-
-def side_width(groups: Sequence[PodGroup], now: datetime) -> int:
-    """The width of the panes at most: what the nodes need with their whole names."""
-    needed = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, groups, now)).line_width + SCROLLBAR
-    return max(needed, _MIN_WIDTH)
 
 
 def group_layout(
@@ -157,8 +153,12 @@ class Sidebar(Vertical):
         _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
 
     def fit(self, view_model: ViewModel | None, now: datetime) -> None:
-        """As wide as the panes need; without a view model, the whole width."""
-        self.styles.max_width = None if view_model is None else side_width(view_model.nodes, now)
+        """At most as wide as nodes with whole names; without a view model, the whole width."""
+        if view_model is None:
+            self.styles.max_width = None
+            return
+        whole = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, view_model.nodes, now))
+        self.styles.max_width = max(whole.line_width + SCROLLBAR, _MIN_WIDTH)
 
 
 def _load(

@@ -138,16 +138,9 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
 class QosScreen(SingleDismissScreen[None]):
     """A screen of this UI; the palette lists its actions."""
 
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
-        (0, "-tiny"),
-        (MIN_WIDTH, "-narrow"),
-        (100, "-wide"),
-    ]
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - likewise
-        (0, "-short"),
-        (MIN_HEIGHT, "-tall"),
-        (30, "-roomy"),
-    ]
+    # Textual types both as variables of instances.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (MIN_HEIGHT, "-tall"), (30, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
         yield TitleLine()

@@ -17,14 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
-from kubectl_qos.tui.lists.base import (
-    BuiltList,
-    ListDefinition,
-    ListQuery,
-    ListRows,
-    ListTable,
-    RowSelection,
-)
+from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
@@ -178,7 +171,7 @@ class BrowseScreen(QosScreen):
         view_model, lists = self.qos.view_model, self.qos.lists
         if view_model is None:
             return None
-        query = ListQuery.of_view(self.definition, self.view)
+        query = ListQuery(self.definition, self.view.whole)
         rows = lists.rows(query, view_model)
         missing = lists.missing(query, view_model)
         if missing is not None:

@@ -30,6 +30,7 @@ from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
@@ -91,10 +92,9 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _show_subject(self) -> None:
         pod = self._pod
-        name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
         where = f" on {escape(pod.node_name)}" if pod.node_name else ""
         saved = "  * not saved" if self.unsaved else ""
-        text = f"edit {pod.kind.lower()} {escape(name)}{where}{self.qos.as_of(self._view_model)}{saved}"
+        text = f"edit {pod_name(pod)}{where}{self.qos.as_of(self._view_model)}{saved}"
         self.query_one("#subject", Static).update(Content(text))
 
     @property

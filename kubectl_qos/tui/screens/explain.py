@@ -215,10 +215,7 @@ class CollapsibleTitle(Widget, can_focus=True):
         lines = wrapped(self.answer, self.content_size.width - left, hanging="")
         answer = f"\n{' ' * left}".join(lines)
         return Content.assemble(
-            f"{sign} ",
-            Content.styled(title, "bold $accent"),
-            "  ",
-            Content.styled(answer, "bold"),
+            f"{sign} ", Content.styled(title, "bold $accent"), "  ", Content.styled(answer, "bold")
         )
 
     def action_fold(self) -> None:

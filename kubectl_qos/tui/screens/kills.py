@@ -47,11 +47,7 @@ _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit re
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """What only the kernel's log tells."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
-_TOKENS: Final = {
-    Confidence.CERTAIN: "success",
-    Confidence.LIKELY: "",
-    Confidence.POSSIBLE: "muted",
-}
+_TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
 def load_kills(

@@ -19,6 +19,7 @@ from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_note
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
@@ -107,12 +108,11 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         self._shown: tuple[str, ...] = ()
 
     def compose_content(self) -> ComposeResult:
-        name = f"{self._pod.namespace}/{self._pod.name}" if self._pod.namespace else self._pod.name
         node = self._setup.node.name or "its node"
         yield Static(
             Content(
                 f"what if {escape(node)}, kubelet {self._setup.release}, were different? "
-                f"{self._pod.kind.lower()} {escape(name)}{self.qos.as_of(self._view_model)}"
+                f"{pod_name(self._pod)}{self.qos.as_of(self._view_model)}"
             ),
             id="subject",
         )

@@ -63,9 +63,8 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 
     def _show(self) -> None:
         strategy_kind = self._preview.strategy_kind
-        kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.kind.lower()} {self._pod.name}"
-        lines = [f"{kind} of {name}, how to apply: {strategy_kind.value}"]
+        lines = [f"{self._kind} of {name}, how to apply: {strategy_kind.value}"]
         if self._shows_manifest:
             lines.append("the whole object with the change, without what only a server fills in")
         elif strategy_kind is StrategyKind.RECREATE:
@@ -78,6 +77,10 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         self.query_one("#text", TextView).show(waits if text is None else verbatim(escape_lines(text)))
 
     @property
+    def _kind(self) -> str:
+        return "manifest" if self._shows_manifest else "patch"
+
+    @property
     def text(self) -> str | None:
         """What is shown, None while the manifest is on its way."""
         return self._manifest if self._shows_manifest else self._patch
@@ -88,16 +91,14 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 
     def action_copy(self) -> None:
         if self.text is not None:
-            self.qos.copy(self.text, "the manifest" if self._shows_manifest else "the patch")
+            self.qos.copy(self.text, f"the {self._kind}")
             self._on_saved()
 
     def action_save(self) -> None:
         text = self.text
-        if text is None:
-            return
-        kind = "manifest" if self._shows_manifest else "patch"
-        name = f"{self._pod.name or 'pod'}-{kind}.yaml"
-        self.qos.save_as(f"the {kind}", name, lambda _: text, self._on_saved)
+        if text is not None:
+            name = f"{self._pod.name or 'pod'}-{self._kind}.yaml"
+            self.qos.save_as(f"the {self._kind}", name, lambda _: text, self._on_saved)
 
 
 def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:

@@ -61,6 +61,7 @@ class Mode(StrEnum):
 
 MODES: Final = tuple(Mode)
 _WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
+"""Those with an amount to choose."""
 
 
 class GrowingContainer(NamedTuple):
@@ -80,11 +81,6 @@ class SimulationOptions:
     mode: Mode = Mode.FREE
     eviction: bool = False
     restarts: bool = False
-
-    @property
-    def has_slider(self) -> bool:
-        """Whether there is an amount to choose."""
-        return self.mode in _WITH_SLIDER
 
     @property
     def amount(self) -> int:
@@ -228,7 +224,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
             ]
         )
         slider = self.query_one(Slider)
-        slider.display = self._shown is not None and options is not None and options.has_slider
+        slider.display = self._shown is not None and options is not None and options.mode in _WITH_SLIDER
         if node_state is not None and options is not None:
             slider.show(options.amount, options.top(node_state), step_bytes(node_state))
         self._show_words()
