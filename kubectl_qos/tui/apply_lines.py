@@ -141,15 +141,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 def progress_lines(
     state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
 ) -> Iterator[TextLine]:
-    """What was sent, what was seen of it, and what follows.
-
-    Args:
-        state: of the change.
-        request: what was sent.
-        context: the context that it was sent to.
-        seconds: how long ago.
-        keys: those that the lines mention.
-    """
+    """What was sent to a context so many seconds ago, what was seen of it, and what follows."""
     for line in words.change_lines(request.before, request.edits):
         yield TextLine(f"  {line}")
     if state.seen:

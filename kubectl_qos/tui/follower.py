@@ -77,15 +77,10 @@ class UpdateFailed(FollowerMessage):
 
 
 class Follower:
-    """Follows a source in a thread and posts its updates.
+    """Follows a source in a thread and posts its updates to the pump.
 
-    Args:
-        pump: gets the messages.
-        source: what is followed.
-        scope: which pods are read.
-        trends: gets every usage sample.
-        build_list: builds the list that is shown from a new view model, in the thread.
-        find: finds the pod to edit at once, in the first snapshot.
+    `trends` gets every usage sample, `build_list` builds the list that is shown from a new view model, in the
+    thread, and `find` finds the pod to edit at once, in the first snapshot.
     """
 
     def __init__(

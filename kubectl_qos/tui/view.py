@@ -141,13 +141,16 @@ def _none(what: str, title: str) -> str:
 
 def _scope_words(scope: Scope) -> str:
     """The scope as words of a sentence, empty for all pods."""
+    words = _place_words(scope.namespace, scope.node)
+    return f"{words} with {escape(scope.selector_text)}" if scope.selector_text else words
+
+
+def _place_words(namespace: str | None, node: str | None) -> str:
     words = ""
-    if scope.namespace is not None:
-        words += f" in namespace {escape(scope.namespace)}"
-    if scope.node is not None:
-        words += f" on {group_name(scope.node, 'node')}"
-    if scope.selector_text:
-        words += f" with {escape(scope.selector_text)}"
+    if namespace is not None:
+        words += f" in namespace {escape(namespace)}" if namespace else " in no namespace"
+    if node is not None:
+        words += f" on {group_name(node, 'node')}"
     return words
 
 
@@ -158,11 +161,7 @@ def _where(view: View) -> str:
         words += f" of {escape(view.pod[1])}"
     if view.workload is not None:
         words += f" of {view.workload.kind}/{escape(view.workload.name)}"
-    if view.namespace is not None:
-        words += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
-    if view.node is not None:
-        words += f" on {group_name(view.node, 'node')}"
-    return words
+    return words + _place_words(view.namespace, view.node)
 
 
 def title_words(

@@ -43,12 +43,7 @@ class ApplyOutcome(Enum):
 
 
 class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
-    """The strategies of one change.
-
-    Args:
-        change: what is applied.
-        saved: called when the patch was copied or saved.
-    """
+    """The strategies of one change; `saved` is called when the patch was copied or saved."""
 
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"

@@ -21,6 +21,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.text_view import TextScroll
 
 if TYPE_CHECKING:
     from kubectl_qos.tui.app import QosApp
@@ -176,6 +177,12 @@ class QosScreen(SingleDismissScreen[None]):
 
     def action_back(self) -> None:
         self.dismiss()
+
+    def action_page_up(self) -> None:
+        self.query_one(TextScroll).action_page_up()
+
+    def action_page_down(self) -> None:
+        self.query_one(TextScroll).action_page_down()
 
 
 class BuiltScreen(QosScreen, Generic[BuiltT]):

@@ -69,12 +69,8 @@ class ConfirmDialog(_YesNoDialog):
 class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
     """Asks for a file name and writes the file; an existing one only when enter is pressed again.
 
-    A browser gets it as a download: a visitor writes nothing on the machine that serves the page.
-
-    Args:
-        what: what is saved, in a few words.
-        name: the name to begin with.
-        text_for: the text for a path; it may look at the extension and raise QosError.
+    A browser gets it as a download: a visitor writes nothing on the machine that serves the page. `text_for`
+    may look at the extension of a path and raise QosError.
     """
 
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:

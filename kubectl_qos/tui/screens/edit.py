@@ -183,12 +183,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def action_above(self) -> None:
         self.form.move(-1)
 
-    def action_page_up(self) -> None:
-        self.query_one("#preview", TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one("#preview", TextScroll).action_page_down()
-
     def action_apply(self) -> None:
         if self._has_wrong_field():
             return

@@ -16,7 +16,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section, marked_lines
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_notes, tree_subject
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
@@ -41,7 +41,8 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         super().__init__()
         self._pod = pod
         self._view_model = view_model
-        self._tree = _tree_of(pod, view_model)
+        snapshot, node = view_model.snapshot, pod.node_name
+        self._tree = cgroup_tree(snapshot.by_node().get(node, []), snapshot.setup(node))
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._view_model)), id="subject")
@@ -61,11 +62,9 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
 
     def _layout(self, width: int) -> list[TextLine]:
         lines = [TextLine(line.text, _token(line)) for line in tree_lines(self._tree, width)]
-        notes = [text for note in self._notes() for text in wrapped(note, width)]
-        return [*lines, TextLine(""), *(TextLine(text, "muted") for text in notes)]
-
-    def _notes(self) -> list[str]:
-        return tree_notes([self._tree], self._view_model.snapshot.missing)
+        notes = tree_notes([self._tree], self._view_model.snapshot.missing)
+        texts = [text for note in notes for text in wrapped(note, width)]
+        return [*lines, TextLine(""), *(TextLine(text, "muted") for text in texts)]
 
     def action_copy(self) -> None:
         lines = (line.text for line in tree_lines(self._tree))
@@ -75,11 +74,6 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         text = "".join(f"{line}\n" for line in file_lines(self._tree))
         name = self._tree.setup.node.name or "node"
         self.qos.save_as("the cgroup files", f"{name}-cgroups.txt", lambda _: text)
-
-
-def _tree_of(pod: Pod, view_model: ViewModel) -> CgroupTree:
-    snapshot = view_model.snapshot
-    return cgroup_tree(snapshot.by_node().get(pod.node_name, []), snapshot.setup(pod.node_name))
 
 
 def _token(line: TreeLine) -> str:
@@ -156,12 +150,6 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         if sections is not None:
             self._shown = (words, *marked_lines(sections))
             self.query_one(TextView).show(effects_layout(sections, missing=self._missing))
-
-    def action_page_up(self) -> None:
-        self.query_one(TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one(TextScroll).action_page_down()
 
     def action_copy(self) -> None:
         self.qos.copy("\n".join(self._shown), "what changes")

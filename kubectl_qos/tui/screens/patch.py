@@ -24,10 +24,7 @@ from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines
 class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     """The patch at first, the manifest by a key.
 
-    Args:
-        pod: the pod, or the template of a workload, as stored.
-        preview: the change and its effects.
-        saved: called when a text was copied or saved, so that leaving need not ask.
+    The pod, or the template of a workload, is as stored. `saved` is called when a text was copied or saved.
     """
 
     CSS_PATH = "patch.tcss"

@@ -31,12 +31,7 @@ RowT = TypeVar("RowT")
 
 
 class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
-    """Type, choose with the arrows, take it with enter.
-
-    Attributes:
-        dialog_title: above the dialog.
-        placeholder: the text of an empty input.
-    """
+    """Type, choose with the arrows, take it with enter."""
 
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
@@ -204,12 +199,7 @@ _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
 
 
 class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
-    """The columns of a list; the result is keys in order, none of them for the default.
-
-    Args:
-        columns: every column of the list by its key.
-        shown: the keys of those that are shown now, in their order.
-    """
+    """The columns of a list, those shown first; the result is keys in order, none for the default."""
 
     CSS_PATH = "dialog_table.tcss"
 

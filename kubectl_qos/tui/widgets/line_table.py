@@ -335,7 +335,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if isinstance(shown, _PaintedRow):
             strip, base = self._line(shown)
         elif y == 0:
-            base, lit = self._style("line-table--header"), self._style("line-table--sorted")
+            base, lit = self._style("header"), self._style("sorted")
             strip = Strip(header_segments(self._table_layout, self.sorted_by, base, lit))
         else:
             return self._below(y, width)
@@ -372,12 +372,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
         base = self._base
         if line.at_cursor:
-            base = self._style("line-table--cursor" if line.focused else "line-table--cursor-blurred")
+            base = self._style("cursor" if line.focused else "cursor-blurred")
         strip = self._strips.get(line)
         if strip is None:
-            look = Look(
-                base, self._token_style, self._style("line-table--changed", partial=True), line.at_cursor
-            )
+            look = Look(base, self._token_style, self._token_style("changed"), line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
@@ -388,18 +386,18 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
         return Strip(segments)
 
-    def _token_style(self, token: str) -> Style:
-        return self._style(f"line-table--{token}", partial=True)
-
     def _below(self, y: int, width: int) -> Strip:
         """The lines below the last row; in an empty table the second one says why."""
         if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
-        return Strip([Segment(text, self._style("line-table--empty"))], width)
+        return Strip([Segment(text, self._style("empty"))], width)
 
-    def _style(self, name: str, *, partial: bool = False) -> Style:
-        return self.get_component_rich_style(name, partial=partial)
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"line-table--{name}")
+
+    def _token_style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"line-table--{name}", partial=True)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         offset = event.get_content_offset(self)

@@ -135,7 +135,7 @@ class Prompt(Vertical):
         self.query_one("#sign", Label).update(sign)
         self.show_error("")
         line.suggester = _Completions(self._completions[sign])
-        line.placeholder = HINTS.get(sign, "")
+        line.placeholder = HINTS[sign]
         self._histories[sign].begin()
         with self.prevent(Input.Changed):
             line.value = text

@@ -69,7 +69,6 @@ class OwnerFields(Vertical):
     def __init__(self, title: str, pod: Pod, owner: str) -> None:
         super().__init__()
         self._title = title
-        self._owner = owner
         self.fields = {
             (side, resource): QuantityField(owner, side, resource, current_value(pod, owner, side, resource))
             for side in Side

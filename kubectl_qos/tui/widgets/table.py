@@ -273,11 +273,8 @@ class RowOrder(Generic[RowT]):
     """Rows in their natural order, or stably sorted by a column.
 
     Another selection of rows does not sort again: sorting 150,000 rows takes longer than a key may. Rows are
-    in tuples, because garbage collection visits a long list again and again, but a tuple only once.
-
-    Args:
-        natural: the key of the column in whose order rows are loaded.
-        pinned: the number of rows that stay on top in every order.
+    in tuples, because garbage collection visits a long list again and again, but a tuple only once. `natural`
+    and `pinned` are those of the table.
     """
 
     def __init__(self, natural: str, pinned: int) -> None:

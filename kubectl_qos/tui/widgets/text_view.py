@@ -191,10 +191,7 @@ def effects_layout(
 ) -> TextLayout:
     """The sections of a preview: `*` marks what changes, `!` what stands in the way.
 
-    Args:
-        sections: of the preview.
-        wrong_fields: how many fields have an invalid text.
-        missing: notes on what the effects need and nobody knows.
+    `wrong_fields` have an invalid text; `missing` are notes on what the effects need and nobody knows.
     """
 
     def layout(width: int) -> list[TextLine]:
