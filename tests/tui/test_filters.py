@@ -47,12 +47,7 @@ def test_nothing_typed_keeps_everything() -> None:
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [
-        ("db-", {"db-0", "db-1", "db-2"}),
-        ("DB-0", {"db-0"}),
-        ("data/db-0", {"db-0"}),
-        ("class≠spec", set()),
-    ],
+    [("db-", {"db-0", "db-1", "db-2"}), ("DB-0", {"db-0"}), ("data/db-0", {"db-0"}), ("class≠spec", set())],
 )
 def test_text_is_looked_for_in_names_whatever_the_case(text: str, names: set[str]) -> None:
     assert kept(text) == names

@@ -520,14 +520,13 @@ async def test_forward_to_a_pod_that_is_gone_says_so_and_stays() -> None:
 async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor(wide: Run) -> None:
     await wide.keys("space", "space")
     assert "60 pods  2 marked  by RANK" in wide.text
-    await wide.keys("slash")
-    await wide.type("warehouse")
-    await wide.keys("enter", "c")
+    await wide.filter_by("warehouse")
+    await wide.keys("c")
     assert wide.notifications[-1] == "no marked row is shown; esc unmarks all"
     assert wide.qos.clipboard == ""
-    await wide.keys("escape", "slash")
-    await wide.type("crunch")
-    await wide.keys("enter", "c")
+    await wide.keys("escape")
+    await wide.filter_by("crunch")
+    await wide.keys("c")
     assert wide.notifications[-1].startswith("copied 1 row of 2 marked")
     await wide.keys("escape", "escape")
     assert "marked" not in wide.text.splitlines()[2]

@@ -154,9 +154,8 @@ async def test_the_prompt(picture: Picture) -> None:
         await pilot.keys("colon")
         await pilot.type("pods sh")
         await picture(pilot, "going_to_a_place")
-        await pilot.keys("escape", "slash")
-        await pilot.type("nothing-like-this")
-        await pilot.keys("enter")
+        await pilot.keys("escape")
+        await pilot.filter_by("nothing-like-this")
         await picture(pilot, "filter_without_a_hit", sizes=BOTH)
 
 
@@ -175,9 +174,8 @@ async def test_screens_of_a_pod(picture: Picture) -> None:
 
 async def edit(pilot: Run, name: str) -> None:
     """Open the fields of a pod."""
-    await pilot.keys("slash")
-    await pilot.type(name)
-    await pilot.keys("enter", "e")
+    await pilot.filter_by(name)
+    await pilot.keys("e")
     await gone(pilot, "reading owners")
 
 
@@ -255,10 +253,7 @@ APPLYING: Final = {
         answers={"dry_runs": [less]},
     ),
     "progress": Stages(
-        (
-            ((*LIST, "tab", "a"), "Write this to the cluster?", "confirm"),
-            (("y",), "1 of 3 pods", "progress"),
-        ),
+        (((*LIST, "tab", "a"), "Write this to the cluster?", "confirm"), (("y",), "1 of 3 pods", "progress")),
         answers={"looks": [ROLLING]},
     ),
     "by name": Stages(

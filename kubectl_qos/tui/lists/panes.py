@@ -66,10 +66,7 @@ _CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
 
 def _name_column(kind: str) -> PaneColumn:
     return column(
-        "name",
-        lambda group: group.key,
-        header=kind.upper(),
-        cell=lambda group: group_name(group.key, kind),
+        "name", lambda group: group.key, header=kind.upper(), cell=lambda group: group_name(group.key, kind)
     )
 
 
