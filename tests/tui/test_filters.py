@@ -345,7 +345,7 @@ def test_history_keeps_each_text_once_and_not_without_end() -> None:
         navigation.add(f"more {number}")
     navigation.begin()
     assert navigation.earlier("") == "more 499"
-    assert len(navigation._entered) == InputHistory.MOST
+    assert len(navigation.entered) == InputHistory.MOST
 
 
 def test_an_edited_line_is_kept_on_the_way_through_history() -> None:

@@ -41,7 +41,7 @@ def test_what_fits_when_measured_fits_and_nothing_is_cut(loads: list[tuple[int, 
 
 def test_a_chosen_width_wins_and_is_never_below_three() -> None:
     widths = Widths()
-    widths.chosen = {"name": 1, "size": 40}
+    widths.choose({"name": 1, "size": 40})
     assert widths.of(layout(9, 9, 9), 20).widths == [3, 9, 40]
     assert widths.chosen == {"name": 3, "size": 40}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -68,7 +68,10 @@ class BrowseScreen(QosScreen):
         yield Static(id="notes", markup=False)
         state = self.qos.state
         yield Prompt(
-            {"/": self._filter_completions, ":": self._go_to_completions},
+            {
+                "/": lambda text: filter_completions(text, self.qos.view_model, self.definition.fields),
+                ":": lambda text: go_to_completions(text, self.qos.view_model),
+            },
             {"/": state.filters, ":": state.places},
         )
 
@@ -313,9 +316,3 @@ class BrowseScreen(QosScreen):
 
     def _focused_pane(self) -> int:
         return next((index for index, pane in enumerate(self._panes) if pane is self.focused), 0)
-
-    def _filter_completions(self, text: str) -> Iterable[str]:
-        return filter_completions(text, self.qos.view_model, self.definition.fields)
-
-    def _go_to_completions(self, text: str) -> Iterable[str]:
-        return go_to_completions(text, self.qos.view_model)

@@ -125,10 +125,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._token = token
         self._order: RowOrder[RowT] = RowOrder(natural, pinned)
         self._fitting: Fitting[RowT] = lambda _: Layout()
-        self._table_layout: Layout[RowT] = Layout()
+        self.columns: Layout[RowT] = Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
-        self._cursor = 0
+        self.cursor = 0
         self.marked: frozenset[Hashable] = frozenset()
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
@@ -146,17 +146,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self._order.rows
 
     @property
-    def columns(self) -> Layout[RowT]:
-        return self._table_layout
-
-    @property
-    def cursor(self) -> int:
-        return self._cursor
-
-    @property
     def row(self) -> RowT | None:
         """The row under the cursor, None in an empty table."""
-        return self.rows[self._cursor] if self.rows else None
+        return self.rows[self.cursor] if self.rows else None
 
     @property
     def sorted_by(self) -> tuple[str, bool]:
@@ -164,13 +156,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self._order.by
 
     @property
-    def widths(self) -> dict[str, int]:
+    def widths(self) -> Mapping[str, int]:
         """The widths that a person chose, in cells by key."""
         return self._widths.chosen
 
     @widths.setter
     def widths(self, widths: Mapping[str, int]) -> None:
-        self._widths.chosen = dict(widths)
+        self._widths.choose(widths)
         self._refit()
 
     def load(
@@ -204,8 +196,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if not width:
             return
         layout = self._widths.of(self._fitting(width), width)
-        if layout != self._table_layout:
-            self._table_layout = layout
+        if layout != self.columns:
+            self.columns = layout
             self._strips.clear()
             self._painted.clear()
             self.refresh()
@@ -216,7 +208,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
         """Order the rows by a column that is shown; the cursor stays on its row."""
-        column = self._table_layout.column(key)
+        column = self.columns.column(key)
         if column is None:
             return
         self._stop_flash()
@@ -232,23 +224,23 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def move_to(self, key: Hashable) -> bool:
         """Put the cursor on the row of that key; False if there is none."""
-        index = key_index(key, self.rows, self._key, self._cursor)
+        index = key_index(key, self.rows, self._key, self.cursor)
         if index is not None:
             self._move(index)
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
         """Put the cursor on its row, or among other rows on the one with its key, and show them."""
-        index = row_index(was, self.rows, self._cursor) if was is not None else None
+        index = row_index(was, self.rows, self.cursor) if was is not None else None
         if index is None and was is not None and others:
-            index = key_index(self._key(was), self.rows, self._key, self._cursor)
-        self._cursor = index if index is not None else max(min(self._cursor, len(self.rows) - 1), 0)
+            index = key_index(self._key(was), self.rows, self._key, self.cursor)
+        self.cursor = index if index is not None else max(min(self.cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        self.virtual_size = Size(self._table_layout.line_width, len(self.rows) + HEADER)
+        self.virtual_size = Size(self.columns.line_width, len(self.rows) + HEADER)
         self._repaint()
         self._scroll_to_cursor()
 
@@ -260,7 +252,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         top = self.scroll_offset.y
         in_sight = {self._key(row): row for row in self.rows[top : top + self._page]}
         if in_sight:
-            self._flash.begin(in_sight, self._table_layout.columns, self._now)
+            self._flash.begin(in_sight, self.columns.columns, self._now)
             self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
@@ -293,17 +285,17 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _move(self, index: int) -> None:
         """Move the cursor: two lines are painted again, or all if it scrolls."""
         index = max(min(index, len(self.rows) - 1), 0)
-        if index == self._cursor or not self.rows:
+        if index == self.cursor or not self.rows:
             return
-        self.refresh_line(self._cursor + HEADER)
-        self._cursor = index
+        self.refresh_line(self.cursor + HEADER)
+        self.cursor = index
         self.refresh_line(index + HEADER)
         self._scroll_to_cursor()
         self.post_message(self.Highlighted(self, self.row))
 
     def _scroll_to_cursor(self) -> None:
         top = self.scroll_offset.y
-        wanted = min(max(top, self._cursor - self._page + 1), self._cursor)
+        wanted = min(max(top, self.cursor - self._page + 1), self.cursor)
         if wanted != top:
             self.scroll_to(y=wanted, animate=False)
 
@@ -314,9 +306,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.call_after_refresh(self._fit_beside_scrollbar)
 
     def _fit_beside_scrollbar(self) -> None:
-        before = self._table_layout
+        before = self.columns
         self._fit()
-        if before is not self._table_layout:
+        if before is not self.columns:
             self._show()
 
     def notify_style_update(self) -> None:
@@ -336,7 +328,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             strip, base = self._line(shown)
         elif y == 0:
             base, lit = self._style("header"), self._style("sorted")
-            strip = Strip(header_segments(self._table_layout, self.sorted_by, base, lit))
+            strip = Strip(header_segments(self.columns, self.sorted_by, base, lit))
         else:
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
@@ -349,10 +341,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self.sorted_by
         if index >= len(self.rows):
             return self._empty if not self.rows else ""
-        row, columns = self.rows[index], self._table_layout.columns
+        row, columns = self.rows[index], self.columns.columns
         key = self._key(row)
         return _PaintedRow(
-            index == self._cursor,
+            index == self.cursor,
             key in self.marked,
             self.has_focus,
             self._flash.cells(key, row, columns, self._now),
@@ -362,7 +354,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     @property
     def _fixed_width(self) -> int:
         """The cells that stay when the others scroll; none where nothing else would fit."""
-        fixed = self._table_layout.fixed_width
+        fixed = self.columns.fixed_width
         return fixed if fixed + GAP < self.size.width else 0
 
     def _line_x(self, x: int) -> int:
@@ -381,7 +373,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def _make_strip(self, line: _PaintedRow, look: Look) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
-        layout = self._table_layout
+        layout = self.columns
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
             segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
         return Strip(segments)
@@ -403,10 +395,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         offset = event.get_content_offset(self)
         key = None
         if offset is not None and offset.y == 0:
-            key = self._table_layout.edge_at(self._line_x(offset.x))
+            key = self.columns.edge_at(self._line_x(offset.x))
         self._pressed_edge = key is not None
         if key is not None:
-            self._drag = _Drag(key, self._table_layout.by_key[key], event.screen_x)
+            self._drag = _Drag(key, self.columns.by_key[key], event.screen_x)
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -428,11 +420,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if offset is None:
             return
         if self._pressed_edge:
-            key = self._table_layout.edge_at(self._line_x(offset.x))
+            key = self.columns.edge_at(self._line_x(offset.x))
             if event.chain == 2 and key in self.widths:
                 self.widths = {other: width for other, width in self.widths.items() if other != key}
         elif offset.y == 0:
-            column = self._table_layout.column_at(self._line_x(offset.x))
+            column = self.columns.column_at(self._line_x(offset.x))
             if column is not None:
                 key, is_reversed = self.sorted_by
                 self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
@@ -442,10 +434,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
                 self.action_select()
 
     def action_up(self) -> None:
-        self._move(self._cursor - 1)
+        self._move(self.cursor - 1)
 
     def action_down(self) -> None:
-        self._move(self._cursor + 1)
+        self._move(self.cursor + 1)
 
     def action_first(self) -> None:
         self._move(0)
@@ -454,10 +446,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._move(len(self.rows) - 1)
 
     def action_page_up(self) -> None:
-        self._move(self._cursor - self._page)
+        self._move(self.cursor - self._page)
 
     def action_page_down(self) -> None:
-        self._move(self._cursor + self._page)
+        self._move(self.cursor + self._page)
 
     def action_left(self) -> None:
         self.scroll_to(x=max(self.scroll_offset.x - 8, 0), animate=False)

@@ -44,45 +44,40 @@ class InputHistory:
     MOST: Final = 100
 
     def __init__(self, entered: Sequence[str] = ()) -> None:
-        self._entered = list(entered)
+        self.entered = tuple(entered)
         self._index = 0
         self._draft = ""
-
-    @property
-    def entered(self) -> tuple[str, ...]:
-        """Everything, the newest last."""
-        return tuple(self._entered)
 
     def add(self, text: str) -> None:
         """Add an entry; one that is there already moves to the end."""
         text = text.strip()
         if text:
-            self._entered = [*(entry for entry in self._entered if entry != text), text][-self.MOST :]
+            self.entered = (*(entry for entry in self.entered if entry != text), text)[-self.MOST :]
 
     def begin(self) -> None:
         """Start after the last entry."""
-        self._index = len(self._entered)
+        self._index = len(self.entered)
 
     def earlier(self, text: str) -> str:
         """The entry before `text`; `text` itself where there is none."""
         self._update_draft(text)
         for index in range(self._index - 1, -1, -1):
-            if self._entered[index] != text:
+            if self.entered[index] != text:
                 self._index = index
-                return self._entered[index]
+                return self.entered[index]
         return text
 
     def later(self, text: str) -> str:
         """The next entry, after the last one the text that was typed before the first step."""
         self._update_draft(text)
-        if self._index < len(self._entered):
+        if self._index < len(self.entered):
             self._index += 1
-        return self._entered[self._index] if self._index < len(self._entered) else self._draft
+        return self.entered[self._index] if self._index < len(self.entered) else self._draft
 
     def _update_draft(self, text: str) -> None:
         """Take a typed or edited text as a draft after the last entry."""
-        if self._index == len(self._entered) or self._entered[self._index] != text:
-            self._index = len(self._entered)
+        if self._index == len(self.entered) or self.entered[self._index] != text:
+            self._index = len(self.entered)
             self._draft = text
 
 

@@ -113,18 +113,13 @@ class Widths:
     """
 
     def __init__(self) -> None:
-        self._chosen: dict[str, int] = {}
+        self.chosen: Mapping[str, int] = {}
         self._needed: dict[str, int] = {}
         self._available = 0
 
-    @property
-    def chosen(self) -> dict[str, int]:
-        """The widths that a person chose."""
-        return dict(self._chosen)
-
-    @chosen.setter
-    def chosen(self, widths: Mapping[str, int]) -> None:
-        self._chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
+    def choose(self, widths: Mapping[str, int]) -> None:
+        """Take the widths that a person chose."""
+        self.chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
         """The layout with these widths; other columns, or another width of the table, are measured again."""
@@ -134,7 +129,7 @@ class Widths:
         kept = {key: max(width, self._needed.get(key, 0)) for key, width in measured.items()}
         _give_back(kept, measured, available)
         self._needed = kept
-        return replace(layout, widths=[self._chosen.get(key, width) for key, width in kept.items()])
+        return replace(layout, widths=[self.chosen.get(key, width) for key, width in kept.items()])
 
 
 def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
@@ -286,11 +281,7 @@ class RowOrder(Generic[RowT]):
         self._is_reversed = False
         self._whole: Sequence[RowT] | None = ()
         """All rows in order, where they have been sorted."""
-        self._rows: Sequence[RowT] = ()
-
-    @property
-    def rows(self) -> Sequence[RowT]:
-        return self._rows
+        self.rows: Sequence[RowT] = ()
 
     @property
     def by(self) -> tuple[str, bool]:
@@ -307,25 +298,25 @@ class RowOrder(Generic[RowT]):
         if same and narrowing == before:
             pass
         elif same and narrowing is not None and (before is None or narrowing.implies(before)):
-            self._rows = tuple(narrowing.selected(self._rows))
+            self.rows = tuple(narrowing.selected(self.rows))
         elif self._whole is not None:
-            self._rows = self._narrowed(self._whole)
+            self.rows = self._narrowed(self._whole)
         else:
-            self._rows = self._ordered(self._narrowed(loaded))
+            self.rows = self._ordered(self._narrowed(loaded))
         self._keep_whole()
         return not same
 
     def sort_by(self, column: Column[RowT], *, is_reversed: bool) -> None:
         """Sort the same rows by a column."""
         self._column, self._is_reversed = column, is_reversed
-        shown = set(map(id, self._rows)) if len(self._rows) < len(self._loaded) else None
+        shown = set(map(id, self.rows)) if len(self.rows) < len(self._loaded) else None
         rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
-        self._whole, self._rows = None, self._ordered(rows)
+        self._whole, self.rows = None, self._ordered(rows)
         self._keep_whole()
 
     def _keep_whole(self) -> None:
-        if len(self._rows) == len(self._loaded):
-            self._whole = self._rows
+        if len(self.rows) == len(self._loaded):
+            self._whole = self.rows
 
     def _narrowed(self, rows: Sequence[RowT]) -> Sequence[RowT]:
         return rows if self._narrowing is None else tuple(self._narrowing.selected(rows))
