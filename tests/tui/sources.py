@@ -16,6 +16,8 @@ from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
+from kubectl_qos.edit.history import Entry
+from kubectl_qos.edit.patch import RESIZE, PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, EventList
@@ -24,7 +26,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.writers import ScriptedWriter, around
+from tests.tui.writers import ScriptedWriter, around, entry_of, memory
 
 T = TypeVar("T")
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
@@ -180,6 +182,13 @@ def demo() -> Snapshot:
 def pod_named(snapshot: Snapshot, name: str) -> Pod:
     """The pod whose name begins so."""
     return next(pod for pod in snapshot.pods if pod.name.startswith(name))
+
+
+def applied(number: str, before: str, after: str, **other: Any) -> Entry:
+    """A change of the memory of the pod `API` that was applied in place."""
+    uid = pod_named(demo(), API).metadata.uid
+    request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
+    return replace(entry_of(request, number), **other)
 
 
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:

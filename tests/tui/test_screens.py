@@ -35,8 +35,18 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import Picture, Size
-from tests.tui.sources import API, Answer, Run, ScriptedSource, demo, pod_named, running, with_usage, without
-from tests.tui.writers import around, entry_of, memory
+from tests.tui.sources import (
+    API,
+    Answer,
+    Run,
+    ScriptedSource,
+    applied,
+    demo,
+    running,
+    with_usage,
+    without,
+)
+from tests.tui.writers import around
 
 SMALL: Final = (80, 24)
 MIDDLE: Final = (120, 40)
@@ -307,17 +317,10 @@ def remembering(*entries: Entry) -> QosApp:
     return app
 
 
-def entry(number: str, before: str, after: str, **other: Any) -> Entry:
-    """A change of that pod."""
-    uid = pod_named(demo(), API).metadata.uid
-    request = PatchRequest("Pod", "shop", API, uid, "41", "resize", (memory(after),), (memory(before),), {})
-    return replace(entry_of(request, number), **other)
-
-
 ENTRIES: Final = (
-    entry("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
-    entry("0001", "256Mi", "512Mi"),
-    entry("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota: team"),
+    applied("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
+    applied("0001", "256Mi", "512Mi"),
+    applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota: team"),
 )
 
 

@@ -20,10 +20,7 @@ from kubectl_qos.tui.view import COMMAND_WORDS
 Completion = Callable[[str], Iterable[str]]
 """The completions of a text, the likeliest first."""
 
-HINTS: Final = {
-    "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
-    ":": COMMAND_WORDS,
-}
+HINTS: Final = {"/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web", ":": COMMAND_WORDS}
 """The placeholders by sign."""
 
 
