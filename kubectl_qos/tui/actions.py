@@ -47,8 +47,8 @@ class BindingGroup(StrEnum):
 class Action:
     """One thing that a key does; `keys` are Textual's names.
 
-    `footer` says whether the bottom line shows it, `palette` whether the palette lists it; a `priority` key
-    also works while an input has the focus.
+    `footer` says whether the bottom line shows it, `palette` whether the palette of its screen lists it; a
+    `priority` key also works while an input has the focus.
     """
 
     verb: str
@@ -250,21 +250,8 @@ _BY_GROUP: Final = {
     ),
 }
 
-_OF_WIDGETS: Final = {BindingGroup.TABLE, BindingGroup.TEXT, BindingGroup.PROMPT, BindingGroup.FOLD}
-_OF_DIALOGS: Final = {
-    BindingGroup.SEARCH,
-    BindingGroup.COLUMNS,
-    BindingGroup.SELECT,
-    BindingGroup.CONFIRM,
-    BindingGroup.NUMBER,
-    BindingGroup.SAVE,
-    BindingGroup.HELP,
-}
-
 ACTIONS: Final = tuple(
-    replace(action, group=group, palette=action.palette and group not in _OF_WIDGETS | _OF_DIALOGS)
-    for group, actions in _BY_GROUP.items()
-    for action in actions
+    replace(action, group=group) for group, actions in _BY_GROUP.items() for action in actions
 )
 
 

@@ -25,14 +25,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, Keys, bindings
-from kubectl_qos.tui.follower import (
-    FindPod,
-    Follower,
-    FollowStatus,
-    Updated,
-    UpdateFailed,
-    run_in_background,
-)
+from kubectl_qos.tui.follower import FindPod, Follower, FollowStatus, Updated, UpdateFailed, run_in_background
 from kubectl_qos.tui.key_order import KeyOrder, Passed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.screens.base import QosScreen, TitleLine
@@ -198,7 +191,6 @@ class QosApp(App[QosError]):
                 line.show(words, freshness(self.view_model, self.status))
 
     def exit(self, *arguments: Any, **options: Any) -> None:
-        """Leave, and keep the state for the next run."""
         self._save_state()
         super().exit(*arguments, **options)
 
@@ -235,11 +227,10 @@ class QosApp(App[QosError]):
         if not names:
             self.notify(f"{self.source.title} has no other contexts", severity="warning")
             return
-        self.push_screen(SelectDialog("Contexts", names, self.source.title), self._context_selected)
-
-    def _context_selected(self, name: str | None) -> None:
-        if name is not None:
-            self.go_to_context(name)
+        self.push_screen(
+            SelectDialog("Contexts", names, self.source.title),
+            lambda name: self.go_to_context(name) if name is not None else None,
+        )
 
     def _context_opened(self, source: Source | QosError) -> None:
         if isinstance(source, QosError):
@@ -270,12 +261,10 @@ class QosApp(App[QosError]):
         return screen
 
     def open(self, detail: Detail, pod: Pod) -> None:
-        """Open a screen about a pod."""
         self.navigation.go(Location(self.main.view, detail, pod))
         self._open(self.navigation.location)
 
     def edit(self, pod: Pod) -> None:
-        """Open the edit screen of a pod."""
         self.open(Detail.EDIT, pod)
 
     def _open(self, location: Location) -> None:
@@ -314,7 +303,6 @@ class QosApp(App[QosError]):
             self.main.return_to(location)
 
     def show_text(self, title: str, lines: Iterable[str]) -> None:
-        """Show a text over the screen."""
         self.push_screen(TextScreen(title, lines))
 
     def notify(
@@ -335,13 +323,8 @@ class QosApp(App[QosError]):
         self.notify(f"copied {what}: {len(text.splitlines())} lines")
 
     def save_as(
-        self,
-        what: str,
-        name: str,
-        text_for: Callable[[Path], str],
-        saved: Callable[[], None] | None = None,
+        self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
     ) -> None:
-        """Ask for a file name and write the file."""
 
         def notify(path: Path | None) -> None:
             if path is not None:
@@ -437,9 +420,9 @@ class QosApp(App[QosError]):
         else:
             self.leave()
 
-    def _commands(self, screen: Screen[Any]) -> Iterable[Command]:
+    def _commands(self, screen: QosScreen) -> Iterable[Command]:
         """Every action that can be used on this screen."""
-        groups = {BindingGroup.APP, *getattr(screen, "binding_groups", ())}
+        groups = {BindingGroup.APP, screen.group}
         for action in ACTIONS:
             if action.palette and action.group in groups:
                 target = self if action.group is BindingGroup.APP else screen

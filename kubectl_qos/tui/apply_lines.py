@@ -82,7 +82,12 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
     if state.error is not None:
         if not state.is_loaded:
             return error_lines("cannot be read", state.error)
-        return _request_error_lines(state.error, _conflict_remedies(keys) if state.has_conflict else ())
+        reload, keep = keys.first("apply.reload"), keys.first("apply.keep_mine")
+        remedies = (
+            f"{reload}  discard mine, reload",
+            f"{keep}  keep mine: the same change of the object now, dry run first",
+        )
+        return _request_error_lines(state.error, remedies if state.has_conflict else ())
     if not state.is_loaded:
         return [TextLine("  loading related objects: owners, LimitRanges, quotas …", "muted")]
     if state.phase is Phase.DRY_RUN:
@@ -114,13 +119,6 @@ def _expected_lines(state: Apply, target: EditTarget) -> list[TextLine]:
     return [TextLine(f"! {words.expected_response_line(refused)}", "wrong")] if refused is not None else []
 
 
-def _conflict_remedies(keys: Keys) -> list[str]:
-    return [
-        f"{keys.first('apply.reload')}  discard mine, reload",
-        f"{keys.first('apply.keep_mine')}  keep mine: the same change of the object now, dry run first",
-    ]
-
-
 def state_findings(state: Apply, target: EditTarget) -> tuple[Section, ...]:
     """The findings on the chosen strategy; the refusals not once the server itself has refused."""
     if state.related is None or state.strategy is None:
@@ -143,15 +141,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 def progress_lines(
     state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
 ) -> Iterator[TextLine]:
-    """What was sent, what was seen of it, and what follows.
-
-    Args:
-        state: of the change.
-        request: what was sent.
-        context: the context that it was sent to.
-        seconds: how long ago.
-        keys: those that the lines mention.
-    """
+    """What was sent to a context so many seconds ago, what was seen of it, and what follows."""
     for line in words.change_lines(request.before, request.edits):
         yield TextLine(f"  {line}")
     if state.seen:

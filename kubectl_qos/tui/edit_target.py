@@ -19,10 +19,10 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import strategy_lines, strategy_title
 from kubectl_qos.present.findings import finding_line
-from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section, sentences
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence
+from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import escape_lines
 
@@ -47,12 +47,9 @@ class EditTarget:
     @property
     def name(self) -> str:
         """What a sentence calls it: `pod shop/web-0`."""
-        pod = self.pod
-        name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
-        return f"{pod.kind.lower()} {escape(name)}"
+        return pod_name(self.pod)
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
-        """What these edits do."""
         snapshot = self.view_model.snapshot
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
 

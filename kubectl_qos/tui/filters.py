@@ -1,6 +1,8 @@
 """What is typed after `/`: terms that must all match, a label selector, and their completion. Pure.
 
 A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` negates it.
+A row has `words`, everything that a text is searched in, in one line and small letters, and the same as
+lists: `own_words` of this row alone, and `common_words`, which many rows have.
 Not here: which expressions are safe (matching.py).
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
@@ -38,26 +40,6 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-
-
-class Findable(Protocol):
-    """What a filter needs of a row.
-
-    `words` is everything that a text is searched in, in one line and small letters; `own_words` and
-    `common_words` are the same as lists: those of this row alone, and those that many rows have.
-    """
-
-    @property
-    def words(self) -> str:
-        """All of them."""
-
-    @property
-    def own_words(self) -> tuple[str, ...]:
-        """Its names."""
-
-    @property
-    def common_words(self) -> tuple[str, ...]:
-        """Its node, class, flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +180,7 @@ def _expression(text: str) -> Test:
     found_in = SafePattern.parse(text).found_in
     found_in_common = lru_cache(maxsize=8192)(found_in)
 
-    def test(row: Findable, _: datetime | None) -> bool:
+    def test(row: Any, _: datetime | None) -> bool:
         return any(map(found_in, row.own_words)) or any(map(found_in_common, row.common_words))
 
     return test
@@ -271,7 +253,7 @@ def _age_test(column: Column[Any], sign: str, text: str) -> Test:
     if compare is None:
         return lambda row, now: now is not None and age(column.value(row), now) == text
 
-    def test(row: Findable, now: datetime | None) -> bool:
+    def test(row: Any, now: datetime | None) -> bool:
         born = parse_time(column.value(row))
         return born is not None and now is not None and compare((now - born).total_seconds(), seconds)
 

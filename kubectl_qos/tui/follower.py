@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -52,44 +52,35 @@ class FollowStatus:
     health: Health = LIVE
 
 
+@dataclass
 class FollowerMessage(Message):
     """A message of the follower of this source."""
 
-    source: Source | None = None
+    health: Health
+    source: Source | None = field(default=None, kw_only=True)
 
 
+@dataclass
 class Updated(FollowerMessage):
     """A new view model with the list that is shown; `target` is the pod to edit at once."""
 
-    def __init__(
-        self, view_model: ViewModel, health: Health, target: Pod | None = None, built: BuiltList | None = None
-    ) -> None:
-        super().__init__()
-        self.view_model = view_model
-        self.health = health
-        self.target = target
-        self.built = built
+    view_model: ViewModel
+    target: Pod | None = None
+    built: BuiltList | None = None
 
 
+@dataclass
 class UpdateFailed(FollowerMessage):
     """The source could not be read; `fatal` where the pod to edit does not exist."""
 
-    def __init__(self, health: Health, *, fatal: bool = False) -> None:
-        super().__init__()
-        self.health = health
-        self.fatal = fatal
+    fatal: bool = False
 
 
 class Follower:
-    """Follows a source in a thread and posts its updates.
+    """Follows a source in a thread and posts its updates to the pump.
 
-    Args:
-        pump: gets the messages.
-        source: what is followed.
-        scope: which pods are read.
-        trends: gets every usage sample.
-        build_list: builds the list that is shown from a new view model, in the thread.
-        find: finds the pod to edit at once, in the first snapshot.
+    `trends` gets every usage sample, `build_list` builds the list that is shown from a new view model, in the
+    thread, and `find` finds the pod to edit at once, in the first snapshot.
     """
 
     def __init__(
@@ -131,7 +122,6 @@ class Follower:
         self._requested.set()
 
     def close(self) -> None:
-        """End the thread."""
         self._closed = True
         if self._stream is not None:
             self._stream.close()
@@ -191,7 +181,7 @@ def message_for_update(
     )
     if isinstance(view_model, QosError):
         return UpdateFailed(Health(view_model, update.taken))
-    return Updated(view_model, update.health, target)
+    return Updated(update.health, view_model, target)
 
 
 def run_in_background(

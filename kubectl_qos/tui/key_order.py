@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from textual import events
@@ -24,12 +25,11 @@ PATIENCE_SECONDS: Final = 0.5
 Typed = events.Key | events.Paste
 
 
+@dataclass
 class Passed(Message):
     """Follows a key through the queues."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+    number: int
 
 
 class KeyOrder:

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from kubectl_qos.errors import InputError
@@ -298,7 +299,7 @@ def _with_words(words: list[str], rows: Sequence[PodRow], most: int) -> tuple[li
                 best.append(row)
             if len(best) == most or len(others) == _MANY:
                 break
-    others.sort(key=_first)
+    others.sort(key=itemgetter(0))
     return best, [row for _, row in others]
 
 
@@ -314,7 +315,7 @@ def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodR
                 found.append((sum([distance or 0 for distance in distances]), row))
                 if len(found) == _MANY_SCATTERED:
                     break
-    found.sort(key=_first)
+    found.sort(key=itemgetter(0))
     return [row for _, row in found[:most]]
 
 
@@ -343,7 +344,3 @@ def _distance(word: str, name: str) -> int | None:
 def _name(row: PodRow) -> str:
     """Namespace/name in small letters."""
     return row.words.partition(" ")[0]
-
-
-def _first(pair: tuple[int, PodRow]) -> int:
-    return pair[0]

@@ -31,7 +31,6 @@ DARK: Final = Theme(
     background="#14181d",
     surface="#1a1f26",
     panel="#262d36",
-    dark=True,
     variables={"block-cursor-background": "#1f3a53", "block-cursor-foreground": "#d7dce2"},
 )
 
@@ -63,7 +62,6 @@ CONTRAST: Final = Theme(
     background="#000000",
     surface="#000000",
     panel="#262626",
-    dark=True,
     variables={"block-cursor-background": "#00205c", "block-cursor-foreground": "#ffffff"},
 )
 
@@ -79,7 +77,6 @@ COLOUR_BLIND: Final = Theme(
     background="#121417",
     surface="#1a1d21",
     panel="#2a2f35",
-    dark=True,
     variables={"block-cursor-background": "#193749", "block-cursor-foreground": "#e4e4e4"},
 )
 """Orange, yellow, bluish green and blue, after Okabe and Ito: red-green blindness keeps all four apart, since

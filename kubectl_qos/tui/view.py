@@ -50,11 +50,6 @@ class View:
     wide: bool = False
 
     @property
-    def is_narrowed(self) -> bool:
-        """Whether a filter or the risk leaves rows out."""
-        return bool(self.filter) or self.at_risk
-
-    @property
     def whole(self) -> View:
         """The same list with all rows and only the columns that fit."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False)
@@ -114,7 +109,7 @@ def breadcrumbs(view: View) -> list[str]:
         return ["cluster"]
     if view.kind is ListKind.NAMESPACES:
         return ["namespaces"]
-    path = [_node(view.node), _namespace(view.namespace)]
+    path = [group_name(view.node, "node"), group_name(view.namespace, "namespace")]
     if view.workload is not None:
         path.append(escape(f"{view.workload.kind}/{view.workload.name}"))
     if view.pod is not None:
@@ -146,13 +141,16 @@ def _none(what: str, title: str) -> str:
 
 def _scope_words(scope: Scope) -> str:
     """The scope as words of a sentence, empty for all pods."""
+    words = _place_words(scope.namespace, scope.node)
+    return f"{words} with {escape(scope.selector_text)}" if scope.selector_text else words
+
+
+def _place_words(namespace: str | None, node: str | None) -> str:
     words = ""
-    if scope.namespace is not None:
-        words += f" in namespace {escape(scope.namespace)}"
-    if scope.node is not None:
-        words += f" on {_node(scope.node)}"
-    if scope.selector_text:
-        words += f" with {escape(scope.selector_text)}"
+    if namespace is not None:
+        words += f" in namespace {escape(namespace)}" if namespace else " in no namespace"
+    if node is not None:
+        words += f" on {group_name(node, 'node')}"
     return words
 
 
@@ -163,11 +161,7 @@ def _where(view: View) -> str:
         words += f" of {escape(view.pod[1])}"
     if view.workload is not None:
         words += f" of {view.workload.kind}/{escape(view.workload.name)}"
-    if view.namespace is not None:
-        words += f" in namespace {escape(view.namespace)}" if view.namespace else " in no namespace"
-    if view.node is not None:
-        words += f" on {_node(view.node)}"
-    return words
+    return words + _place_words(view.namespace, view.node)
 
 
 def title_words(
@@ -234,16 +228,15 @@ def _as_numbers(version: str) -> list[int]:
     return [int(part) for part in version.removeprefix("v").split("+")[0].split(".") if part.isdigit()]
 
 
-def _node(key: str | None) -> str:
-    if key is None:
-        return "all nodes"
-    return escape(key) or "no node"
+def group_name(key: str | None, kind: str) -> str:
+    """`worker-1`, `all nodes` for None, and `no node` for the pods without one."""
+    return f"all {kind}s" if key is None else escape(key) or f"no {kind}"
 
 
-def _namespace(key: str | None) -> str:
-    if key is None:
-        return "all namespaces"
-    return escape(key) or "no namespace"
+def pod_name(pod: Pod) -> str:
+    """What a sentence calls a pod or the template of a workload: `pod shop/web-0`."""
+    name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
+    return f"{pod.kind.lower()} {escape(name)}"
 
 
 def count(number: int, kind: ListKind) -> str:
@@ -284,7 +277,6 @@ class Navigation:
 
     @property
     def location(self) -> Location:
-        """The location that is shown."""
         return self._locations[self._index]
 
     def go(self, location: Location) -> None:

@@ -74,10 +74,6 @@ def _kibibytes(usage: PodUsage) -> int:
     return max(usage.working_set_bytes, 0) // _KIB
 
 
-Identity = tuple[str, str, str]
-"""Kind, namespace and name."""
-
-
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace in numbers; `key` None stands for all of them. Bytes are bytes.
 
@@ -274,5 +270,5 @@ def _total(amounts: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _identity(pod: Pod) -> Identity:
+def _identity(pod: Pod) -> tuple[str, str, str]:
     return pod.kind, pod.namespace, pod.name

@@ -7,6 +7,7 @@ that show its state and feed it answers (screens/apply.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -45,21 +46,18 @@ if TYPE_CHECKING:
     from kubectl_qos.tui.app import QosApp
 
 
+@dataclass
 class ChangeUpdated(Message, bubble=False):
     """A change has another state; `confirms` where a person has to be asked now."""
 
-    def __init__(self, change: RunningChange, *, confirms: bool) -> None:
-        super().__init__()
-        self.change = change
-        self.confirms = confirms
+    change: RunningChange
+    confirms: bool
 
 
 class RunningChange:
-    """A change of the UI: its state, its object, and the writer of the cluster that it was made for.
+    """A change of the UI: its state, which `take` alone replaces, and its object as it was read last.
 
-    Attributes:
-        state: of the change; `take` alone replaces it.
-        target: the object as it was read last.
+    The writer is that of the cluster that the change was made for.
     """
 
     def __init__(self, service: WriteService, target: EditTarget, writer: Writer | None, begun: Step) -> None:
@@ -145,13 +143,9 @@ class RunningChange:
 
 
 class WriteService:
-    """Begins changes and posts a message to the screens when one is updated.
+    """Begins changes and posts a message to the app's screens when one is updated.
 
-    Args:
-        app: whose screens get the messages.
-        settings: the person's file.
-        history: where changes are recorded.
-        readonly: whether the command line says that nothing is written.
+    `readonly` is whether the command line says that nothing is written.
     """
 
     def __init__(self, app: QosApp, settings: Settings, history: HistoryFile, *, readonly: bool) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from textual.pilot import Pilot
@@ -16,24 +16,33 @@ from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.history import Entry
+from kubectl_qos.edit.patch import RESIZE, PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.writers import ScriptedWriter, around
+from tests.tui.writers import ScriptedWriter, around, entry_of, memory
 
+T = TypeVar("T")
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
 NAMED_KEYS = {"/": "slash", ":": "colon", "!": "exclamation_mark", " ": "space", "-": "minus"}
 NAMED_KEYS |= {"=": "equals_sign", ".": "full_stop", "_": "underscore", "<": "less_than_sign"}
 NAMED_KEYS |= {"[": "left_square_bracket", "]": "right_square_bracket"}
 API = "api-7d9c5b6f8-x2mzq"
 """The next victim of worker-2, and the first pod of the list."""
+
+
+def given(answer: T | QosError, hold: threading.Event) -> T:
+    """What a test says, once it is told to answer."""
+    assert hold.wait(10)
+    if isinstance(answer, QosError):
+        raise answer
+    return answer
 
 
 class ScriptedStream:
@@ -83,16 +92,17 @@ class ScriptedStream:
         self._requested.set()
 
 
-class ScriptedSource:
+class ScriptedSource(Source):
     """A live source that gives one answer after the other, the last one for ever.
 
     `requested` holds the scopes of the questions; with `hold` cleared, answers wait until it is set.
     """
 
     is_live = True
+    title = "scripted"
+    default_namespace = None
 
     def __init__(self, *answers: Answer, default_namespace: str | None = None) -> None:
-        self.title = "scripted"
         self.default_namespace = default_namespace
         self.answers = list(answers)
         self.requested: list[Scope] = []
@@ -135,15 +145,6 @@ class ScriptedSource:
         """The pod as the demo has it."""
         return DemoSource().find(kind, namespace, name)
 
-    def disruption_budgets(self) -> tuple[DisruptionBudget, ...]:
-        return ()
-
-    def locations(self, pods: Collection[Pod]) -> list[str]:
-        return [pod.name for pod in pods]
-
-    def change_file(self, pod: Pod, edits: Sequence[Edit]) -> str:
-        raise AssertionError((pod, edits))
-
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as the demo has it."""
         return DemoSource().raw(pod)
@@ -151,29 +152,17 @@ class ScriptedSource:
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """What the test says; with `hold_events` cleared, not before it is set."""
         self.event_requests.append(pod)
-        answer = self.pod_events
-        assert self.hold_events.wait(10)
-        if isinstance(answer, QosError):
-            raise answer
-        return answer
+        return given(self.pod_events, self.hold_events)
 
     def event_list(self, namespace: str | None) -> EventList:
         """What the test says; with `hold_event_list` cleared, not before it is set."""
         self.event_list_requests.append(namespace)
-        answer = self.listed_events
-        assert self.hold_event_list.wait(10)
-        if isinstance(answer, QosError):
-            raise answer
-        return answer
+        return given(self.listed_events, self.hold_event_list)
 
     def related(self, pod: Pod) -> RelatedObjects:
         """What the test says; with `hold_around` cleared, not before it is set."""
         self.looked_around.append(pod)
-        answer = self.around
-        assert self.hold_around.wait(10)
-        if isinstance(answer, QosError):
-            raise answer
-        return answer(pod)
+        return given(self.around, self.hold_around)(pod)
 
     def writer(self) -> ScriptedWriter:
         """The scripted one, unless the test says that there is none."""
@@ -193,6 +182,13 @@ def demo() -> Snapshot:
 def pod_named(snapshot: Snapshot, name: str) -> Pod:
     """The pod whose name begins so."""
     return next(pod for pod in snapshot.pods if pod.name.startswith(name))
+
+
+def applied(number: str, before: str, after: str, **other: Any) -> Entry:
+    """A change of the memory of the pod `API` that was applied in place."""
+    uid = pod_named(demo(), API).metadata.uid
+    request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
+    return replace(entry_of(request, number), **other)
 
 
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:

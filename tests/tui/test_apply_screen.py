@@ -24,9 +24,8 @@ from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Missing, Scope
+from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.tui.actions import ACTIONS
-from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, ProgressScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -55,9 +54,8 @@ async def editing(
     source: Source | None = None, *, size: tuple[int, int] = (120, 40), **options: Any
 ) -> AsyncIterator[Run]:
     """The fields of a pod, one of them changed."""
-    app = QosApp(source or ScriptedSource(demo()), Scope(), **options)
-    async with running(app, size=size) as pilot:
-        app.edit(pod_named(demo(), API))
+    async with running(source or ScriptedSource(demo()), size=size, **options) as pilot:
+        pilot.qos.edit(pod_named(demo(), API))
         await pilot.pause()
         screen = pilot.app.screen
         assert isinstance(screen, EditScreen)
@@ -89,10 +87,15 @@ def states(pilot: Run) -> list[EntryState]:
     return [entry.state for entry in pilot.qos.writing.history.entries()]
 
 
-async def confirmed(pilot: Run) -> None:
-    """Open the confirmation, and confirm."""
+async def asked(pilot: Run) -> None:
+    """Open the confirmation."""
     await pilot.keys("a")
     await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
+
+
+async def confirmed(pilot: Run) -> None:
+    """Open the confirmation, and confirm."""
+    await asked(pilot)
     await pilot.keys("y")
 
 
@@ -106,8 +109,7 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
         assert "        memory: 1Gi" in body
         # Reflexes do not write.
         for key in ("enter", "n", "escape", "space"):
-            await pilot.keys("a")
-            await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
+            await asked(pilot)
             await pilot.keys(key)
             assert pilot.screen_name == ("ConfirmWrite" if key == "space" else "ApplyScreen")
         assert not writer_of(pilot).heard_of("write")
@@ -136,9 +138,8 @@ async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise
             request, (replace(request.edits[0], quantity=Quantity.parse("768Mi")),), {}, ("old API",)
         )
 
-    source = ScriptedSource(demo())
-    source.scripted.dry_runs = [less]
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).dry_runs = [less]
         await pilot.keys("d")
         await pilot.seen("dry run: the server accepts it")
         assert "! c requests.memory would be stored as 768Mi, not 1Gi" in pilot.words
@@ -151,12 +152,11 @@ async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise
 
 
 async def test_a_dry_run_that_is_answered_late_opens_nothing_over_another_screen() -> None:
-    source = ScriptedSource(demo())
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
         for key, name in (("m", "PatchScreen"), ("escape", "EditScreen")):
-            source.scripted.hold_dry_run.clear()
+            writer_of(pilot).hold_dry_run.clear()
             await pilot.keys("a", key)
-            source.scripted.hold_dry_run.set()
+            writer_of(pilot).hold_dry_run.set()
             await pilot.pause()
             assert pilot.screen_name == name
             if key == "m":
@@ -208,8 +208,7 @@ async def back_to_apply(pilot: Run) -> None:
 
 async def test_the_question_can_be_clicked() -> None:
     async with strategies() as pilot:
-        await pilot.keys("a")
-        await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
+        await asked(pilot)
         await pilot.click("#no")
         await pilot.pause()
         assert pilot.screen_name == "ApplyScreen"
@@ -224,8 +223,7 @@ BY_NAME = Settings(contexts={CONTEXT: ContextSettings(confirm="name")})
 
 async def test_where_the_name_must_be_typed_nothing_else_says_yes() -> None:
     async with strategies(settings=BY_NAME) as pilot:
-        await pilot.keys("a")
-        await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
+        await asked(pilot)
         yes = pilot.app.screen.query_one("#yes", Button)
         field = pilot.app.screen.query_one("#name", Input)
         assert pilot.app.focused is field
@@ -280,10 +278,9 @@ async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> N
 
 
 async def test_every_stage_is_shown_until_it_settles() -> None:
-    source = ScriptedSource(demo())
     rolling = Progress(Stage.ROLLING, settled=False, message="1 old", done=1, total=3)
-    source.scripted.looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
         await confirmed(pilot)
         await pilot.seen("reverts it")
         text = pilot.words
@@ -306,9 +303,8 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
 
 
 async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.looks = [WAITING]
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).looks = [WAITING]
         await confirmed(pilot)
         await pilot.seen("waiting for the kubelet")
         await pilot.keys("escape")
@@ -322,9 +318,8 @@ async def test_leaving_while_it_is_looked_at_ends_the_looking_and_says_so() -> N
 
 
 async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.hold_write.clear()
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).hold_write.clear()
         await confirmed(pilot)
         await pilot.seen("no answer yet")
         await pilot.keys("q")
@@ -337,7 +332,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         assert "is under way" in pilot.notifications[-1]
         assert states(pilot) == [EntryState.SENT]
         assert "no answer yet" in pilot.qos.writing.leave_question, "also where its screen was left"
-        source.scripted.hold_write.set()
+        writer_of(pilot).hold_write.set()
         await pilot.until(lambda: not pilot.qos.writing.leave_question)
         assert pilot.notifications[-1] == f"pod shop/{API} in place was changed"
         assert states(pilot) == [EntryState.DONE]
@@ -363,9 +358,8 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> N
 
 
 async def test_a_conflict_blocks_apply_until_the_fields_are_reloaded() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.dry_runs = [STALE]
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).dry_runs = [STALE]
         assert not {"reload", "keep mine"} & set(footer(pilot))
         await pilot.keys("a")
         await pilot.seen("changed by someone else")
@@ -374,7 +368,7 @@ async def test_a_conflict_blocks_apply_until_the_fields_are_reloaded() -> None:
         await pilot.keys("a", "d")
         assert pilot.notifications == ["someone else changed it: reload, or keep mine"] * 2
         assert len(writer_of(pilot).heard) == 1
-        source.around = changed_to("2Gi")
+        pilot.source.around = changed_to("2Gi")
         await pilot.keys("l")
         edit = pilot.app.screen
         assert isinstance(edit, EditScreen)
@@ -399,12 +393,11 @@ def changed_to(text: str) -> Any:
 
 
 async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.dry_runs = [STALE, *source.scripted.dry_runs]
-    async with strategies(source) as pilot:
+    async with strategies() as pilot:
+        writer_of(pilot).dry_runs.insert(0, STALE)
         await pilot.keys("d")
         await pilot.seen("changed by someone else")
-        source.around = changed_to("2Gi")
+        pilot.source.around = changed_to("2Gi")
         await pilot.keys("o")
         await pilot.seen("the server accepts it")
         assert "c requests.memory 2Gi → 1Gi" in pilot.words
@@ -418,9 +411,8 @@ async def test_keeping_ours_makes_the_same_change_of_what_is_there_now() -> None
 async def test_the_fields_do_not_wait_for_related_objects_and_apply_waits_itself() -> None:
     source = ScriptedSource(demo())
     source.hold_around.clear()
-    app = QosApp(source, Scope())
-    async with running(app) as pilot:
-        app.edit(pod_named(demo(), API))
+    async with running(source) as pilot:
+        pilot.qos.edit(pod_named(demo(), API))
         await pilot.pause()
         assert "reading owners, LimitRanges, quotas" in pilot.words
         edit = pilot.app.screen
@@ -461,9 +453,8 @@ async def test_what_is_partly_unknown_says_so() -> None:
 async def test_answers_after_the_screens_were_left_go_nowhere() -> None:
     source = ScriptedSource(demo())
     source.hold_around.clear()
-    app = QosApp(source, Scope())
-    async with running(app) as pilot:
-        app.edit(pod_named(demo(), API))
+    async with running(source) as pilot:
+        pilot.qos.edit(pod_named(demo(), API))
         await pilot.keys("escape")
         source.hold_around.set()
         await pilot.pause()
@@ -476,8 +467,8 @@ async def test_a_change_is_written_to_the_cluster_that_it_was_made_for() -> None
     second.title = second.scripted.named = "prod"
     async with editing(first) as pilot:
         pilot.qos.source = second
-        await pilot.keys("ctrl+s", "a")
-        await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
+        await pilot.keys("ctrl+s")
+        await asked(pilot)
         assert "cluster scripted" in pilot.words
         await pilot.keys("y")
         await pilot.until(lambda: bool(first.scripted.heard_of("write")))

@@ -26,6 +26,7 @@ from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import ContextSwitch, QosApp
 from kubectl_qos.tui.lists.base import ListTable
+from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.themes import THEMES
@@ -692,8 +693,9 @@ async def take(pilot: Run, step: Step) -> None:
     assert before != after
     if action.footer:
         assert [key.description for key in in_footer(pilot, action)] == [action.label]
-    if action.palette:
-        commands = pilot.qos._commands(pilot.app.screen)
+    screen = pilot.app.screen
+    if isinstance(screen, QosScreen) and action.palette and action.group in {BindingGroup.APP, screen.group}:
+        commands = pilot.qos._commands(screen)
         assert (action.label, Keys().first(action.name), action.help) in {
             (one.name, one.key, one.help) for one in commands
         }

@@ -51,7 +51,7 @@ async def renew(pilot: Run) -> None:
     screen = pilot.app.screen
     assert isinstance(screen, ExplainScreen)
     await pilot.until(
-        lambda: pilot.qos.view_model is not before and screen._view_model is pilot.qos.view_model,
+        lambda: pilot.qos.view_model is not before and screen._view_model is pilot.qos.view_model
     )
 
 
@@ -74,8 +74,7 @@ def with_restarts(snapshot: Snapshot, name: str, count: int, uid: str | None = N
     old = pod_named(snapshot, name)
     first, *others = old.status.container_statuses or ()
     status = msgspec.structs.replace(
-        old.status,
-        container_statuses=(msgspec.structs.replace(first, restart_count=count), *others),
+        old.status, container_statuses=(msgspec.structs.replace(first, restart_count=count), *others)
     )
     metadata = msgspec.structs.replace(old.metadata, uid=uid or old.metadata.uid)
     new = msgspec.structs.replace(old, status=status, metadata=metadata)
@@ -129,10 +128,7 @@ async def test_pods_of_every_kind_can_be_explained_with_their_events_at_once() -
 
 
 def test_notes_stand_behind_their_lines_or_below_where_there_is_no_room() -> None:
-    lines = (
-        Line("a = 1", "because of this"),
-        Line("long" * 10 + " = 2", "and of that, which is longer"),
-    )
+    lines = (Line("a = 1", "because of this"), Line("long" * 10 + " = 2", "and of that, which is longer"))
     section = Section("cgroup", "v2", lines)
     wide = [line.text for line in section_layout(section)(100)]
     assert wide == [

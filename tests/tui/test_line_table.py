@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 from textual.strip import Strip
 
 from kubectl_qos.present.output import Align, Column, ColumnType, column
@@ -142,7 +143,13 @@ async def test_header_and_rows_are_aligned() -> None:
 
 
 async def test_order_and_cursor_stay_through_a_refresh() -> None:
-    app = TableApp([Row("a", 1), Row("b", 3), Row("c", 2)])
+    app = TableApp(three := [Row("a", 1), Row("b", 3), Row("c", 2)])
+
+    async def as_at_first(pilot: Pilot[Any], *keys: str) -> None:
+        app.table.sort_by("name")
+        app.show(three)
+        await pilot.press("g", *keys)
+
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.press("down", "down")
         app.table.sort_by("size")
@@ -156,26 +163,18 @@ async def test_order_and_cursor_stay_through_a_refresh() -> None:
         assert [row.name for row in app.table.rows] == ["c", "b", "a"]
         assert app.table.cursor == 0
         # The cursor follows its row through a refresh.
-        app.table.sort_by("name")
-        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
-        await pilot.press("g")
-        await pilot.press("down", "down")
+        await as_at_first(pilot, "down", "down")
         app.show([Row("c", 9), Row("a", 1), Row("b", 3)])
         await pilot.pause()
         assert app.table.row == Row("c", 9)
         assert app.table.cursor == 0
         # A row that goes leaves the cursor at its place.
-        app.table.sort_by("name")
-        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
-        await pilot.press("g")
-        await pilot.press("G")
+        await as_at_first(pilot, "G")
         app.show([Row("a", 1), Row("b", 3)])
         await pilot.pause()
         assert app.table.row == Row("b", 3)
         # The order is kept through a refresh.
-        app.table.sort_by("name")
-        app.show([Row("a", 1), Row("b", 3), Row("c", 2)])
-        await pilot.press("g")
+        await as_at_first(pilot)
         app.table.sort_by("size")
         app.show([Row("a", 5), Row("b", 1), Row("c", 7)])
         await pilot.pause()

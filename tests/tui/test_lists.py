@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from textual.widgets import Label
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.node_rows import build_node_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.pod_rows import build_rows
@@ -405,25 +405,28 @@ async def test_every_list_follows_new_facts_with_the_cursor_on_its_row() -> None
             await pilot.listed()
             assert at(pilot) == row
             assert screen.table.marked == marked
-            view_model = build_view_model(after, Scope(), DEMO_TIME)
-            assert list(screen.table.rows) == list(
-                screen.definition.build(view_model, screen.view, None).rows
-            )
+            assert list(screen.table.rows) == list(listed(kind, facts_for(snapshot=after))[1])
             assert list(screen.table.rows) != rows, kind
             assert f"{len(screen.table.rows)} {kind}" in title(pilot)
+
+
+def listed(kind: ListKind, view_model: ViewModel) -> tuple[ListDefinition[Any], Sequence[Any]]:
+    """A list and its rows."""
+    listing = list_definitions(Trends())[kind]
+    return listing, listing.build(view_model, View(kind), None).rows
 
 
 def explained(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> str:
     return " ".join(line.text for line in listing.panel(row, view_model)(200))
 
 
-def facts_for(scope: Scope) -> ViewModel:
-    return build_view_model(demo(), scope, DEMO_TIME)
+def facts_for(scope: Scope | None = None, snapshot: Snapshot | None = None) -> ViewModel:
+    return build_view_model(snapshot or demo(), scope or Scope(), DEMO_TIME)
 
 
 @pytest.mark.parametrize("kind", list(ListKind))
 def test_rows_of_an_older_view_model_are_explained_when_their_pods_and_nodes_are_gone(kind: ListKind) -> None:
-    listing, old = list_definitions(Trends())[kind], facts_for(Scope())
+    listing, rows = listed(kind, facts_for())
     without_node = replace(
         demo(),
         pods=tuple(pod for pod in demo().pods if pod.node_name != "worker-2"),
@@ -431,8 +434,8 @@ def test_rows_of_an_older_view_model_are_explained_when_their_pods_and_nodes_are
     )
     one_less = without(demo(), "api-7d9c5b6f8-x2mzq")
     for snapshot in (without_node, one_less, replace(demo(), pods=())):
-        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-        for row in listing.build(old, View(kind), None).rows:
+        view_model = facts_for(snapshot=snapshot)
+        for row in rows:
             if kind is ListKind.PODS and row.node not in view_model.rows.nodes:
                 continue  # their list is never older than the view_model
             assert explained(listing, row, view_model)
@@ -446,21 +449,19 @@ def test_rows_of_an_older_view_model_are_explained_when_their_pods_and_nodes_are
     "scope", [Scope(namespace="shop"), Scope(node="worker-1"), Scope(selector=Selector.parse("app=db"))]
 )
 def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None:
-    view_model, known = facts_for(scope), list_definitions(Trends())
+    view_model = facts_for(scope)
     pods = {row.key for row in view_model.rows.rows}
     assert 0 < len(pods) < 60
-    found = known[ListKind.CONTAINERS].build(view_model, View(ListKind.CONTAINERS), None).rows
+    _, found = listed(ListKind.CONTAINERS, view_model)
     assert {(*row.key[:2], "") for row in found} == pods
     for kind in (ListKind.NAMESPACES, ListKind.WORKLOADS):
-        assert sum(row.pods for row in known[kind].build(view_model, View(kind), None).rows) == len(pods)
+        assert sum(row.pods for row in listed(kind, view_model)[1]) == len(pods)
 
 
 def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     view_model = facts_for(Scope(namespace="data"))
-    nodes = list_definitions(Trends())[ListKind.NODES]
-    row = next(
-        row for row in nodes.build(view_model, View(ListKind.NODES), None).rows if row.name == "worker-2"
-    )
+    nodes, rows = listed(ListKind.NODES, view_model)
+    row = next(row for row in rows if row.name == "worker-2")
     said = explained(nodes, row, view_model)
     assert said.startswith(
         "worker-2: if memory runs out now, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)"
@@ -474,9 +475,9 @@ def test_a_node_without_a_next_victim_says_so() -> None:
         (replace(demo(), pods=()), "it has no pods"),
         (replace(demo(), nodes={}, usage={}), "the kill order is unknown"),
     ):
-        view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-        nodes = list_definitions(Trends())[ListKind.NODES]
-        for row in nodes.build(view_model, View(ListKind.NODES), None).rows:
+        view_model = facts_for(snapshot=snapshot)
+        nodes, rows = listed(ListKind.NODES, view_model)
+        for row in rows:
             if row.victim is None:
                 assert explained(nodes, row, view_model).startswith(f"{row.name}: {why}")
                 assert nodes.pod_of(row, view_model) is None
@@ -486,9 +487,8 @@ def test_a_node_without_a_next_victim_says_so() -> None:
 @pytest.mark.parametrize("usage", [True, False])
 def test_the_columns_of_every_list_fit_with_and_without_usage(available: int, usage: bool) -> None:
     snapshot = demo() if usage else replace(demo(), usage={})
-    view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-    for kind, listing in list_definitions(Trends()).items():
-        rows = listing.build(view_model, View(kind), None).rows
+    for kind in ListKind:
+        listing, rows = listed(kind, facts_for(snapshot=snapshot))
         layout = listing.layout(View(kind), None, rows, DEMO_TIME, available)
         assert layout.line_width <= available
         for column, width in zip(layout.columns, layout.widths, strict=True):
@@ -520,14 +520,13 @@ async def test_forward_to_a_pod_that_is_gone_says_so_and_stays() -> None:
 async def test_marks_are_counted_and_hidden_ones_never_give_way_to_the_cursor(wide: Run) -> None:
     await wide.keys("space", "space")
     assert "60 pods  2 marked  by RANK" in wide.text
-    await wide.keys("slash")
-    await wide.type("warehouse")
-    await wide.keys("enter", "c")
+    await wide.filter_by("warehouse")
+    await wide.keys("c")
     assert wide.notifications[-1] == "no marked row is shown; esc unmarks all"
     assert wide.qos.clipboard == ""
-    await wide.keys("escape", "slash")
-    await wide.type("crunch")
-    await wide.keys("enter", "c")
+    await wide.keys("escape")
+    await wide.filter_by("crunch")
+    await wide.keys("c")
     assert wide.notifications[-1].startswith("copied 1 row of 2 marked")
     await wide.keys("escape", "escape")
     assert "marked" not in wide.text.splitlines()[2]

@@ -35,8 +35,18 @@ from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.themes import THEMES
 from kubectl_qos.tui.widgets import line_table
 from tests.tui.conftest import Picture, Size
-from tests.tui.sources import API, Answer, Run, ScriptedSource, demo, pod_named, running, with_usage, without
-from tests.tui.writers import around, entry_of, memory
+from tests.tui.sources import (
+    API,
+    Answer,
+    Run,
+    ScriptedSource,
+    applied,
+    demo,
+    running,
+    with_usage,
+    without,
+)
+from tests.tui.writers import around
 
 SMALL: Final = (80, 24)
 MIDDLE: Final = (120, 40)
@@ -154,9 +164,8 @@ async def test_the_prompt(picture: Picture) -> None:
         await pilot.keys("colon")
         await pilot.type("pods sh")
         await picture(pilot, "going_to_a_place")
-        await pilot.keys("escape", "slash")
-        await pilot.type("nothing-like-this")
-        await pilot.keys("enter")
+        await pilot.keys("escape")
+        await pilot.filter_by("nothing-like-this")
         await picture(pilot, "filter_without_a_hit", sizes=BOTH)
 
 
@@ -175,9 +184,8 @@ async def test_screens_of_a_pod(picture: Picture) -> None:
 
 async def edit(pilot: Run, name: str) -> None:
     """Open the fields of a pod."""
-    await pilot.keys("slash")
-    await pilot.type(name)
-    await pilot.keys("enter", "e")
+    await pilot.filter_by(name)
+    await pilot.keys("e")
     await gone(pilot, "reading owners")
 
 
@@ -255,10 +263,7 @@ APPLYING: Final = {
         answers={"dry_runs": [less]},
     ),
     "progress": Stages(
-        (
-            ((*LIST, "tab", "a"), "Write this to the cluster?", "confirm"),
-            (("y",), "1 of 3 pods", "progress"),
-        ),
+        (((*LIST, "tab", "a"), "Write this to the cluster?", "confirm"), (("y",), "1 of 3 pods", "progress")),
         answers={"looks": [ROLLING]},
     ),
     "by name": Stages(
@@ -312,17 +317,10 @@ def remembering(*entries: Entry) -> QosApp:
     return app
 
 
-def entry(number: str, before: str, after: str, **other: Any) -> Entry:
-    """A change of that pod."""
-    uid = pod_named(demo(), API).metadata.uid
-    request = PatchRequest("Pod", "shop", API, uid, "41", "resize", (memory(after),), (memory(before),), {})
-    return replace(entry_of(request, number), **other)
-
-
 ENTRIES: Final = (
-    entry("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
-    entry("0001", "256Mi", "512Mi"),
-    entry("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota: team"),
+    applied("0000", "128Mi", "256Mi", at="2026-11-18T09:00:00Z"),
+    applied("0001", "256Mi", "512Mi"),
+    applied("0002", "512Mi", "9Gi", state=EntryState.REFUSED, message="exceeded quota: team"),
 )
 
 

@@ -245,13 +245,11 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
 async def test_the_list_of_nodes_simulates_its_node_and_a_place_any() -> None:
     async with simulating("1", "j", "o") as pilot:
         assert "node worker-1" in pilot.words
-        await pilot.keys("escape", "colon")
-        await pilot.type("sim worker-3")
-        await pilot.keys("enter")
+        await pilot.keys("escape")
+        await pilot.go_to("sim worker-3")
         await pilot.until(lambda: "node worker-3" in pilot.words)
-        await pilot.keys("escape", "2", "colon")
-        await pilot.type("sim")
-        await pilot.keys("enter")
+        await pilot.keys("escape", "2")
+        await pilot.go_to("sim")
         await pilot.until(lambda: "node worker-2" in pilot.words)
 
 

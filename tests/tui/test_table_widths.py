@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +8,8 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from kubectl_qos.present.output import Align
-from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import GAP, Layout, Look, Token, Widths, cell_segments, edge_at
+from kubectl_qos.tui.widgets.line_table import HEADER
+from kubectl_qos.tui.widgets.table import GAP, Layout, Look, Token, Widths, cell_segments
 from tests.tui.test_line_table import NAME, SIZE, WIDE, CountingTable, Row, TableApp, lines
 
 
@@ -18,16 +17,13 @@ def layout(*widths: int) -> Layout[Row]:
     return Layout((NAME, WIDE, SIZE)[: len(widths)], widths)
 
 
-def test_widths_grow_but_do_not_shrink_until_reset() -> None:
+def test_widths_grow_but_do_not_shrink_in_the_same_room() -> None:
     widths = Widths()
     assert widths.of(layout(5, 6), 80).widths == [5, 6]
     assert widths.of(layout(9, 3), 80).widths == [9, 6]
     assert widths.of(layout(4, 4), 80).widths == [9, 6]
     assert widths.of(layout(4, 4), 81).widths == [4, 4], "another room"
     assert widths.of(layout(7, 4, 2), 81).widths == [7, 4, 2], "other columns"
-    widths.of(layout(4, 9, 9), 81)
-    widths.forget()
-    assert widths.of(layout(4, 4, 4), 81).widths == [4, 4, 4]
 
 
 @given(
@@ -45,27 +41,18 @@ def test_what_fits_when_measured_fits_and_nothing_is_cut(loads: list[tuple[int, 
 
 def test_a_chosen_width_wins_and_is_never_below_three() -> None:
     widths = Widths()
-    widths.chosen = {"name": 1, "size": 40}
+    widths.choose({"name": 1, "size": 40})
     assert widths.of(layout(9, 9, 9), 20).widths == [3, 9, 40]
     assert widths.chosen == {"name": 3, "size": 40}
 
 
 def test_the_edge_is_the_cell_before_the_next_column() -> None:
-    found = {x: edge_at(layout(4, 5), x) for x in range(20)}
+    found = {x: layout(4, 5).edge_at(x) for x in range(20)}
     assert {x: key for x, key in found.items() if key} == {7: "name", 14: "wide"}
 
 
-class WidthApp(TableApp):
-    def on_line_table_widened(self, event: LineTable.Widened) -> None:
-        self.events.append((event.key, event.width))
-
-    @property
-    def widened(self) -> list[tuple[str, Any]]:
-        return [event for event in self.events if event[0] in {"name", "size"}]
-
-
 async def test_an_edge_is_drawn_with_the_mouse_and_nothing_is_sorted() -> None:
-    app = WidthApp([Row("a", 1), Row("b", 3)])
+    app = TableApp([Row("a", 1), Row("b", 3)])
     async with app.run_test(size=(40, 8)) as pilot:
         await pilot.pause()
         assert lines(app)[0] == "  NAME▼   SIZE"
@@ -75,7 +62,6 @@ async def test_an_edge_is_drawn_with_the_mouse_and_nothing_is_sorted() -> None:
         await pilot.mouse_up(CountingTable, offset=(12, 0))
         await pilot.pause()
         assert app.table.widths == {"name": 9}
-        assert app.widened == [("name", 9)]
         assert app.table.sorted_by == ("name", False)
         await pilot.hover(CountingTable, offset=(20, 0))
         assert app.table.widths == {"name": 9}, "the button is up"
@@ -86,7 +72,7 @@ async def test_an_edge_is_drawn_with_the_mouse_and_nothing_is_sorted() -> None:
 
 
 async def test_a_double_click_on_the_edge_gives_the_width_back() -> None:
-    app = WidthApp([Row("a", 1), Row("b", 3)])
+    app = TableApp([Row("a", 1), Row("b", 3)])
     async with app.run_test(size=(40, 8)) as pilot:
         app.table.widths = {"name": 9}
         await pilot.pause()
@@ -96,22 +82,18 @@ async def test_a_double_click_on_the_edge_gives_the_width_back() -> None:
         await pilot.click(CountingTable, offset=(12, 0), times=2)
         await pilot.pause()
         assert app.table.widths == {}
-        assert app.widened == [("name", None)]
         assert app.table.sorted_by == ("name", False)
         assert lines(app)[0] == "  NAME▼   SIZE"
 
 
 async def test_columns_do_not_jump_with_a_refresh() -> None:
-    app = WidthApp([Row("a-long-name", 1)])
+    app = TableApp([Row("a-long-name", 1)])
     async with app.run_test(size=(40, 8)) as pilot:
         await pilot.pause()
         before = lines(app)[0]
         app.show([Row("a", 1)])
         await pilot.pause()
         assert lines(app)[0] == before
-        app.table.reset_widths()
-        await pilot.pause()
-        assert lines(app)[0] == "  NAME▼   SIZE"
 
 
 TEXTS = st.text(st.sampled_from("ab 日本é\u0301…z"), max_size=12)

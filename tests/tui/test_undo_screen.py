@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,30 +13,21 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import RESIZE, PatchRequest
+from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running
-from tests.tui.writers import around, entry_of, memory
+from tests.tui.sources import API, Run, ScriptedSource, applied, demo, pod_named, running
+from tests.tui.writers import around, memory
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.02)
-
-
-def applied(number: str, before: str, after: str, **other: Any) -> Entry:
-    """A change of the pod that was applied in place."""
-    uid = pod_named(demo(), API).metadata.uid
-    request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
-    return replace(entry_of(request, number), **other)
 
 
 OURS = applied("0001", "256Mi", "512Mi")
@@ -51,8 +41,7 @@ async def undoing(
     """The list of these."""
     history = HistoryFile(path)
     put(history, entries)
-    app = QosApp(source or ScriptedSource(demo()), Scope(), history=history)
-    async with running(app, "U") as pilot:
+    async with running(source or ScriptedSource(demo()), "U", history=history) as pilot:
         assert isinstance(pilot.app.screen, UndoScreen)
         await pilot.until(lambda: len(table(pilot).rows) == len(entries))
         yield pilot
@@ -113,9 +102,8 @@ async def test_it_is_reverted_the_same_way() -> None:
 
 
 async def test_an_undo_can_be_reverted_too() -> None:
-    source = ScriptedSource(demo())
     undo = applied("0002", "1Gi", "512Mi", undoes="0001")
-    async with undoing(applied("0001", "512Mi", "1Gi"), undo, source=source) as pilot:
+    async with undoing(applied("0001", "512Mi", "1Gi"), undo) as pilot:
         await pilot.keys("u")
         await until_ready(pilot)
         assert "c requests.memory 512Mi → 1Gi" in pilot.words
@@ -237,20 +225,19 @@ async def test_earlier_runs_are_remembered(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     async with undoing(OURS, path=path):
         pass
-    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(path))
-    async with running(app) as pilot:
+    async with running(ScriptedSource(demo()), history=HistoryFile(path)) as pilot:
         await pilot.go_to("undo")
         await pilot.until(lambda: len(table(pilot).rows) == 1)
         assert "512Mi" in pilot.words
 
 
 async def test_a_history_that_cannot_be_kept_says_so_where_it_matters() -> None:
-    app = QosApp(ScriptedSource(demo()), Scope(), history=HistoryFile(Path("/proc/nowhere/history")))
-    async with running(app) as pilot:
-        app.edit(pod_named(demo(), API))
+    history = HistoryFile(Path("/proc/nowhere/history"))
+    async with running(ScriptedSource(demo()), history=history) as pilot:
+        pilot.qos.edit(pod_named(demo(), API))
         await pilot.pause()
         await pilot.until(lambda: "reading owners" not in pilot.words)
-        app.screen.form.put([memory("1Gi")])  # type: ignore[attr-defined]
+        pilot.app.screen.form.put([memory("1Gi")])  # type: ignore[attr-defined]
         await pilot.keys("ctrl+s", "a")
         await pilot.seen("Write this to the cluster?")
         await pilot.keys("y")

@@ -68,26 +68,27 @@ class ListDefinition(ABC, Generic[RowT]):
     def layout(
         self, view: View, chosen: Sequence[str] | None, rows: Sequence[RowT], now: datetime, available: int
     ) -> Layout[RowT]:
-        """The columns for a width in cells; `chosen` are those that a person chose."""
-        keys = (
-            self.default_columns(view) if chosen is None else [key for key in chosen if key in self.columns]
-        )
+        """The columns for a width in cells; `chosen` are those that a person chose.
+
+        All columns may be wider; those up to the name stay when the others scroll sideways.
+        """
+        wanted = self.default_columns(view) if chosen is None else chosen
+        keys = [key for key in wanted if key in self.columns]
         columns = [self.columns[key] for key in keys]
         if chosen is not None or view.wide:
-            return all_columns(columns, rows, now, self.name)
+            fixed = keys.index(self.name) + 1 if self.name in keys else 0
+            return Layout(columns, measured(columns, rows, now), fixed=fixed)
         return self.fit(columns, rows, now, available)
 
     def default_columns(self, view: View) -> Sequence[str]:
         """The keys of the columns that are shown where there is room."""
-        return [
-            key for key in self.columns if key not in ({"namespace"} if view.namespace is not None else ())
-        ]
+        return [key for key in self.columns if key != "namespace" or view.namespace is None]
 
     def fit(
         self, columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, available: int
     ) -> Layout[RowT]:
         """The most important columns that fit."""
-        return fitting_columns(columns, self.importance.split(), rows, now, available, self.squeezed)
+        return fitting_columns(columns, self.importance, rows, now, available, self.squeezed)
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
@@ -149,15 +150,10 @@ class RowSelection:
 
 
 class ListQuery(NamedTuple):
-    """What a list shows, before its filter."""
+    """What a list shows: a `whole` view, before its filter."""
 
     definition: ListDefinition[Any]
     view: View
-
-    @classmethod
-    def of_view(cls, definition: ListDefinition[Any], view: View) -> ListQuery:
-        """The query of a view, whatever its filter."""
-        return cls(definition, view.whole)
 
 
 class BuiltList(NamedTuple):
@@ -262,7 +258,6 @@ class ListTable(LineTable[Any]):
         )
         self.definition = definition
         self.chosen: tuple[str, ...] | None = None
-        self.marked: frozenset[Hashable] = frozenset()
         self._title = ""
 
     def _token_for(self, row: Any, key: str) -> Token:
@@ -314,13 +309,8 @@ class ListTable(LineTable[Any]):
     def toggle_mark(self) -> None:
         """Mark or unmark the row, and go on to the next."""
         if self.row is not None:
-            self.mark_all(self.marked ^ {self.definition.key(self.row)})
+            self.mark(self.marked ^ {self.definition.key(self.row)})
             self.action_down()
-
-    def mark_all(self, keys: frozenset[Hashable]) -> None:
-        """Mark the rows of these keys and no others."""
-        self.marked = keys
-        self.mark(keys)
 
     @property
     def marked_rows(self) -> list[Any]:
@@ -370,18 +360,9 @@ def export_rows(
     )
 
 
-def all_columns(
-    columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, name: str
-) -> Layout[RowT]:
-    """Every column, however wide; those up to the name stay when the others scroll sideways."""
-    keys = [column.key for column in columns]
-    fixed = keys.index(name) + 1 if name in keys else 0
-    return Layout(columns, measured(columns, rows, now), fixed=fixed)
-
-
 def fitting_columns(
     columns: Sequence[Column[RowT]],
-    importance: Sequence[str],
+    importance: str,
     rows: Sequence[RowT],
     now: datetime,
     available: int,
@@ -401,7 +382,7 @@ def fitting_columns(
     widths = dict(zip([column.key for column in columns], measured(columns, rows, now), strict=True))
     kept: dict[str, int] = {}
     room = available - GUTTER
-    for key in importance:
+    for key in importance.split():
         if key not in widths:
             continue
         if key in kept:

@@ -29,7 +29,7 @@ from kubectl_qos.present.node_columns import (
     memory_bar,
 )
 from kubectl_qos.present.node_rows import NodeRow, NodeRows, build_node_rows, trouble_first
-from kubectl_qos.present.output import Align, Column
+from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
@@ -160,27 +160,21 @@ _LEFT_OUT: Final = frozenset(
     {"victim_qos", "victim_others", "eviction_configured", "soft_eviction", "to_soft_eviction"}
 )
 """Columns of files, which only repeat or explain others here."""
-_BAR_TOKENS: Final[dict[QosClass | None, str]] = {
-    None: "muted",
-    **{qos: CLASSES[qos].token for qos in FILLS},
-}
+_BAR_TOKENS: Final[dict[QosClass | None, str]] = {None: "muted", **{qos: CLASSES[qos].token for qos in FILLS}}
 _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
 
 
 def _bar_column(cells: int) -> NodeColumn:
-    return Column(
+    fills = ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
+    return column(
         "memory",
-        "MEMORY",
-        Align.LEFT,
-        cells,
-        lambda row, _: "".join(part.text for part in memory_bar(row, cells)) or "?",
         lambda row: None if row.used_percent is None else round(row.used_percent, 1),
-        trouble_first,
-        "the node's memory: "
-        + ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
-        + f", {RESERVED} reserved for the system",
+        f"the node's memory: {fills}, {RESERVED} reserved for the system",
+        width=cells,
+        cell=lambda row: "".join(part.text for part in memory_bar(row, cells)) or "?",
+        sort_key=trouble_first,
     )
 
 
@@ -219,8 +213,8 @@ class NodeList(ListDefinition[NodeRow]):
             return layout
         room = max(available - layout.line_width - GAP, 0)
         shown, widths = list(layout.columns), list(layout.widths)
-        for index, column in enumerate(shown):
-            if column.key == "memory":
+        for index, one in enumerate(shown):
+            if one.key == "memory":
                 widths[index] = max(widths[index], min(widths[index] + room, _MAX_BAR))
                 shown[index] = _bar_column(widths[index])
         return Layout(shown, widths)

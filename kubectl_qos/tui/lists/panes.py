@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -17,9 +17,9 @@ from textual.widget import Widget
 from kubectl_qos.present.format import binary, escape
 from kubectl_qos.present.node_columns import memory_bar
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
-from kubectl_qos.present.output import Align, Column
+from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.present.reasons import CLASSES
-from kubectl_qos.tui.view import View
+from kubectl_qos.tui.view import View, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
@@ -49,73 +49,47 @@ def _used_percent(group: PodGroup) -> str:
     return f"{group.percent:>3}% {_bar(group.percent)}"
 
 
-def _column(
-    key: str,
-    header: str,
-    align: Align,
-    width: int,
-    cell: Callable[[PodGroup], str],
-    size: Callable[[PodGroup], int],
-) -> PaneColumn:
-    """A column that sorts the largest first."""
-    return Column(
-        key, header, align, width, lambda group, _: cell(group), size, lambda group: -size(group), ""
-    )
+def _used(group: PodGroup) -> str:
+    return "?" if group.used is None else binary(group.used)
 
 
-def _class_column(header: str, size: Callable[[PodGroup], int]) -> PaneColumn:
-    return _column(header, header, Align.RIGHT, 2, lambda group: str(size(group)), size)
+def _pressure(group: PodGroup) -> str:
+    return " ".join(f"!{trouble[:3]}" for trouble in group.troubles)
 
 
-_CLASS_COLUMNS: Final = (
-    _class_column("G", lambda group: group.guaranteed),
-    _class_column("B", lambda group: group.burstable),
-    _class_column("E", lambda group: group.best_effort),
+_CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
+    column("G", lambda group: group.guaranteed, type=NUMBER, width=2),
+    column("B", lambda group: group.burstable, type=NUMBER, width=2),
+    column("E", lambda group: group.best_effort, type=NUMBER, width=2),
 )
 
 
-def _name_column(header: str, all_names: str, no_name: str) -> PaneColumn:
-    def cell(group: PodGroup, _: datetime) -> str:
-        return all_names if group.key is None else escape(group.key) or no_name
-
-    return Column(
-        "name", header, Align.LEFT, 11, cell, lambda group: group.key, lambda group: group.key or "", ""
+def _name_column(kind: str) -> PaneColumn:
+    return column(
+        "name", lambda group: group.key, header=kind.upper(), cell=lambda group: group_name(group.key, kind)
     )
 
 
-NODE_COLUMNS: Final = (
-    _name_column("NODE", "all nodes", "no node"),
-    _column("used", "USED", Align.LEFT, 11, _used_percent, lambda group: group.percent or -1),
+NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
+    _name_column("node"),
+    column("used", lambda group: group.percent or -1, type=NUMBER, align=Align.LEFT, cell=_used_percent),
     *_CLASS_COLUMNS,
-    _column(
+    column(
         "pressure",
-        "!",
-        Align.LEFT,
-        3,
-        lambda group: " ".join(f"!{trouble[:3]}" for trouble in group.troubles),
         lambda group: len(group.troubles),
+        type=NUMBER,
+        header="!",
+        align=Align.LEFT,
+        cell=_pressure,
     ),
 )
 
-NAMESPACE_COLUMNS: Final = (
-    _name_column("NAMESPACE", "all namespaces", "no namespace"),
-    _column("pods", "PODS", Align.RIGHT, 4, lambda group: str(group.pods), lambda group: group.pods),
+NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
+    _name_column("namespace"),
+    column("pods", lambda group: group.pods, type=NUMBER),
     *_CLASS_COLUMNS,
-    _column(
-        "used",
-        "USED",
-        Align.RIGHT,
-        6,
-        lambda group: "?" if group.used is None else binary(group.used),
-        lambda group: group.used or -1,
-    ),
+    column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
 )
-
-
-def side_width(groups: Sequence[PodGroup], now: datetime) -> int:
-    """The width of the panes at most: what the nodes need with their whole names."""
-    needed = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, groups, now)).line_width + SCROLLBAR
-    return max(needed, _MIN_WIDTH)
 
 
 def group_layout(
@@ -154,28 +128,20 @@ class Sidebar(Vertical):
     """Two tables whose cursors select the node and the namespace that are listed."""
 
     def compose(self) -> ComposeResult:
-        yield self._table("side-nodes", "used")
-        yield self._table("side-namespaces", "name")
-
-    @staticmethod
-    def _table(name: str, natural: str) -> LineTable[PodGroup]:
-        return LineTable[PodGroup](
-            natural=natural, key=lambda group: group.key, token=group_token, pinned=1, id=name
-        )
+        for name, natural in (("nodes", "used"), ("namespaces", "name")):
+            table = LineTable[PodGroup](
+                natural=natural, key=lambda group: group.key, token=group_token, pinned=1, id=f"side-{name}"
+            )
+            table.border_title = name.capitalize()
+            yield table
 
     @property
     def nodes(self) -> LineTable[PodGroup]:
-        """The pane of nodes."""
         return self.query_one("#side-nodes", LineTable)
 
     @property
     def namespaces(self) -> LineTable[PodGroup]:
-        """The pane of namespaces."""
         return self.query_one("#side-namespaces", LineTable)
-
-    def on_mount(self) -> None:
-        self.nodes.border_title = "Nodes"
-        self.namespaces.border_title = "Namespaces"
 
     def show(self, view_model: ViewModel, view: View, now: datetime) -> None:
         """Load both panes and put their cursors where the view is; the first row is all of them."""
@@ -184,8 +150,12 @@ class Sidebar(Vertical):
         _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
 
     def fit(self, view_model: ViewModel | None, now: datetime) -> None:
-        """As wide as the panes need; without a view model, the whole width."""
-        self.styles.max_width = None if view_model is None else side_width(view_model.nodes, now)
+        """At most as wide as nodes with whole names; without a view model, the whole width."""
+        if view_model is None:
+            self.styles.max_width = None
+            return
+        whole = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, view_model.nodes, now))
+        self.styles.max_width = max(whole.line_width + SCROLLBAR, _MIN_WIDTH)
 
 
 def _load(

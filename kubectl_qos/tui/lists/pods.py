@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import Align, Column, largest_first
+from kubectl_qos.present.output import column, largest_first
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodColumn
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import CLASSES, why_lines
@@ -28,7 +28,7 @@ FLAG_TOKENS: Final = {
     Flag.NEAR_LIMIT: "error",
     Flag.OVER_REQUEST: "warning",
     Flag.RESIZING: "accent",
-    Flag.STATIC: "text-muted",
+    Flag.STATIC: "muted",
     Flag.CLASS_DIFFERS: "warning",
 }
 IMPORTANCE: Final = (
@@ -44,12 +44,8 @@ COMPACT_BELOW: Final = 90
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in _FIRST)
-_ORDER: Final = (
-    *_FIRST,
-    *_OTHERS[: _OTHERS.index("memory") + 1],
-    "trend",
-    *_OTHERS[_OTHERS.index("memory") + 1 :],
-)
+_AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
+_ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_OTHERS[_AFTER_MEMORY:])
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
 
@@ -110,7 +106,7 @@ def pod_token(row: PodRow, key: str) -> Token:
     if key == "qos":
         return CLASSES[row.qos].token
     if key == "flags" and row.flags:
-        return FLAG_TOKENS[row.flags[0]].removeprefix("text-")
+        return FLAG_TOKENS[row.flags[0]]
     if key in {"namespace", "node", "age", "request", "limit"}:
         return "muted"
     return ""
@@ -154,15 +150,13 @@ def _trend_column(trends: Trends) -> PodColumn:
         kib = samples(row)
         return kib[-1] - kib[0] if kib else None
 
-    return Column(
+    return column(
         "trend",
-        "TREND",
-        Align.LEFT,
-        TREND,
-        lambda row, _: sparkline(samples(row), row.limit and row.limit // 1024, TREND),
         lambda row: list(samples(row)),
-        lambda row: largest_first(growth(row)),
         "memory in use since the UI was opened, scaled from 0 to the limit, else to the peak",
+        width=TREND,
+        cell=lambda row: sparkline(samples(row), row.limit and row.limit // 1024, TREND),
+        sort_key=lambda row: largest_first(growth(row)),
     )
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, auto
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.widgets import Static
 
@@ -21,12 +21,12 @@ from kubectl_qos.edit.apply import Phase
 from kubectl_qos.present.apply import confirm_lines, dry_run_lines, request_lines
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.patch import PatchScreen
-from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList, layout_lines
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout
+from kubectl_qos.tui.widgets.strategies import StrategyLine, StrategyList
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, effects_layout, layout_lines
 from kubectl_qos.tui.write_service import ChangeUpdated, RunningChange
 
 _WRITES: Final = frozenset({"apply", "dry_run"})
@@ -42,18 +42,11 @@ class ApplyOutcome(Enum):
     RELOAD = auto()
 
 
-class ApplyScreen(QosScreen):
-    """The strategies of one change.
+class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
+    """The strategies of one change; `saved` is called when the patch was copied or saved."""
 
-    Args:
-        change: what is applied.
-        saved: called when the patch was copied or saved.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.APPLY)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.APPLY,)
 
     def __init__(self, change: RunningChange, saved: Callable[[], None] = lambda: None) -> None:
         super().__init__()
@@ -62,17 +55,15 @@ class ApplyScreen(QosScreen):
         self.outcome = ApplyOutcome.BACK
 
     def compose_content(self) -> ComposeResult:
-        """The change, its strategies, the server's answer, the request."""
         yield Static(id="subject", markup=False)
         with TextScroll():
-            yield TextView(layout_lines([]), id="changes")
+            yield TextView(id="changes")
             yield StrategyList()
-            yield TextView(layout_lines([]), id="answer")
-            yield TextView(layout_lines([]), id="findings")
-            yield TextView(layout_lines([]), id="request")
+            yield TextView(id="answer")
+            yield TextView(id="findings")
+            yield TextView(id="request")
 
     def on_mount(self) -> None:
-        """Show the state."""
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
@@ -127,15 +118,12 @@ class ApplyScreen(QosScreen):
         self.change.take(self.change.state.choose(event.index))
 
     def action_next_strategy(self) -> None:
-        """Choose the next strategy."""
         self.change.take(self.change.state.choose(self.change.state.chosen + 1))
 
     def action_previous_strategy(self) -> None:
-        """Choose the previous strategy."""
         self.change.take(self.change.state.choose(self.change.state.chosen - 1))
 
     def action_dry_run(self) -> None:
-        """Let the server try it."""
         if self._may_send():
             self.change.take(self.change.state.dry_run())
 
@@ -176,20 +164,16 @@ class ApplyScreen(QosScreen):
         self.dismiss()
 
     def action_reload(self) -> None:
-        """Discard this change, and edit the object as it is now."""
         self._leave(ApplyOutcome.RELOAD)
 
     def action_keep_mine(self) -> None:
-        """Make the same change of the object as it is now."""
         self.change.take(self.change.state.keep_mine())
 
     def action_patch(self) -> None:
-        """Show the patch and the manifest."""
         state = self.change.state
         self.qos.push_screen(PatchScreen(state.pod, state.preview, self._on_saved))
 
     def action_copy(self) -> None:
-        """Copy the request as text."""
         request = self.change.state.request
         if request is not None:
             self.qos.copy("\n".join(request_lines(request)) + "\n", "the request")
@@ -197,17 +181,14 @@ class ApplyScreen(QosScreen):
             self.qos.notify("there is no request to copy", severity="warning")
 
     def action_back(self) -> None:
-        """Go back; nothing is sent."""
         self._leave(ApplyOutcome.BACK)
 
 
-class ProgressScreen(QosScreen):
+class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
     """The progress of a change that was confirmed. Leaving stops watching only; the change goes on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROGRESS)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.PROGRESS,)
 
     def __init__(self, change: RunningChange) -> None:
         super().__init__()
@@ -216,18 +197,15 @@ class ProgressScreen(QosScreen):
         self.change = change
 
     def compose_content(self) -> ComposeResult:
-        """The change, then a line for each stage."""
         yield Static(id="subject", markup=False)
         with TextScroll():
-            yield TextView(layout_lines([]), id="seen")
+            yield TextView(id="seen")
 
     def on_mount(self) -> None:
-        """Show the state, and the seconds as they pass."""
         self.set_interval(_TICK_SECONDS, self._show)
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
-        """Show the state."""
         if message.change is self.change:
             self._show()
 
@@ -245,7 +223,6 @@ class ProgressScreen(QosScreen):
         self.query_one("#seen", TextView).show(layout_lines(lines))
 
     def action_back(self) -> None:
-        """Stop watching."""
         state, undo = self.change.state, self.qos.keys.first("app.undo")
         if state.phase is Phase.SENDING:
             self.qos.notify(

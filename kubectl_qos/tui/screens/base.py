@@ -18,9 +18,10 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.text_view import TextScroll
 
 if TYPE_CHECKING:
     from kubectl_qos.tui.app import QosApp
@@ -72,7 +73,6 @@ class TitleLine(Widget):
         self._state = ""
 
     def show(self, words: Sequence[str], state: str) -> None:
-        """Show other words."""
         if (tuple(words), state) != (self._words, self._state):
             self._words, self._state = tuple(words), state
             self.refresh()
@@ -103,11 +103,20 @@ class TooSmall(Static):
 
 
 class SingleDismissScreen(Screen[ResultT]):
-    """A screen that can only be left while it is the uppermost one: Textual would remove the next one."""
+    """A screen that can only be left while it is the uppermost one: Textual would remove the next one.
+
+    A subclass names the `group` of actions that its keys do.
+    """
+
+    group: ClassVar[BindingGroup | None] = None
+
+    def __init_subclass__(cls, group: BindingGroup | None = None, **options: Any) -> None:
+        if group is not None:
+            cls.group, cls.BINDINGS = group, bindings(group)
+        super().__init_subclass__(**options)
 
     @property
     def qos(self) -> QosApp:
-        """The app."""
         return cast("QosApp", self.app)
 
     @property
@@ -123,22 +132,16 @@ class SingleDismissScreen(Screen[ResultT]):
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     """A dialog over a screen. Textual takes styles from the first base."""
 
+    def action_leave(self) -> None:
+        self.dismiss()
+
 
 class QosScreen(SingleDismissScreen[None]):
-    """A screen of this UI; the palette lists the actions of its `binding_groups`."""
+    """A screen of this UI; the palette lists its actions."""
 
-    binding_groups: ClassVar[tuple[BindingGroup, ...]] = ()
-
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - typed by Textual
-        (0, "-tiny"),
-        (MIN_WIDTH, "-narrow"),
-        (100, "-wide"),
-    ]
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - likewise
-        (0, "-short"),
-        (MIN_HEIGHT, "-tall"),
-        (30, "-roomy"),
-    ]
+    # Textual types both as variables of instances.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (MIN_HEIGHT, "-tall"), (30, "-roomy")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
         yield TitleLine()
@@ -174,6 +177,12 @@ class QosScreen(SingleDismissScreen[None]):
 
     def action_back(self) -> None:
         self.dismiss()
+
+    def action_page_up(self) -> None:
+        self.query_one(TextScroll).action_page_up()
+
+    def action_page_down(self) -> None:
+        self.query_one(TextScroll).action_page_down()
 
 
 class BuiltScreen(QosScreen, Generic[BuiltT]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,14 +17,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.follower import run_in_background
-from kubectl_qos.tui.lists.base import (
-    BuiltList,
-    ListDefinition,
-    ListQuery,
-    ListRows,
-    ListTable,
-    RowSelection,
-)
+from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
 from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
@@ -75,13 +68,15 @@ class BrowseScreen(QosScreen):
         yield Static(id="notes", markup=False)
         state = self.qos.state
         yield Prompt(
-            {"/": self._filter_completions, ":": self._go_to_completions},
+            {
+                "/": lambda text: filter_completions(text, self.qos.view_model, self.definition.fields),
+                ":": lambda text: go_to_completions(text, self.qos.view_model),
+            },
             {"/": state.filters, ":": state.places},
         )
 
     @property
     def side(self) -> Sidebar:
-        """The panes beside the list."""
         return self.query_one(Sidebar)
 
     @property
@@ -91,12 +86,10 @@ class BrowseScreen(QosScreen):
 
     @property
     def definition(self) -> ListDefinition[Any]:
-        """What is listed."""
         return self._definitions[self.view.kind]
 
     @property
     def table(self) -> ListTable:
-        """The table of what is listed."""
         return self.query_one(f"#{self.view.kind.value}", ListTable)
 
     def on_mount(self) -> None:
@@ -166,7 +159,7 @@ class BrowseScreen(QosScreen):
         self.set_class(kind not in WITH_SIDEBAR, "-alone")
         self.refresh_bindings()
         if had_focus or kind not in WITH_SIDEBAR:
-            self._focus_pane("list")
+            self._focus_list()
 
     def _take_list(self, built: BuiltList | QosError) -> None:
         """Show a list that was built after another one was chosen."""
@@ -181,7 +174,7 @@ class BrowseScreen(QosScreen):
         view_model, lists = self.qos.view_model, self.qos.lists
         if view_model is None:
             return None
-        query = ListQuery.of_view(self.definition, self.view)
+        query = ListQuery(self.definition, self.view.whole)
         rows = lists.rows(query, view_model)
         missing = lists.missing(query, view_model)
         if missing is not None:
@@ -307,7 +300,8 @@ class BrowseScreen(QosScreen):
     @on(LineTable.Selected, "#side-nodes")
     @on(LineTable.Selected, "#side-namespaces")
     def _focus_list(self) -> None:
-        self._focus_pane("list")
+        self.remove_class("-side")
+        self.table.focus()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if isinstance(event.widget, LineTable):
@@ -320,16 +314,5 @@ class BrowseScreen(QosScreen):
         beside = (self.side.nodes, self.side.namespaces) if self.view.kind in WITH_SIDEBAR else ()
         return (self.table, *beside)
 
-    def _focus_pane(self, name: str) -> None:
-        panes = {"nodes": self.side.nodes, "namespaces": self.side.namespaces}
-        self.set_class(name in panes, "-side")
-        panes.get(name, self.table).focus()
-
     def _focused_pane(self) -> int:
         return next((index for index, pane in enumerate(self._panes) if pane is self.focused), 0)
-
-    def _filter_completions(self, text: str) -> Iterable[str]:
-        return filter_completions(text, self.qos.view_model, self.definition.fields)
-
-    def _go_to_completions(self, text: str) -> Iterable[str]:
-        return go_to_completions(text, self.qos.view_model)

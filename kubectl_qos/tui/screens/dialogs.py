@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label
 
@@ -17,16 +16,41 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
 from kubectl_qos.present.reasons import CLASS_MEANINGS, CLASSES, FLAG_MEANINGS
-from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group, bindings
-from kubectl_qos.tui.screens.base import Dialog
-from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, plain, wrapped
+from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
+from kubectl_qos.tui.screens.base import Dialog, ResultT
+from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, layout_lines, wrapped
 
 
-class ConfirmDialog(Dialog[bool]):
-    """A question; escape, n and the first button mean no."""
+class InputDialog(Dialog[ResultT]):
+    """A dialog that says below its input what is expected, or with `!` what is wrong."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
     CSS_PATH = "dialogs.tcss"
+
+    def show_status(self, text: str) -> None:
+        label = self.query_one("#finding", Label)
+        label.update(text)
+        label.set_class(text.startswith("!"), "-wrong")
+
+
+class _YesNoDialog(InputDialog[bool], group=BindingGroup.CONFIRM):
+    """Escape, n and the first button mean no."""
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "yes":
+            self.action_yes()
+        else:
+            self.action_no()
+
+    def action_yes(self) -> None:
+        self.dismiss(True)
+
+    def action_no(self) -> None:
+        self.dismiss(False)
+
+
+class ConfirmDialog(_YesNoDialog):
+    """A question."""
 
     def __init__(self, question: str, yes: str, no: str) -> None:
         super().__init__()
@@ -41,30 +65,13 @@ class ConfirmDialog(Dialog[bool]):
                 yield Button(f"{self._no} (n)", id="no", compact=True)
                 yield Button(f"{self._yes} (y)", id="yes", compact=True)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
 
-    def action_yes(self) -> None:
-        self.dismiss(True)
-
-    def action_no(self) -> None:
-        self.dismiss(False)
-
-
-class SaveAs(Dialog[Path | None]):
+class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
     """Asks for a file name and writes the file; an existing one only when enter is pressed again.
 
-    A browser gets it as a download: a visitor writes nothing on the machine that serves the page.
-
-    Args:
-        what: what is saved, in a few words.
-        name: the name to begin with.
-        text_for: the text for a path; it may look at the extension and raise QosError.
+    A browser gets it as a download: a visitor writes nothing on the machine that serves the page. `text_for`
+    may look at the extension of a path and raise QosError.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SAVE)
-    CSS_PATH = "dialogs.tcss"
 
     def __init__(self, what: str, name: str, text_for: Callable[[Path], str]) -> None:
         super().__init__()
@@ -82,7 +89,7 @@ class SaveAs(Dialog[Path | None]):
     @on(Input.Changed)
     def _edited(self) -> None:
         self._confirmed = None
-        self._show_status("enter saves, esc leaves")
+        self.show_status("enter saves, esc leaves")
 
     @on(Input.Submitted)
     def _named(self, event: Input.Submitted) -> None:
@@ -95,30 +102,20 @@ class SaveAs(Dialog[Path | None]):
                 save(path, text, overwrite=path == self._confirmed)
         except FileExistsError:
             self._confirmed = path
-            self._show_status(f"! {path} exists: enter again overwrites it, esc leaves", is_wrong=True)
+            self.show_status(f"! {path} exists: enter again overwrites it, esc leaves")
         except QosError as error:
-            self._show_status(f"! {error}{': ' + error.hint if error.hint else ''}", is_wrong=True)
+            self.show_status(f"! {error}{': ' + error.hint if error.hint else ''}")
         else:
             self.dismiss(path)
 
-    def _show_status(self, text: str, *, is_wrong: bool = False) -> None:
-        label = self.query_one("#finding", Label)
-        label.update(text)
-        label.set_class(is_wrong, "-wrong")
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-
-class ConfirmWrite(Dialog[bool]):
+class ConfirmWrite(_YesNoDialog):
     """The last question before something is written: where, what, and what comes of it.
 
     No is focused, so that enter, pressed once too often, writes nothing. With a `name` that name has to be
     typed; no other key says yes then.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.CONFIRM)
-    CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "#name, #no"
 
     def __init__(self, lines: Sequence[str], name: str = "") -> None:
@@ -130,7 +127,7 @@ class ConfirmWrite(Dialog[bool]):
         """What is confirmed, a field for the name if it is asked for, and two buttons."""
         with Vertical(classes="dialog wide"):
             yield Label("Write this to the cluster?", classes="question")
-            yield TextView(plain(self._lines), id="facts")
+            yield TextView(layout_lines(map(TextLine, self._lines)), id="facts")
             if self._expected:
                 yield Label(f"Type {escape(self._expected)} to apply it.", markup=False, id="finding")
                 yield Input(compact=True, id="name", select_on_focus=False)
@@ -154,26 +151,12 @@ class ConfirmWrite(Dialog[bool]):
         if self._is_named:
             self.dismiss(True)
         else:
-            finding = self.query_one("#finding", Label)
-            finding.update(f"! That is not {escape(self._expected)}. Type it to apply.")
-            finding.set_class(True, "-wrong")
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self.action_yes()
-        else:
-            self.dismiss(False)
-
-    def action_no(self) -> None:
-        self.dismiss(False)
+            self.show_status(f"! That is not {escape(self._expected)}. Type it to apply.")
 
 
-class NumberDialog(Dialog[int | None]):
+class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
     """Asks for a whole number from 1 on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.NUMBER)
-    CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = "Input"
 
     def __init__(self, question: str, most: int) -> None:
@@ -193,12 +176,7 @@ class NumberDialog(Dialog[int | None]):
         if 1 <= number <= self._most:
             self.dismiss(number)
         else:
-            finding = self.query_one("#finding", Label)
-            finding.update(f"! a number from 1 to {self._most} is needed")
-            finding.set_class(True, "-wrong")
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
+            self.show_status(f"! a number from 1 to {self._most} is needed")
 
 
 def parse_path(name: str) -> Path:
@@ -230,10 +208,9 @@ def save(path: Path, text: str, *, overwrite: bool = False) -> None:
         raise InputError(f"{path}: {reason}") from None
 
 
-class TextScreen(Dialog[None]):
+class TextScreen(Dialog[None], group=BindingGroup.HELP):
     """A text with a title."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.HELP)
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "TextScroll"
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
@@ -25,25 +23,24 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.qos_class import QosClass, steps_to
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
+from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, effects_layout
 
 
-class EditScreen(QosScreen):
+class EditScreen(QosScreen, group=BindingGroup.EDIT):
     """Fields on the left, their effects on the right; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EDIT)
     CSS_PATH = "edit.tcss"
     AUTO_FOCUS = "QuantityField"
-    binding_groups = (BindingGroup.EDIT,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
@@ -58,7 +55,7 @@ class EditScreen(QosScreen):
         with Horizontal(id="body"):
             yield ResourceForm(self._pod, self._view_model.snapshot.setup(self._pod.node_name).release)
             with TextScroll(id="preview", can_focus=False):
-                yield TextView(lambda _: [], id="effects")
+                yield TextView(id="effects")
 
     def on_mount(self) -> None:
         """The effects of nothing; what is around the pod is read meanwhile."""
@@ -82,7 +79,6 @@ class EditScreen(QosScreen):
         self._show_preview()
 
     async def _reload(self, related: RelatedObjects) -> None:
-        """Make new fields of the object as it is now."""
         try:
             self._subject = self._subject.now(related.raw)
         except QosError as error:
@@ -96,15 +92,13 @@ class EditScreen(QosScreen):
 
     def _show_subject(self) -> None:
         pod = self._pod
-        name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
         where = f" on {escape(pod.node_name)}" if pod.node_name else ""
         saved = "  * not saved" if self.unsaved else ""
-        text = f"edit {pod.kind.lower()} {escape(name)}{where}{self.qos.as_of(self._view_model)}{saved}"
+        text = f"edit {pod_name(pod)}{where}{self.qos.as_of(self._view_model)}{saved}"
         self.query_one("#subject", Static).update(Content(text))
 
     @property
     def form(self) -> ResourceForm:
-        """The fields."""
         return self.query_one(ResourceForm)
 
     @property
@@ -113,7 +107,6 @@ class EditScreen(QosScreen):
         return self.form.touched not in ([], self._saved)
 
     def preview_now(self) -> Preview:
-        """The effects of the valid fields."""
         return self._subject.preview(self.form.edits)
 
     @on(ResourceForm.Changed)
@@ -189,12 +182,6 @@ class EditScreen(QosScreen):
 
     def action_above(self) -> None:
         self.form.move(-1)
-
-    def action_page_up(self) -> None:
-        self.query_one("#preview", TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one("#preview", TextScroll).action_page_down()
 
     def action_apply(self) -> None:
         if self._has_wrong_field():

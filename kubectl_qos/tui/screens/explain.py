@@ -45,16 +45,14 @@ _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
 
 
-class ExplainScreen(BuiltScreen[_Explained]):
+class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     """The sections of `kubectl qos explain` of a pod as it is now, and its events.
 
     The pod of a template, which only files have, does not change.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.EXPLAIN)
     CSS_PATH = "explain.tcss"
     AUTO_FOCUS = "CollapsibleTitle"
-    binding_groups = (BindingGroup.EXPLAIN,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__(view_model)
@@ -217,10 +215,7 @@ class CollapsibleTitle(Widget, can_focus=True):
         lines = wrapped(self.answer, self.content_size.width - left, hanging="")
         answer = f"\n{' ' * left}".join(lines)
         return Content.assemble(
-            f"{sign} ",
-            Content.styled(title, "bold $accent"),
-            "  ",
-            Content.styled(answer, "bold"),
+            f"{sign} ", Content.styled(title, "bold $accent"), "  ", Content.styled(answer, "bold")
         )
 
     def action_fold(self) -> None:

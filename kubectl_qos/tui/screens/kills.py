@@ -9,68 +9,49 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 from functools import partial
 from operator import is_
-from typing import ClassVar, Final, NamedTuple
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
-from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.snapshot import OTHER_PODS
+from kubectl_qos.k8s.snapshot import OTHER_PODS, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, columns, detail_lines, nothing_sentence
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import FollowStatus, run_in_background
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.strategies import layout_lines
 from kubectl_qos.tui.widgets.table import Layout
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
     TextScroll,
     TextView,
     escape_lines,
+    layout_lines,
     note_lines,
     wrapped,
 )
 
-_IMPORTANCE: Final = ("pod", "by", "sure", "time", "pod", "namespace", "container", "node", "node", "exit")
-_IMPORTANCE_LAST: Final = ("reason",)
+_IMPORTANCE: Final = "pod by sure time pod namespace container node node exit reason"
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """What only the kernel's log tells."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
-_TOKENS: Final = {
-    Confidence.CERTAIN: "success",
-    Confidence.LIKELY: "",
-    Confidence.POSSIBLE: "muted",
-}
-
-
-class KillScope(NamedTuple):
-    """Which kills: of one node, of one namespace, of all where neither is named."""
-
-    node: str | None
-    namespace: str | None
-
-    def has(self, pod: Pod) -> bool:
-        """Whether kills of this pod are in scope."""
-        in_namespace = self.namespace is None or pod.metadata.namespace == self.namespace
-        return in_namespace and (self.node is None or pod.node_name == self.node)
+_TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
 def load_kills(
-    source: Source, view_model: ViewModel, scope: KillScope, events: EventList | None
+    source: Source, view_model: ViewModel, scope: Scope, events: EventList | None
 ) -> tuple[EventList, Sequence[Kill]]:
     """The events, read where there are none yet, and the kills, the newest first. Raises QosError."""
     if events is None:
@@ -78,23 +59,22 @@ def load_kills(
     kills = find_kills(
         view_model.snapshot,
         events,
-        is_included=lambda pod: view_model.scope.matches(pod) and scope.has(pod),
+        is_included=lambda pod: view_model.scope.matches(pod) and scope.matches(pod),
         outside_pods=False,
     )
     return events, kills
 
 
-class KillsScreen(QosScreen):
+class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.KILLS)
     CSS_PATH = "kills.tcss"
     AUTO_FOCUS = "LineTable"
-    binding_groups = (BindingGroup.KILLS,)
 
     def __init__(self, view_model: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()
-        self._scope = KillScope(node, view_model.scope.namespace if namespace is None else namespace)
+        in_namespace = view_model.scope.namespace if namespace is None else namespace
+        self._scope = Scope(node=node, namespace=in_namespace)
         self._view_model = view_model
         self._events: EventList | None = None
         self._kills: Sequence[Kill] = ()
@@ -117,7 +97,6 @@ class KillsScreen(QosScreen):
 
     @property
     def table(self) -> LineTable[Kill]:
-        """The deaths."""
         return self.query_one(LineTable)
 
     @property
@@ -174,8 +153,7 @@ class KillsScreen(QosScreen):
 
     def _fitting(self, kills: Sequence[Kill], now: datetime, available: int) -> Layout[Kill]:
         shown = [column for column in columns(wide=True) if column.key not in _LEFT_OUT]
-        importance = (*_IMPORTANCE, *_IMPORTANCE_LAST)
-        return fitting_columns(shown, importance, kills, now, available, _SQUEEZED)
+        return fitting_columns(shown, _IMPORTANCE, kills, now, available, _SQUEEZED)
 
     @on(LineTable.Highlighted)
     def _show_evidence(self) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
-from textual.binding import BindingType
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import WITH_SIDEBAR, BrowseScreen
@@ -24,11 +23,8 @@ from kubectl_qos.tui.widgets.prompt import Prompt
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 
 
-class MainScreen(BrowseScreen):
+class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     """Browse, filter, sort; everything else is one key away."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.MAIN)
-    binding_groups = (BindingGroup.MAIN,)
 
     @on(LineTable.Selected, "ListTable")
     def _row_opened(self, event: LineTable.Selected) -> None:
@@ -52,13 +48,13 @@ class MainScreen(BrowseScreen):
     def action_back(self) -> None:
         """From a side pane to the list; there one restriction after the other goes, then the place itself."""
         if self._focused_pane():
-            self._focus_pane("list")
+            self._focus_list()
         elif self.view.filter:
             self.change_view(replace(self.view, filter=EVERYTHING))
         elif self.view.at_risk:
             self.change_view(replace(self.view, at_risk=False))
         elif self.table.marked:
-            self.table.mark_all(frozenset())
+            self.table.mark(frozenset())
             self._show_title()
         else:
             self.qos.action_previous()
@@ -192,7 +188,7 @@ class MainScreen(BrowseScreen):
 
     def _close_prompt(self) -> None:
         self.query_one(Prompt).close()
-        self._focus_pane("list")
+        self._focus_list()
 
     def _go_to(self, text: str) -> None:
         target = parse_go_to(text, self.qos.view_model)
@@ -251,15 +247,13 @@ class MainScreen(BrowseScreen):
         if row is not None:
             self.go(View(wide=self.view.wide, node=row.node))
             self.table.move_to(row.key)
-            self._focus_pane("list")
+            self._focus_list()
 
     def action_mark(self) -> None:
-        """Mark the row, or take its mark away, and go on to the next."""
         self.table.toggle_mark()
         self._show_title()
 
     def action_copy(self) -> None:
-        """The marked rows, or the one under the cursor, as a table."""
         rows, marked = self.table.marked_rows, len(self.table.marked)
         if not rows:
             back = self.qos.keys.first("main.back")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, Static
 
@@ -19,9 +16,10 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Section, marked_lines
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.tree import TreeLine, file_lines, tree_lines, tree_notes, tree_subject
-from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
@@ -33,22 +31,20 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 
-class TreeScreen(QosScreen):
+class TreeScreen(QosScreen, group=BindingGroup.TREE):
     """The screen of `kubectl qos tree`, scrolled to the pod; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TREE)
     CSS_PATH = "tree.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.TREE,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
         self._pod = pod
         self._view_model = view_model
-        self._tree = _tree_of(pod, view_model)
+        snapshot, node = view_model.snapshot, pod.node_name
+        self._tree = cgroup_tree(snapshot.by_node().get(node, []), snapshot.setup(node))
 
     def compose_content(self) -> ComposeResult:
-        """Which node it is, then the tree and what there is to say about it."""
         yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._view_model)), id="subject")
         with TextScroll():
             yield TextView(self._layout)
@@ -66,11 +62,9 @@ class TreeScreen(QosScreen):
 
     def _layout(self, width: int) -> list[TextLine]:
         lines = [TextLine(line.text, _token(line)) for line in tree_lines(self._tree, width)]
-        notes = [text for note in self._notes() for text in wrapped(note, width)]
-        return [*lines, TextLine(""), *(TextLine(text, "muted") for text in notes)]
-
-    def _notes(self) -> list[str]:
-        return tree_notes([self._tree], self._view_model.snapshot.missing)
+        notes = tree_notes([self._tree], self._view_model.snapshot.missing)
+        texts = [text for note in notes for text in wrapped(note, width)]
+        return [*lines, TextLine(""), *(TextLine(text, "muted") for text in texts)]
 
     def action_copy(self) -> None:
         lines = (line.text for line in tree_lines(self._tree))
@@ -82,11 +76,6 @@ class TreeScreen(QosScreen):
         self.qos.save_as("the cgroup files", f"{name}-cgroups.txt", lambda _: text)
 
 
-def _tree_of(pod: Pod, view_model: ViewModel) -> CgroupTree:
-    snapshot = view_model.snapshot
-    return cgroup_tree(snapshot.by_node().get(pod.node_name, []), snapshot.setup(pod.node_name))
-
-
 def _token(line: TreeLine) -> str:
     if line.directory is None:
         return ""
@@ -96,13 +85,11 @@ def _token(line: TreeLine) -> str:
 EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 
 
-class CompareScreen(QosScreen):
+class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     """An input for a release and settings, and what they change; it does not follow updates."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COMPARE)
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "Input"
-    binding_groups = (BindingGroup.COMPARE,)
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
         super().__init__()
@@ -115,20 +102,18 @@ class CompareScreen(QosScreen):
         self._shown: tuple[str, ...] = ()
 
     def compose_content(self) -> ComposeResult:
-        """Whose node it is, the line, what is wrong with it, and what it changes."""
-        name = f"{self._pod.namespace}/{self._pod.name}" if self._pod.namespace else self._pod.name
         node = self._setup.node.name or "its node"
         yield Static(
             Content(
                 f"what if {escape(node)}, kubelet {self._setup.release}, were different? "
-                f"{self._pod.kind.lower()} {escape(name)}{self.qos.as_of(self._view_model)}"
+                f"{pod_name(self._pod)}{self.qos.as_of(self._view_model)}"
             ),
             id="subject",
         )
         yield Input(placeholder=EXAMPLE, compact=True, id="settings")
         yield Label(id="reason", markup=False)
         with TextScroll(can_focus=False):
-            yield TextView(lambda _: [])
+            yield TextView()
 
     def on_mount(self) -> None:
         self._show_example()
@@ -165,12 +150,6 @@ class CompareScreen(QosScreen):
         if sections is not None:
             self._shown = (words, *marked_lines(sections))
             self.query_one(TextView).show(effects_layout(sections, missing=self._missing))
-
-    def action_page_up(self) -> None:
-        self.query_one(TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one(TextScroll).action_page_down()
 
     def action_copy(self) -> None:
         self.qos.copy("\n".join(self._shown), "what changes")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -17,25 +15,20 @@ from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.output import to_yaml
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.follower import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, plain, verbatim
+from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, escape_lines, paragraphs, verbatim
 
 
-class PatchScreen(QosScreen):
+class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     """The patch at first, the manifest by a key.
 
-    Args:
-        pod: the pod, or the template of a workload, as stored.
-        preview: the change and its effects.
-        saved: called when a text was copied or saved, so that leaving need not ask.
+    The pod, or the template of a workload, is as stored. `saved` is called when a text was copied or saved.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PATCH)
     CSS_PATH = "patch.tcss"
     AUTO_FOCUS = "TextScroll"
-    binding_groups = (BindingGroup.PATCH,)
 
     def __init__(self, pod: Pod, preview: Preview, saved: Callable[[], None]) -> None:
         super().__init__()
@@ -49,7 +42,7 @@ class PatchScreen(QosScreen):
     def compose_content(self) -> ComposeResult:
         yield Static(id="what", markup=False)
         with TextScroll():
-            yield TextView(verbatim(""), id="text")
+            yield TextView(id="text")
 
     def on_mount(self) -> None:
         """Show the patch; the manifest is read meanwhile, a server may take its time."""
@@ -67,9 +60,8 @@ class PatchScreen(QosScreen):
 
     def _show(self) -> None:
         strategy_kind = self._preview.strategy_kind
-        kind = "manifest" if self._shows_manifest else "patch"
         name = f"{self._pod.kind.lower()} {self._pod.name}"
-        lines = [f"{kind} of {name}, how to apply: {strategy_kind.value}"]
+        lines = [f"{self._kind} of {name}, how to apply: {strategy_kind.value}"]
         if self._shows_manifest:
             lines.append("the whole object with the change, without what only a server fills in")
         elif strategy_kind is StrategyKind.RECREATE:
@@ -78,10 +70,12 @@ class PatchScreen(QosScreen):
             lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
         text = self.text
-        shown = (
-            verbatim(escape_lines(text)) if text is not None else plain([f"Asking {self.qos.source.title} …"])
-        )
-        self.query_one("#text", TextView).show(shown)
+        waits = paragraphs((f"Asking {self.qos.source.title} …", ""))
+        self.query_one("#text", TextView).show(waits if text is None else verbatim(escape_lines(text)))
+
+    @property
+    def _kind(self) -> str:
+        return "manifest" if self._shows_manifest else "patch"
 
     @property
     def text(self) -> str | None:
@@ -89,24 +83,19 @@ class PatchScreen(QosScreen):
         return self._manifest if self._shows_manifest else self._patch
 
     def action_other(self) -> None:
-        """The manifest instead of the patch, or the patch again."""
         self._shows_manifest = not self._shows_manifest
         self._show()
 
     def action_copy(self) -> None:
-        """Hand the text to the terminal's clipboard."""
         if self.text is not None:
-            self.qos.copy(self.text, "the manifest" if self._shows_manifest else "the patch")
+            self.qos.copy(self.text, f"the {self._kind}")
             self._on_saved()
 
     def action_save(self) -> None:
-        """Ask for a name and write it."""
         text = self.text
-        if text is None:
-            return
-        kind = "manifest" if self._shows_manifest else "patch"
-        name = f"{self._pod.name or 'pod'}-{kind}.yaml"
-        self.qos.save_as(f"the {kind}", name, lambda _: text, self._on_saved)
+        if text is not None:
+            name = f"{self._pod.name or 'pod'}-{self._kind}.yaml"
+            self.qos.save_as(f"the {self._kind}", name, lambda _: text, self._on_saved)
 
 
 def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:

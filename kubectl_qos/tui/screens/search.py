@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.fuzzy import FuzzySearch
 from textual.widgets import Input, Label
@@ -19,7 +19,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import PodRow
-from kubectl_qos.tui.actions import BindingGroup, actions_in_group, bindings
+from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.lists.base import fitting_columns
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
@@ -30,42 +30,36 @@ from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
 RowT = TypeVar("RowT")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpec(Generic[RowT]):
-    """What is searched.
-
-    Attributes:
-        title: of the dialog.
-        placeholder: the text of an empty input.
-        find: the rows for a query, the likeliest first.
-        fitting: the columns for rows and a width in cells.
-        empty: why there is no row for a query.
-    """
-
-    title: str
-    placeholder: str
-    find: Callable[[str], Sequence[RowT]]
-    fitting: Callable[[Sequence[RowT], int], Layout[RowT]]
-    empty: Callable[[str], str]
-
-
-class SearchDialog(Dialog[RowT | None]):
+class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
     """Type, choose with the arrows, take it with enter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SEARCH)
     CSS_PATH = "dialog_table.tcss"
     AUTO_FOCUS = "Input"
 
-    def __init__(self, spec: SearchSpec[RowT], table: LineTable[RowT], now: datetime) -> None:
+    dialog_title: str
+    placeholder: str
+
+    def __init__(self, table: LineTable[RowT], now: datetime) -> None:
         super().__init__()
-        self._spec = spec
         self._table = table
         self._now = now
 
+    @abstractmethod
+    def find(self, query: str) -> Sequence[RowT]:
+        """The rows for a query, the likeliest first."""
+
+    @abstractmethod
+    def fitting(self, rows: Sequence[RowT], available: int) -> Layout[RowT]:
+        """The columns for rows and a width in cells."""
+
+    @abstractmethod
+    def empty(self, query: str) -> str:
+        """Why there is no row for a query."""
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
-            dialog.border_title = self._spec.title
-            yield Input(placeholder=self._spec.placeholder, compact=True, max_length=LONGEST_QUERY)
+            dialog.border_title = self.dialog_title
+            yield Input(placeholder=self.placeholder, compact=True, max_length=LONGEST_QUERY)
             self._table.can_focus = False
             yield self._table
 
@@ -78,8 +72,8 @@ class SearchDialog(Dialog[RowT | None]):
         self._show(event.value)
 
     def _show(self, query: str) -> None:
-        rows = self._spec.find(query)
-        self._table.load(rows, partial(self._spec.fitting, rows), self._now, empty=self._spec.empty(query))
+        rows = self.find(query)
+        self._table.load(rows, partial(self.fitting, rows), self._now, empty=self.empty(query))
         self._table.action_first()
 
     @on(Input.Submitted)
@@ -93,33 +87,31 @@ class SearchDialog(Dialog[RowT | None]):
     def action_below(self) -> None:
         self._table.action_down()
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
 
 MOST: Final = 200
 _KEYS: Final = ("namespace", "pod", "qos", "node", "rank")
-_IMPORTANCE: Final = ("pod", "namespace", "rank", "node", "pod", "namespace", "node", "qos")
+_IMPORTANCE: Final = "pod namespace rank node pod namespace node qos"
 _SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
 
 
 class Finder(SearchDialog[PodRow]):
     """Pods by some letters of their names, at first in kill order."""
 
+    placeholder = "some letters of a pod's name"
+
     def __init__(self, rows: Sequence[PodRow], now: datetime, *, title: str = "Find a pod") -> None:
-        table = LineTable[PodRow](natural="", key=lambda row: row.key, token=pod_token)
-        spec = SearchSpec(title, "some letters of a pod's name", self._find, self._fitting, self._empty)
-        super().__init__(spec, table, now)
+        super().__init__(LineTable(natural="", key=lambda row: row.key, token=pod_token), now)
+        self.dialog_title = title
         self._rows = rows
 
-    def _find(self, query: str) -> Sequence[PodRow]:
+    def find(self, query: str) -> Sequence[PodRow]:
         return fuzzy_matches(query, self._rows, MOST)
 
-    def _fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
+    def fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
         columns = [BY_KEY[key] for key in _KEYS]
         return fitting_columns(columns, _IMPORTANCE, rows, self._now, available, _SQUEEZED)
 
-    def _empty(self, query: str) -> str:
+    def empty(self, query: str) -> str:
         return f"No pod has the letters of {escape(query)}." if query else "There are no pods."
 
 
@@ -143,14 +135,15 @@ _COMMAND_COLUMNS: Final[tuple[Column[Command], ...]] = (
 class Palette(SearchDialog[Command]):
     """Commands by some letters of their names, or by words of their help."""
 
+    dialog_title = "Commands"
+    placeholder = "what to do"
+
     def __init__(self, commands: Sequence[Command], now: datetime) -> None:
         table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_command_token)
-        super().__init__(
-            SearchSpec("Commands", "what to do", self._find, self._fitting, self._empty), table, now
-        )
+        super().__init__(table, now)
         self._commands = tuple(commands)
 
-    def _find(self, query: str) -> Sequence[Command]:
+    def find(self, query: str) -> Sequence[Command]:
         """Those whose name fits best, then those whose help has the words."""
         if not query.strip():
             return self._commands
@@ -166,12 +159,12 @@ class Palette(SearchDialog[Command]):
             ),
         ]
 
-    def _fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
+    def fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
         """The same columns for all rows: nothing moves while a query is typed."""
         del rows
         return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
 
-    def _empty(self, query: str) -> str:
+    def empty(self, query: str) -> str:
         return f"No command has the letters of {escape(query)}."
 
 
@@ -205,15 +198,9 @@ _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
 )
 
 
-class ColumnsScreen(Dialog[tuple[str, ...] | None]):
-    """The columns of a list; the result is keys in order, none of them for the default.
+class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
+    """The columns of a list, those shown first; the result is keys in order, none for the default."""
 
-    Args:
-        columns: every column of the list by its key.
-        shown: the keys of those that are shown now, in their order.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.COLUMNS)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
@@ -223,7 +210,8 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
         self._choices += [ColumnChoice(columns[key], shown=False) for key in hidden]
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="columns", classes="dialog-table"):
+        with Vertical(classes="dialog-table") as dialog:
+            dialog.border_title = "Columns"
             yield LineTable[ColumnChoice](
                 natural="",
                 key=lambda choice: choice.column.key,
@@ -238,7 +226,6 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
         return self.query_one(LineTable)
 
     def on_mount(self) -> None:
-        self.query_one("#columns").border_title = "Columns"
         self._show()
 
     def _show(self) -> None:
@@ -271,14 +258,10 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None]):
     def action_take(self) -> None:
         self.dismiss(tuple(choice.column.key for choice in self._choices if choice.shown))
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
-
-class SelectDialog(Dialog[str | None]):
+class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
     """Names below each other; enter selects one, escape none. `current` is the one that is used now."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SELECT)
     CSS_PATH = "dialog_table.tcss"
 
     def __init__(self, title: str, names: Sequence[str], current: str) -> None:
@@ -288,11 +271,11 @@ class SelectDialog(Dialog[str | None]):
         self._current = current
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="choose", classes="dialog-table"):
+        with Vertical(classes="dialog-table") as dialog:
+            dialog.border_title = self._title
             yield LineTable[str](natural="", key=str, token=lambda *_: "")
 
     def on_mount(self) -> None:
-        self.query_one("#choose").border_title = self._title
         columns = (column("name", str, header=self._title.upper(), cell=escape),)
         table = self.query_one(LineTable)
         table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
@@ -301,6 +284,3 @@ class SelectDialog(Dialog[str | None]):
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:
         self.dismiss(event.row)
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

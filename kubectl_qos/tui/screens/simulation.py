@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -35,7 +34,7 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, build_node_state
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import BuiltScreen
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
@@ -62,6 +61,7 @@ class Mode(StrEnum):
 
 MODES: Final = tuple(Mode)
 _WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
+"""Those with an amount to choose."""
 
 
 class GrowingContainer(NamedTuple):
@@ -83,17 +83,10 @@ class SimulationOptions:
     restarts: bool = False
 
     @property
-    def has_slider(self) -> bool:
-        """Whether there is an amount to choose."""
-        return self.mode in _WITH_SLIDER
-
-    @property
     def amount(self) -> int:
-        """The amount of this mode."""
         return self.more_bytes if self.mode is Mode.GROW else self.free_bytes
 
     def with_amount(self, amount: int) -> SimulationOptions:
-        """Another amount of this mode."""
         if self.mode is Mode.GROW:
             return replace(self, more_bytes=max(amount, 0))
         return replace(self, free_bytes=max(amount, 0)) if self.mode is Mode.FREE else self
@@ -158,13 +151,11 @@ _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(BuiltScreen[NodeState | None]):
+class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULATION):
     """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.SIMULATION)
     CSS_PATH = "simulation.tcss"
     AUTO_FOCUS = "VictimTable"
-    binding_groups = (BindingGroup.SIMULATION,)
 
     def __init__(self, node: str, view_model: ViewModel, key: PodKey | None = None) -> None:
         super().__init__(view_model)
@@ -195,7 +186,6 @@ class SimulationScreen(BuiltScreen[NodeState | None]):
 
     @property
     def table(self) -> VictimTable:
-        """The victims."""
         return self.query_one(VictimTable)
 
     def build(self, view_model: ViewModel) -> NodeState | None:
@@ -234,7 +224,7 @@ class SimulationScreen(BuiltScreen[NodeState | None]):
             ]
         )
         slider = self.query_one(Slider)
-        slider.display = self._shown is not None and options is not None and options.has_slider
+        slider.display = self._shown is not None and options is not None and options.mode in _WITH_SLIDER
         if node_state is not None and options is not None:
             slider.show(options.amount, options.top(node_state), step_bytes(node_state))
         self._show_words()

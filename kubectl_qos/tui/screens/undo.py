@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
@@ -20,7 +19,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
-from kubectl_qos.tui.actions import BindingGroup, bindings
+from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.apply_lines import error_lines
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.follower import run_in_background
@@ -29,22 +28,19 @@ from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.strategies import layout_lines
 from kubectl_qos.tui.widgets.table import Layout
-from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, layout_lines
 from kubectl_qos.tui.write_service import RunningChange
 
-_IMPORTANCE: Final = ("change", "object", "state", "when", "context", "object", "change", "context")
+_IMPORTANCE: Final = "change object state when context object change context"
 _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
-class UndoScreen(QosScreen):
+class UndoScreen(QosScreen, group=BindingGroup.UNDO):
     """The entries, the newest first; below them the whole entry under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.UNDO)
     CSS_PATH = "apply.tcss"
     AUTO_FOCUS = "LineTable"
-    binding_groups = (BindingGroup.UNDO,)
 
     def __init__(self, view_model: ViewModel, source: Source) -> None:
         super().__init__()
@@ -55,18 +51,15 @@ class UndoScreen(QosScreen):
         self._error: tuple[Entry, QosError] | None = None
 
     def compose_content(self) -> ComposeResult:
-        """The table and the entry."""
         yield Static(Content("change history"), id="subject")
         yield LineTable[Entry](natural="when", key=lambda entry: entry.id, token=_token)
-        yield TextView(layout_lines([]), id="entry")
+        yield TextView(id="entry")
 
     def on_mount(self) -> None:
-        """Read the history."""
         self._read()
 
     @property
     def table(self) -> LineTable[Entry]:
-        """The entries."""
         return self.query_one(LineTable)
 
     def _read(self) -> None:

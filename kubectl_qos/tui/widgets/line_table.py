@@ -7,6 +7,7 @@ cells mean, which the owner gives as columns, a key and a token for each cell; w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -37,7 +38,6 @@ from kubectl_qos.tui.widgets.table import (
     Widths,
     cell_segments,
     cropped,
-    edge_at,
     header_segments,
     key_index,
     row_index,
@@ -92,17 +92,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         *(f"line-table--{token}" for token in TOKENS),
     }
 
+    @dataclass
     class Highlighted(Message):
         """The cursor is on another row, or its row has other values; `row` is None in an empty table."""
 
-        def __init__(self, table: LineTable[Any], row: Any) -> None:
-            super().__init__()
-            self.table = table
-            self.row = row
+        table: LineTable[Any]
+        row: Any
 
         @property
         def control(self) -> LineTable[Any]:
-            """The table."""
             return self.table
 
     class Selected(Highlighted):
@@ -110,20 +108,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     class Sorted(Highlighted):
         """The rows are in another order."""
-
-    class Widened(Message):
-        """A person changed the width of a column; `width` is None where it was reset."""
-
-        def __init__(self, table: LineTable[Any], key: str, width: int | None) -> None:
-            super().__init__()
-            self.table = table
-            self.key = key
-            self.width = width
-
-        @property
-        def control(self) -> LineTable[Any]:
-            """The table."""
-            return self.table
 
     def __init__(
         self,
@@ -141,11 +125,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._token = token
         self._order: RowOrder[RowT] = RowOrder(natural, pinned)
         self._fitting: Fitting[RowT] = lambda _: Layout()
-        self._table_layout: Layout[RowT] = Layout()
+        self.columns: Layout[RowT] = Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
-        self._cursor = 0
-        self._marked: frozenset[Hashable] = frozenset()
+        self.cursor = 0
+        self.marked: frozenset[Hashable] = frozenset()
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
@@ -162,19 +146,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self._order.rows
 
     @property
-    def columns(self) -> Layout[RowT]:
-        """The columns that are shown."""
-        return self._table_layout
-
-    @property
-    def cursor(self) -> int:
-        """The index of the cursor's row."""
-        return self._cursor
-
-    @property
     def row(self) -> RowT | None:
         """The row under the cursor, None in an empty table."""
-        return self.rows[self._cursor] if self.rows else None
+        return self.rows[self.cursor] if self.rows else None
 
     @property
     def sorted_by(self) -> tuple[str, bool]:
@@ -182,18 +156,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self._order.by
 
     @property
-    def widths(self) -> dict[str, int]:
+    def widths(self) -> Mapping[str, int]:
         """The widths that a person chose, in cells by key."""
         return self._widths.chosen
 
     @widths.setter
     def widths(self, widths: Mapping[str, int]) -> None:
-        self._widths.chosen = dict(widths)
-        self._refit()
-
-    def reset_widths(self) -> None:
-        """Measure the columns again: those that became wider may become narrower."""
-        self._widths.forget()
+        self._widths.choose(widths)
         self._refit()
 
     def load(
@@ -227,8 +196,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if not width:
             return
         layout = self._widths.of(self._fitting(width), width)
-        if layout != self._table_layout:
-            self._table_layout = layout
+        if layout != self.columns:
+            self.columns = layout
             self._strips.clear()
             self._painted.clear()
             self.refresh()
@@ -239,7 +208,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
         """Order the rows by a column that is shown; the cursor stays on its row."""
-        column = self._table_layout.column(key)
+        column = self.columns.column(key)
         if column is None:
             return
         self._stop_flash()
@@ -249,29 +218,29 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
-        """Show the rows of these keys as marked."""
-        self._marked = keys
+        """Mark the rows of these keys and no others."""
+        self.marked = keys
         self._repaint()
 
     def move_to(self, key: Hashable) -> bool:
         """Put the cursor on the row of that key; False if there is none."""
-        index = key_index(key, self.rows, self._key, self._cursor)
+        index = key_index(key, self.rows, self._key, self.cursor)
         if index is not None:
             self._move(index)
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
         """Put the cursor on its row, or among other rows on the one with its key, and show them."""
-        index = row_index(was, self.rows, self._cursor) if was is not None else None
+        index = row_index(was, self.rows, self.cursor) if was is not None else None
         if index is None and was is not None and others:
-            index = key_index(self._key(was), self.rows, self._key, self._cursor)
-        self._cursor = index if index is not None else max(min(self._cursor, len(self.rows) - 1), 0)
+            index = key_index(self._key(was), self.rows, self._key, self.cursor)
+        self.cursor = index if index is not None else max(min(self.cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        self.virtual_size = Size(self._table_layout.line_width, len(self.rows) + HEADER)
+        self.virtual_size = Size(self.columns.line_width, len(self.rows) + HEADER)
         self._repaint()
         self._scroll_to_cursor()
 
@@ -283,7 +252,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         top = self.scroll_offset.y
         in_sight = {self._key(row): row for row in self.rows[top : top + self._page]}
         if in_sight:
-            self._flash.begin(in_sight, self._table_layout.columns, self._now)
+            self._flash.begin(in_sight, self.columns.columns, self._now)
             self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
@@ -316,17 +285,17 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _move(self, index: int) -> None:
         """Move the cursor: two lines are painted again, or all if it scrolls."""
         index = max(min(index, len(self.rows) - 1), 0)
-        if index == self._cursor or not self.rows:
+        if index == self.cursor or not self.rows:
             return
-        self.refresh_line(self._cursor + HEADER)
-        self._cursor = index
+        self.refresh_line(self.cursor + HEADER)
+        self.cursor = index
         self.refresh_line(index + HEADER)
         self._scroll_to_cursor()
         self.post_message(self.Highlighted(self, self.row))
 
     def _scroll_to_cursor(self) -> None:
         top = self.scroll_offset.y
-        wanted = min(max(top, self._cursor - self._page + 1), self._cursor)
+        wanted = min(max(top, self.cursor - self._page + 1), self.cursor)
         if wanted != top:
             self.scroll_to(y=wanted, animate=False)
 
@@ -337,9 +306,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.call_after_refresh(self._fit_beside_scrollbar)
 
     def _fit_beside_scrollbar(self) -> None:
-        before = self._table_layout
+        before = self.columns
         self._fit()
-        if before is not self._table_layout:
+        if before is not self.columns:
             self._show()
 
     def notify_style_update(self) -> None:
@@ -358,8 +327,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if isinstance(shown, _PaintedRow):
             strip, base = self._line(shown)
         elif y == 0:
-            base, lit = self._style("line-table--header"), self._style("line-table--sorted")
-            strip = Strip(header_segments(self._table_layout, self.sorted_by, base, lit))
+            base, lit = self._style("header"), self._style("sorted")
+            strip = Strip(header_segments(self.columns, self.sorted_by, base, lit))
         else:
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
@@ -372,11 +341,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self.sorted_by
         if index >= len(self.rows):
             return self._empty if not self.rows else ""
-        row, columns = self.rows[index], self._table_layout.columns
+        row, columns = self.rows[index], self.columns.columns
         key = self._key(row)
         return _PaintedRow(
-            index == self._cursor,
-            key in self._marked,
+            index == self.cursor,
+            key in self.marked,
             self.has_focus,
             self._flash.cells(key, row, columns, self._now),
             tuple([(column.cell(row, self._now), self._token(row, column.key)) for column in columns]),
@@ -385,7 +354,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     @property
     def _fixed_width(self) -> int:
         """The cells that stay when the others scroll; none where nothing else would fit."""
-        fixed = self._table_layout.fixed_width
+        fixed = self.columns.fixed_width
         return fixed if fixed + GAP < self.size.width else 0
 
     def _line_x(self, x: int) -> int:
@@ -395,46 +364,41 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
         base = self._base
         if line.at_cursor:
-            base = self._style("line-table--cursor" if line.focused else "line-table--cursor-blurred")
+            base = self._style("cursor" if line.focused else "cursor-blurred")
         strip = self._strips.get(line)
         if strip is None:
-            look = Look(
-                base, self._token_style, self._style("line-table--changed", partial=True), line.at_cursor
-            )
+            look = Look(base, self._token_style, self._token_style("changed"), line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
     def _make_strip(self, line: _PaintedRow, look: Look) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
-        layout = self._table_layout
+        layout = self.columns
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
             segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
         return Strip(segments)
-
-    def _token_style(self, token: str) -> Style:
-        return self._style(f"line-table--{token}", partial=True)
 
     def _below(self, y: int, width: int) -> Strip:
         """The lines below the last row; in an empty table the second one says why."""
         if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
-        return Strip([Segment(text, self._style("line-table--empty"))], width)
+        return Strip([Segment(text, self._style("empty"))], width)
 
-    def _style(self, name: str, *, partial: bool = False) -> Style:
-        return self.get_component_rich_style(name, partial=partial)
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"line-table--{name}")
+
+    def _token_style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"line-table--{name}", partial=True)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         offset = event.get_content_offset(self)
         key = None
         if offset is not None and offset.y == 0:
-            key = edge_at(self._table_layout, self._line_x(offset.x))
+            key = self.columns.edge_at(self._line_x(offset.x))
         self._pressed_edge = key is not None
         if key is not None:
-            layout = self._table_layout
-            columns = zip(layout.columns, layout.widths, strict=True)
-            width = next(width for column, width in columns if column.key == key)
-            self._drag = _Drag(key, width, event.screen_x)
+            self._drag = _Drag(key, self.columns.by_key[key], event.screen_x)
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -443,12 +407,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.widths = {**self.widths, key: max(width + event.screen_x - begin, MIN_WIDTH)}
 
     def on_mouse_up(self) -> None:
-        drag, self._drag = self._drag, None
-        if drag is not None:
+        if self._drag is not None:
+            self._drag = None
             self.release_mouse()
-            width = self.widths.get(drag.key)
-            if width is not None and width != drag.width:
-                self.post_message(self.Widened(self, drag.key, width))
 
     def on_click(self, event: events.Click) -> None:
         """The header sorts, a row takes the cursor, a second click on it opens it.
@@ -459,11 +420,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if offset is None:
             return
         if self._pressed_edge:
-            key = edge_at(self._table_layout, self._line_x(offset.x))
+            key = self.columns.edge_at(self._line_x(offset.x))
             if event.chain == 2 and key in self.widths:
-                self._reset_width(key)
+                self.widths = {other: width for other, width in self.widths.items() if other != key}
         elif offset.y == 0:
-            column = self._table_layout.column_at(self._line_x(offset.x))
+            column = self.columns.column_at(self._line_x(offset.x))
             if column is not None:
                 key, is_reversed = self.sorted_by
                 self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
@@ -472,15 +433,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             if event.chain == 2:
                 self.action_select()
 
-    def _reset_width(self, key: str) -> None:
-        self.widths = {other: width for other, width in self.widths.items() if other != key}
-        self.post_message(self.Widened(self, key, None))
-
     def action_up(self) -> None:
-        self._move(self._cursor - 1)
+        self._move(self.cursor - 1)
 
     def action_down(self) -> None:
-        self._move(self._cursor + 1)
+        self._move(self.cursor + 1)
 
     def action_first(self) -> None:
         self._move(0)
@@ -489,10 +446,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._move(len(self.rows) - 1)
 
     def action_page_up(self) -> None:
-        self._move(self._cursor - self._page)
+        self._move(self.cursor - self._page)
 
     def action_page_down(self) -> None:
-        self._move(self._cursor + self._page)
+        self._move(self.cursor + self._page)
 
     def action_left(self) -> None:
         self.scroll_to(x=max(self.scroll_offset.x - 8, 0), animate=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on
@@ -19,10 +20,7 @@ from kubectl_qos.tui.view import COMMAND_WORDS
 Completion = Callable[[str], Iterable[str]]
 """The completions of a text, the likeliest first."""
 
-HINTS: Final = {
-    "/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web",
-    ":": COMMAND_WORDS,
-}
+HINTS: Final = {"/": "text or regex, !not, node:worker-2, memory:>1Gi, -l app=web", ":": COMMAND_WORDS}
 """The placeholders by sign."""
 
 
@@ -43,45 +41,40 @@ class InputHistory:
     MOST: Final = 100
 
     def __init__(self, entered: Sequence[str] = ()) -> None:
-        self._entered = list(entered)
+        self.entered = tuple(entered)
         self._index = 0
         self._draft = ""
-
-    @property
-    def entered(self) -> tuple[str, ...]:
-        """Everything, the newest last."""
-        return tuple(self._entered)
 
     def add(self, text: str) -> None:
         """Add an entry; one that is there already moves to the end."""
         text = text.strip()
         if text:
-            self._entered = [*(entry for entry in self._entered if entry != text), text][-self.MOST :]
+            self.entered = (*(entry for entry in self.entered if entry != text), text)[-self.MOST :]
 
     def begin(self) -> None:
         """Start after the last entry."""
-        self._index = len(self._entered)
+        self._index = len(self.entered)
 
     def earlier(self, text: str) -> str:
         """The entry before `text`; `text` itself where there is none."""
         self._update_draft(text)
         for index in range(self._index - 1, -1, -1):
-            if self._entered[index] != text:
+            if self.entered[index] != text:
                 self._index = index
-                return self._entered[index]
+                return self.entered[index]
         return text
 
     def later(self, text: str) -> str:
         """The next entry, after the last one the text that was typed before the first step."""
         self._update_draft(text)
-        if self._index < len(self._entered):
+        if self._index < len(self.entered):
             self._index += 1
-        return self._entered[self._index] if self._index < len(self._entered) else self._draft
+        return self.entered[self._index] if self._index < len(self.entered) else self._draft
 
     def _update_draft(self, text: str) -> None:
         """Take a typed or edited text as a draft after the last entry."""
-        if self._index == len(self._entered) or self._entered[self._index] != text:
-            self._index = len(self._entered)
+        if self._index == len(self.entered) or self.entered[self._index] != text:
+            self._index = len(self.entered)
             self._draft = text
 
 
@@ -90,21 +83,19 @@ class Prompt(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROMPT)
 
+    @dataclass
     class Typed(Message):
         """A text was typed after `sign`; `finished` with enter."""
 
-        def __init__(self, sign: str, text: str, *, finished: bool) -> None:
-            super().__init__()
-            self.sign = sign
-            self.text = text
-            self.finished = finished
+        sign: str
+        text: str
+        finished: bool
 
+    @dataclass
     class Left(Message):
         """The prompt was left with escape."""
 
-        def __init__(self, sign: str) -> None:
-            super().__init__()
-            self.sign = sign
+        sign: str
 
     def __init__(
         self, completions: Mapping[str, Completion], entered: Mapping[str, Sequence[str]] | None = None
@@ -131,13 +122,12 @@ class Prompt(Vertical):
         self.display = False
 
     def open(self, sign: str, text: str = "") -> None:
-        """Show the prompt and focus it."""
         self._sign = sign
         line = self.query_one("#line", Input)
         self.query_one("#sign", Label).update(sign)
         self.show_error("")
         line.suggester = _Completions(self._completions[sign])
-        line.placeholder = HINTS.get(sign, "")
+        line.placeholder = HINTS[sign]
         self._histories[sign].begin()
         with self.prevent(Input.Changed):
             line.value = text

@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.validation import ValidationResult, Validator
 from textual.widgets import Input, Label, Static
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value, parse_quantity
@@ -27,30 +26,12 @@ from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 RESOURCES: Final = (CPU, MEMORY)
 
 
-class _QuantityValidator(Validator):
-    """What the API server would parse, and not negative; an empty text removes the value."""
-
-    def validate(self, value: str) -> ValidationResult:
-        try:
-            parse_quantity(value)
-        except QuantityError as error:
-            return self.failure(str(error))
-        return self.success()
-
-
 class QuantityField(Input):
     """One value: `owner` is a container's name, or POD_LEVEL."""
 
     def __init__(self, owner: str, side: Side, resource: str, stored: Quantity | None) -> None:
         self.stored_text = "" if stored is None else str(stored)
-        super().__init__(
-            self.stored_text,
-            placeholder=NONE,
-            validators=_QuantityValidator(),
-            validate_on={"changed"},
-            valid_empty=True,
-            compact=True,
-        )
+        super().__init__(self.stored_text, placeholder=NONE, compact=True)
         self.owner = owner
         self.side = side
         self.resource = resource
@@ -67,7 +48,7 @@ class QuantityField(Input):
 
     @property
     def problem(self) -> str:
-        """Why the text is wrong, else empty."""
+        """Why the API server would refuse the text, else empty; an empty text removes the value."""
         try:
             parse_quantity(self.value)
         except QuantityError as error:
@@ -88,7 +69,6 @@ class OwnerFields(Vertical):
     def __init__(self, title: str, pod: Pod, owner: str) -> None:
         super().__init__()
         self._title = title
-        self._owner = owner
         self.fields = {
             (side, resource): QuantityField(owner, side, resource, current_value(pod, owner, side, resource))
             for side in Side
@@ -96,7 +76,6 @@ class OwnerFields(Vertical):
         }
 
     def compose(self) -> ComposeResult:
-        """A head line, a line for each side, and a line for what is to be said."""
         yield Static(Content(self._title), classes="owner")
         for side in Side:
             with Horizontal(classes="side"):
@@ -115,6 +94,7 @@ class OwnerFields(Vertical):
         for field in self.fields.values():
             problem = field.problem
             field.set_class(field.touched and not problem, "-touched")
+            field.set_class(bool(problem), "-invalid")
             if problem:
                 remarks.append(f"! {field.name_in_spec}: {problem}")
             elif field.touched:
@@ -176,7 +156,6 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
             fields[index].focus()
 
     def put(self, edits: Iterable[Edit]) -> None:
-        """Fill fields in."""
         quantities = {edit.target: edit.quantity for edit in edits}
         for field in self.fields:
             target = field.owner, field.side, field.resource
@@ -185,7 +164,6 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
                 field.value = "" if quantity is None else str(quantity)
 
     def reset(self) -> None:
-        """Every field as stored."""
         for field in self.fields:
             field.value = field.stored_text
 

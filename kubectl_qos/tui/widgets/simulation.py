@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -28,12 +29,11 @@ class Slider(Widget):
 
     DEFAULT_CSS = "Slider { height: 1; width: 1fr; }"
 
+    @dataclass
     class Moved(Message):
         """A person has set the amount."""
 
-        def __init__(self, amount: int) -> None:
-            super().__init__()
-            self.amount = amount
+        amount: int
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,19 +110,17 @@ class OptionBar(Widget):
 
     DEFAULT_CSS = "OptionBar { height: auto; width: 1fr; }"
 
+    @dataclass
     class Clicked(Message):
         """An option was clicked."""
 
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+        name: str
 
     def __init__(self) -> None:
         super().__init__()
         self._options: tuple[Option, ...] = ()
 
     def show(self, options: Sequence[Option]) -> None:
-        """Show other options."""
         if tuple(options) != self._options:
             self._options = tuple(options)
             self.refresh(layout=True)
@@ -191,7 +189,7 @@ class VictimTable(LineTable[VictimRow]):
         columns = REACH_COLUMNS if by_distance else STEP_COLUMNS
 
         def fitting(available: int) -> Layout[VictimRow]:
-            return fitting_columns(columns, _IMPORTANCE.split(), rows, now, available, _SQUEEZED)
+            return fitting_columns(columns, _IMPORTANCE, rows, now, available, _SQUEEZED)
 
         self.load(rows, fitting, now)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from textual import events
 from textual.containers import Vertical
@@ -13,41 +14,20 @@ from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.tui.widgets.text_view import TextLayout, TextLine, TextView, wrapped
 
 
-def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
-    """Lines that only wrap, each keeping its own indentation and style; a table is not broken."""
-    kept = list(lines)
-
-    def layout(width: int) -> list[TextLine]:
-        found = []
-        for line in kept:
-            indent = line.text[: len(line.text) - len(line.text.lstrip(" "))]
-            found += [
-                TextLine(part, line.token)
-                for part in (
-                    [line.text] if len(line.text) <= width else wrapped(line.text.strip(), width, indent)
-                )
-            ]
-        return found
-
-    return layout
-
-
 class StrategyLine(TextView):
     """One strategy; a click chooses it."""
 
+    @dataclass
     class Clicked(Message):
         """The strategy of this index was clicked."""
 
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
+        index: int
 
     def __init__(self, index: int, layout: TextLayout) -> None:
         super().__init__(layout)
         self._index = index
 
     def on_click(self, event: events.Click) -> None:
-        """Post the click."""
         event.stop()
         self.post_message(self.Clicked(self._index))
 

@@ -49,14 +49,21 @@ class Layout(Generic[RowT]):
         """The column of that key, None without one."""
         return next((column for column in self.columns if column.key == key), None)
 
+    @property
+    def by_key(self) -> dict[str, int]:
+        """The width of each column by its key."""
+        return {column.key: width for column, width in zip(self.columns, self.widths, strict=True)}
+
     def column_at(self, x: int) -> Column[RowT] | None:
         """The column at a cell of the whole line, None beside them."""
         ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
-        begins = list(ends)
-        for column, begin, end in zip(self.columns, begins, begins[1:], strict=False):
-            if begin <= x < end:
-                return column
-        return None
+        found = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
+        return next(found, None) if x >= GUTTER else None
+
+    def edge_at(self, x: int) -> str | None:
+        """The key of the column whose right edge a cell of the whole line is."""
+        column, following = self.column_at(x), self.column_at(x + 1)
+        return column.key if column is not None and column is not following else None
 
 
 Fitting = Callable[[int], Layout[RowT]]
@@ -106,32 +113,23 @@ class Widths:
     """
 
     def __init__(self) -> None:
-        self._chosen: dict[str, int] = {}
+        self.chosen: Mapping[str, int] = {}
         self._needed: dict[str, int] = {}
         self._available = 0
 
-    @property
-    def chosen(self) -> dict[str, int]:
-        """The widths that a person chose."""
-        return dict(self._chosen)
-
-    @chosen.setter
-    def chosen(self, widths: Mapping[str, int]) -> None:
-        self._chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
-
-    def forget(self) -> None:
-        """Measure again, but keep what was chosen."""
-        self._needed = {}
+    def choose(self, widths: Mapping[str, int]) -> None:
+        """Take the widths that a person chose."""
+        self.chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
         """The layout with these widths; other columns, or another width of the table, are measured again."""
-        measured = {column.key: width for column, width in zip(layout.columns, layout.widths, strict=True)}
+        measured = layout.by_key
         if measured.keys() != self._needed.keys() or available != self._available:
             self._needed, self._available = {}, available
         kept = {key: max(width, self._needed.get(key, 0)) for key, width in measured.items()}
         _give_back(kept, measured, available)
         self._needed = kept
-        return replace(layout, widths=[self._chosen.get(key, width) for key, width in kept.items()])
+        return replace(layout, widths=[self.chosen.get(key, width) for key, width in kept.items()])
 
 
 def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
@@ -142,16 +140,6 @@ def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int
         returned = min(kept[key] - measured[key], max(too_wide, 0))
         kept[key] -= returned
         too_wide -= returned
-
-
-def edge_at(layout: Layout[Any], x: int) -> str | None:
-    """The key of the column whose right edge a cell of the whole line is."""
-    end = GUTTER
-    for column, width in zip(layout.columns, layout.widths, strict=True):
-        end += width + GAP
-        if x == end - 1:
-            return column.key
-    return None
 
 
 TOKENS: Final = ("victim", "success", "warning", "error", "accent", "muted")
@@ -280,11 +268,8 @@ class RowOrder(Generic[RowT]):
     """Rows in their natural order, or stably sorted by a column.
 
     Another selection of rows does not sort again: sorting 150,000 rows takes longer than a key may. Rows are
-    in tuples, because garbage collection visits a long list again and again, but a tuple only once.
-
-    Args:
-        natural: the key of the column in whose order rows are loaded.
-        pinned: the number of rows that stay on top in every order.
+    in tuples, because garbage collection visits a long list again and again, but a tuple only once. `natural`
+    and `pinned` are those of the table.
     """
 
     def __init__(self, natural: str, pinned: int) -> None:
@@ -296,12 +281,7 @@ class RowOrder(Generic[RowT]):
         self._is_reversed = False
         self._whole: Sequence[RowT] | None = ()
         """All rows in order, where they have been sorted."""
-        self._rows: Sequence[RowT] = ()
-
-    @property
-    def rows(self) -> Sequence[RowT]:
-        """The rows in order."""
-        return self._rows
+        self.rows: Sequence[RowT] = ()
 
     @property
     def by(self) -> tuple[str, bool]:
@@ -318,25 +298,25 @@ class RowOrder(Generic[RowT]):
         if same and narrowing == before:
             pass
         elif same and narrowing is not None and (before is None or narrowing.implies(before)):
-            self._rows = tuple(narrowing.selected(self._rows))
+            self.rows = tuple(narrowing.selected(self.rows))
         elif self._whole is not None:
-            self._rows = self._narrowed(self._whole)
+            self.rows = self._narrowed(self._whole)
         else:
-            self._rows = self._ordered(self._narrowed(loaded))
+            self.rows = self._ordered(self._narrowed(loaded))
         self._keep_whole()
         return not same
 
     def sort_by(self, column: Column[RowT], *, is_reversed: bool) -> None:
         """Sort the same rows by a column."""
         self._column, self._is_reversed = column, is_reversed
-        shown = set(map(id, self._rows)) if len(self._rows) < len(self._loaded) else None
+        shown = set(map(id, self.rows)) if len(self.rows) < len(self._loaded) else None
         rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
-        self._whole, self._rows = None, self._ordered(rows)
+        self._whole, self.rows = None, self._ordered(rows)
         self._keep_whole()
 
     def _keep_whole(self) -> None:
-        if len(self._rows) == len(self._loaded):
-            self._whole = self._rows
+        if len(self.rows) == len(self._loaded):
+            self._whole = self.rows
 
     def _narrowed(self, rows: Sequence[RowT]) -> Sequence[RowT]:
         return rows if self._narrowing is None else tuple(self._narrowing.selected(rows))

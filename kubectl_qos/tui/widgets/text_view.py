@@ -62,16 +62,18 @@ def escape_lines(text: str) -> str:
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
-def plain(lines: Iterable[str]) -> TextLayout:
-    """Lines that only wrap, each keeping its own indentation."""
+def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
+    """Lines that only wrap, each keeping its own indentation and style; a table is not broken."""
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
-        text_lines = []
+        found = []
         for line in kept:
-            indent = line[: len(line) - len(line.lstrip(" "))]
-            text_lines += [TextLine(part) for part in wrapped(line.strip(" "), width, indent)]
-        return text_lines
+            indent = line.text[: len(line.text) - len(line.text.lstrip(" "))]
+            is_short = len(line.text) <= width
+            parts = [line.text] if is_short else wrapped(line.text.strip(), width, indent)
+            found += [TextLine(part, line.token) for part in parts]
+        return found
 
     return layout
 
@@ -110,7 +112,6 @@ class TextView(Widget):
         self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
     def show(self, layout: TextLayout) -> None:
-        """Show another text."""
         self._text_layout = layout
         self._laid_out = (-1, ())
         self.refresh(layout=True)
@@ -190,10 +191,7 @@ def effects_layout(
 ) -> TextLayout:
     """The sections of a preview: `*` marks what changes, `!` what stands in the way.
 
-    Args:
-        sections: of the preview.
-        wrong_fields: how many fields have an invalid text.
-        missing: notes on what the effects need and nobody knows.
+    `wrong_fields` have an invalid text; `missing` are notes on what the effects need and nobody knows.
     """
 
     def layout(width: int) -> list[TextLine]:
