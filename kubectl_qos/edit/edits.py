@@ -84,16 +84,11 @@ def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 
 def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The edits that change something, the last of several for the same value."""
+    """The edits that change something, if only the spelling; the last of several for the same value."""
     last = {edit.target: edit for edit in edits}
     return tuple(
-        edit for edit in last.values() if not _is_same(current_value(pod, *edit.target), edit.quantity)
+        edit for edit in last.values() if str(current_value(pod, *edit.target)) != str(edit.quantity)
     )
-
-
-def _is_same(left: Quantity | None, right: Quantity | None) -> bool:
-    """Equal in value and in spelling: `1Gi` and `1024Mi` differ."""
-    return left == right and str(left) == str(right)
 
 
 def _apply_edit(pod: Pod, edit: Edit) -> Pod:

@@ -228,9 +228,7 @@ class Quantity:
         if shift < 0:
             return _divide_away(self.unscaled, -shift)
         scaled = self.unscaled * _power(shift)
-        if fits(scaled):
-            return scaled
-        return wrap(scaled) if shift in _ONE_STEP_SHIFTS else 0
+        return wrap(scaled) if fits(scaled) or shift in _ONE_STEP_SHIFTS else 0
 
     def _scaled_decimal(self, scale: int) -> int:
         down = scale - self.exponent

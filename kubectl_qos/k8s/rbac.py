@@ -160,3 +160,4 @@ TIERS: Final = (
     ),
 )
 """The first tier is enough to begin with; the others enable more. The template of a Job cannot be changed."""
+PERMISSIONS: Final = tuple(permission for tier in TIERS for permission in tier.permissions)

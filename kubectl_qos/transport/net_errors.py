@@ -99,17 +99,17 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
     """Kubectl's sentence for a connection that failed."""
     from urllib3.exceptions import ProxyError
 
-    causes = list(_causes(error))
-    socks = next((cause for cause in causes if type(cause).__module__ == "socks"), None)
+    chain = list(causes(error))
+    socks = next((cause for cause in chain if type(cause).__module__ == "socks"), None)
     is_proxy = socks is not None or isinstance(error, ProxyError)
-    if not is_proxy and any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+    if not is_proxy and any(isinstance(cause, ConnectionRefusedError) for cause in chain):
         return ServerUnreachable(
             f"The connection to the server {server} was refused - did you specify the right host or port?"
         )
-    if any(isinstance(cause, DeadlinePassed) for cause in causes):
+    if any(isinstance(cause, DeadlinePassed) for cause in chain):
         return timeout_error("or context cancellation while reading body")
     peer = "the proxy" if is_proxy else server
-    reason = next(filter(None, (_reason(cause, peer) for cause in causes)), None) or _one_line(causes[-1])
+    reason = next(filter(None, (_reason(cause, peer) for cause in chain)), None) or _one_line(chain[-1])
     if socks is not None:
         reason = f"socks connect tcp: {_one_line(socks)}"
     elif is_proxy:
@@ -128,7 +128,8 @@ def connection_error(reason: str) -> ServerUnreachable:
     return ServerUnreachable(f"Unable to connect to the server: {reason}", hint)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it was raised from, down to the first."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

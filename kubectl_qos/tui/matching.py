@@ -342,5 +342,4 @@ def _distance(word: str, name: str) -> int | None:
 
 
 def _name(row: PodRow) -> str:
-    """Namespace/name in small letters."""
     return row.words.partition(" ")[0]

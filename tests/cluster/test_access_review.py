@@ -17,7 +17,7 @@ from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.edit.patch import build_request
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, api_path
-from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission
+from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS, AccessLevel, AccessReview, Permission
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport.client import REVIEWS
 from tests.cluster.cluster_objects import node, pod
@@ -28,7 +28,6 @@ from tests.cluster.replay import Replay
 from tests.cluster.reviewer import READER, Reviewer, review, reviewed_right
 from tests.cluster.serving import Serve
 
-RIGHTS = [right for tier in TIERS for right in tier.permissions]
 RESIZE = Permission("patch", "pods", subresource="resize")
 NAMESPACE = TIERS[0]
 NO_REVIEWS = "selfsubjectaccessreviews.authorization.k8s.io is forbidden"
@@ -46,8 +45,8 @@ def test_a_recorded_review(connect_to: ConnectTo, token: str, expected: bool) ->
 
 def test_only_what_is_allowed_is(connect_to: ConnectTo) -> None:
     reviewer = Reviewer([*READER, "get nodes/proxy", "list pods.metrics.k8s.io in shop"])
-    reviews = review_access(connect_to(reviewer), RIGHTS, "shop")
-    assert reviews.keys() == set(RIGHTS)
+    reviews = review_access(connect_to(reviewer), PERMISSIONS, "shop")
+    assert reviews.keys() == set(PERMISSIONS)
     assert all(review.allowed is not None for review in reviews.values())
     assert {f"{right.verb} {right.target} {right.scope.name}" for right in allowed(reviews)} == {
         "get pods NAMESPACE",
@@ -65,12 +64,12 @@ def test_only_what_is_allowed_is(connect_to: ConnectTo) -> None:
 def test_each_right_is_reviewed_once(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Reviewer())
     connection = connect_to(server)
-    review_access(connection, RIGHTS, "shop")
+    review_access(connection, PERMISSIONS, "shop")
     counts = Counter(map(reviewed_right, server.requests))
     assert set(counts.values()) == {1}
-    assert len(counts) == len(RIGHTS)
+    assert len(counts) == len(PERMISSIONS)
     server.requests.clear()
-    review_access(connection, RIGHTS, None)
+    review_access(connection, PERMISSIONS, None)
     everywhere = list(map(reviewed_right, server.requests))
     assert not any(" in " in right for right in everywhere)
     assert sorted(everywhere) == sorted({right.removesuffix(" in shop") for right in counts})
@@ -86,8 +85,8 @@ def test_a_few_are_requested_at_a_time(serve: Serve, connect_to: ConnectTo) -> N
         return review(allowed=True)
 
     server = serve(slow)
-    reviews = review_access(connect_to(server), RIGHTS, "shop")
-    assert allowed(reviews) == set(RIGHTS)
+    reviews = review_access(connect_to(server), PERMISSIONS, "shop")
+    assert allowed(reviews) == set(PERMISSIONS)
     assert not together.broken, "as many as may be are asked at the same time"
     assert server.connections <= AT_ONCE
 
@@ -124,9 +123,9 @@ def test_a_review_that_fails_at_first_is_not_tried_for_each_right(
     serve: Serve, connect_to: ConnectTo, answer: Answer, reason: str
 ) -> None:
     server = serve(lambda _: answer)
-    reviews = review_access(connect_to(server), RIGHTS, "shop")
+    reviews = review_access(connect_to(server), PERMISSIONS, "shop")
     assert len(server.requests) == 1
-    assert reviews.keys() == set(RIGHTS)
+    assert reviews.keys() == set(PERMISSIONS)
     assert {review.allowed for review in reviews.values()} == {None}
     assert all(review.reason.startswith(reason) for review in reviews.values())
     assert {tier.level(reviews) for tier in TIERS} == {AccessLevel.UNKNOWN}
@@ -137,7 +136,7 @@ def test_a_review_that_fails_later_is_unknown_alone(connect_to: ConnectTo) -> No
     reviewer = Reviewer(READER)
     reviewer.faults["watch nodes"] = status(500, "InternalError", "no authorizer")
     reviewer.faults["get nodes/proxy"] = Answer(201, b'{"status": ', promised_bytes=400)
-    reviews = review_access(connect_to(reviewer), RIGHTS, "shop")
+    reviews = review_access(connect_to(reviewer), PERMISSIONS, "shop")
     unknown = {right.target: review for right, review in reviews.items() if review.allowed is None}
     assert unknown == {
         "nodes": AccessReview(None, "Error from server (InternalError): no authorizer"),
@@ -159,13 +158,13 @@ def test_a_busy_server_is_retried(serve: Serve, connect_to: ConnectTo) -> None:
 def test_who_is_not_known_has_no_table(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(Replay())
     with pytest.raises(ApiError, match="You must be logged in"):
-        review_access(connect_to(server, user={"token": "expired"}), RIGHTS, "shop")
+        review_access(connect_to(server, user={"token": "expired"}), PERMISSIONS, "shop")
     assert len(server.requests) == 1
 
 
 def test_a_server_that_is_gone_has_no_table(connect_to: ConnectTo) -> None:
     with pytest.raises(ServerUnreachable, match="was refused"):
-        review_access(connect_to("https://127.0.0.1:1"), RIGHTS, "shop")
+        review_access(connect_to("https://127.0.0.1:1"), PERMISSIONS, "shop")
 
 
 def test_every_kind_with_pods_is_in_the_tier_of_workloads() -> None:
@@ -233,5 +232,5 @@ def test_every_request_of_the_program_is_in_a_tier(serve: Serve, connect_to: Con
     assert "get pods/exec" in used
     assert len(used) > 24
     # Of a Job nobody is granted it: no strategy (edit/strategy.py) changes its template.
-    assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in RIGHTS}
+    assert used - {"patch jobs.batch"} <= {f"{right.verb} {right.target}" for right in PERMISSIONS}
     assert REVIEWS not in server.paths()

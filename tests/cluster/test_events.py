@@ -37,7 +37,6 @@ def pod(name: str, uid: str = "", *, namespace: str = "default", node: str = "no
 
 
 def event(name: str, **fields: Any) -> dict[str, Any]:
-    """An event about the pod shop/web."""
     involved = {"kind": "Pod", "namespace": "shop", "name": "web", "uid": "uid-of-web"}
     found: dict[str, Any] = {
         "metadata": {"name": name, "namespace": "shop"},

@@ -10,9 +10,9 @@ import pytest
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.edits import Edit, Side
-from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
 from tests.completion.offers import directive, lines, values
+from tests.entries import entry
 
 DEMO_NODES = ["worker-1", "worker-2", "worker-3", "control-1"]
 
@@ -182,22 +182,7 @@ def test_changes_that_can_be_undone_say_what_they_changed(
     history = HistoryFile(history_path())
     was, now = (Edit("web", Side.LIMITS, "memory", Quantity.parse(text)) for text in ("1Gi", "2Gi"))
     for id_, context in (("20261120-1f3a9c02", "prod"), ("20261121-77aa0b1c", "test")):
-        history.put(
-            Entry(
-                id=id_,
-                at="2026-11-20T12:00:00Z",
-                context=context,
-                server="https://127.0.0.1",
-                kind="Deployment",
-                namespace="shop",
-                name="web",
-                uid="u",
-                subresource="",
-                before=(was,),
-                after=(now,),
-                state=EntryState.DONE,
-            )
-        )
+        history.put(entry(id=id_, at="2026-11-20T12:00:00Z", context=context, before=(was,), after=(now,)))
     newest, oldest, _ = lines("undo", "")
     assert newest.startswith("77aa0b1c\tshop/deployment/web: ")
     assert "1Gi" in newest

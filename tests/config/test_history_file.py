@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,26 +18,26 @@ from kubectl_qos.config.history_file import MAX_ENTRIES, HistoryFile, history_pa
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.k8s.quantity import Quantity
+from tests import entries
 
 
 def entry(number: int = 1, **changes: object) -> Entry:
-    found = Entry(
-        id=f"{number:020d}-ab",
-        at="2026-11-21T10:00:00Z",
-        context="prod",
-        server="127.0.0.1:6443",
-        kind="Deployment",
-        namespace="shop",
-        name="web",
-        uid="u-1",
-        subresource="",
-        before=(Edit("app", Side.REQUESTS, "memory", None), Edit(POD_LEVEL, Side.LIMITS, "cpu", _of("500m"))),
-        after=(Edit("app", Side.REQUESTS, "memory", _of("64Mi")), Edit(POD_LEVEL, Side.LIMITS, "cpu", None)),
-        state=EntryState.SENT,
-        message='Error from server: "x"\nnext \udcff 界',
-        undoes="0-a",
-    )
-    return replace(found, **changes)  # type: ignore[arg-type]
+    values: dict[str, object] = {
+        "id": f"{number:020d}-ab",
+        "context": "prod",
+        "before": (
+            Edit("app", Side.REQUESTS, "memory", None),
+            Edit(POD_LEVEL, Side.LIMITS, "cpu", _of("500m")),
+        ),
+        "after": (
+            Edit("app", Side.REQUESTS, "memory", _of("64Mi")),
+            Edit(POD_LEVEL, Side.LIMITS, "cpu", None),
+        ),
+        "state": EntryState.SENT,
+        "message": 'Error from server: "x"\nnext \udcff 界',
+        "undoes": "0-a",
+    }
+    return entries.entry(**(values | changes))
 
 
 def _of(text: str) -> Quantity:

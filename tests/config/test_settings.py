@@ -43,18 +43,20 @@ def refusal(folder: Path, text: str | bytes) -> tuple[str, str]:
 
 def test_everything_is_read(tmp_path: Path) -> None:
     found = settings_of(tmp_path, EVERYTHING)
-    assert found.theme == "qos-light"
-    assert found.columns == ("pod", "memory")
-    assert found.scope == StartScope(namespace="shop", node="worker-1.example.com")
-    assert found.view == "workloads"
-    assert found.readonly is True
+    assert found == Settings(
+        theme="qos-light",
+        columns=("pod", "memory"),
+        scope=StartScope(namespace="shop", node="worker-1.example.com"),
+        view="workloads",
+        readonly=True,
+        contexts={"prod": ContextSettings(confirm="name")},
+        refresh_seconds=90,
+        ascii=True,
+        motion="reduced",
+        mouse=False,
+        keys={"pods.explain": ("i",), "table.down": ("down", "n", "f5")},
+    )
     assert found.for_context("prod") == ContextSettings(readonly=True, confirm="name")
-    assert found.refresh_seconds == 90
-    assert found.ascii is True
-    assert found.motion == "reduced"
-    assert found.mouse is False
-    assert dict(found.keys) == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
-    assert found.keys == {"pods.explain": ("i",), "table.down": ("down", "n", "f5")}
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,6 @@ WITHOUT_AN_UPSTREAM = TABLES["without_an_upstream"]
 
 
 class Function(NamedTuple):
-    """A public function or method."""
-
     where: str
     node: ast.FunctionDef | ast.AsyncFunctionDef
     docstring: str

@@ -10,13 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits, value_now
-from kubectl_qos.edit.history import Entry, EntryState, ValueConflict, find_conflicts, undo_edits
+from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from tests.cluster.changing_server import patched
+from tests.entries import entry_of
 
 CONTAINERS = ("app", "side")
 INIT = ("init",)
@@ -52,23 +53,6 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 
 def pod_of(raw: dict[str, Any]) -> Pod:
     return convert(raw, Pod) if raw["kind"] == "Pod" else pod_from_workload(raw["kind"], raw)
-
-
-def entry_of(request: PatchRequest, state: EntryState = EntryState.DONE) -> Entry:
-    return Entry(
-        id="1",
-        at="2026-11-21T10:00:00Z",
-        context="c",
-        server="s",
-        kind=request.kind,
-        namespace=request.namespace,
-        name=request.name,
-        uid=request.uid,
-        subresource=request.subresource,
-        before=request.before,
-        after=request.edits,
-        state=state,
-    )
 
 
 def sent(raw: dict[str, Any], edits: tuple[Edit, ...]) -> tuple[dict[str, Any], PatchRequest]:

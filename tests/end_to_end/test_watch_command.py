@@ -47,7 +47,6 @@ def watching(objects: WatchServer, live: Live, tmp_path: Path) -> Iterator[Watch
 
 
 def interrupted(watch: Terminal) -> int:
-    """Ctrl-c; the exit code."""
     watch.process.send_signal(signal.SIGINT)
     return watch.ended()[0]
 

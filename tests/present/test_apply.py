@@ -29,6 +29,7 @@ from kubectl_qos.present.apply import (
     request_lines,
     strategy_lines,
 )
+from tests.entries import entry
 
 NASTY = "x\x1b[31m"
 SHOWN = "x\\x1b[31m"
@@ -132,27 +133,9 @@ def test_a_forecast_quotes_the_server() -> None:
     assert line == f"expected: the server refuses it: {SHOWN} (403 Forbidden)"
 
 
-def entry(**other: Any) -> Entry:
-    found = Entry(
-        id="1",
-        at="2026-11-20T11:58:00Z",
-        context="c",
-        server="s",
-        kind="Deployment",
-        namespace="shop",
-        name=NASTY,
-        uid="u",
-        subresource="",
-        before=(edit("512Mi"),),
-        after=(edit("1Gi"),),
-        state=EntryState.DONE,
-    )
-    return replace(found, **other)
-
-
 def test_an_entry_in_words() -> None:
-    assert entry_object(entry()) == f"shop/deployment/{SHOWN}"
-    assert entry_object(entry(namespace="")) == f"deployment/{SHOWN}"
+    assert entry_object(entry(name=NASTY)) == f"shop/deployment/{SHOWN}"
+    assert entry_object(entry(name=NASTY, namespace="")) == f"deployment/{SHOWN}"
     assert entry_change(entry()) == "app requests.memory 512Mi → 1Gi"
 
 

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.writers import ScriptedWriter, around, entry_of, memory
+from tests.tui.writers import ScriptedWriter, around, memory, recorded
 
 T = TypeVar("T")
 Answer = Snapshot | QosError | Callable[[Scope], Snapshot]
@@ -188,7 +188,7 @@ def applied(number: str, before: str, after: str, **other: Any) -> Entry:
     """A change of the memory of the pod `API` that was applied in place."""
     uid = pod_named(demo(), API).metadata.uid
     request = PatchRequest("Pod", "shop", API, uid, "41", RESIZE, (memory(after),), (memory(before),), {})
-    return replace(entry_of(request, number), **other)
+    return recorded(request, number, **other)
 
 
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:

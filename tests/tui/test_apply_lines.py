@@ -29,7 +29,7 @@ from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.text_view import TextLine
 from kubectl_qos.tui.write_service import WriteService
 from tests.tui.sources import API, ScriptedSource, demo, pod_named
-from tests.tui.writers import DONE, WAITING, accepted, around, deployment, entry_of, memory
+from tests.tui.writers import DONE, WAITING, accepted, around, deployment, memory, recorded
 
 KEYS = Keys()
 NONE: Any = None
@@ -122,7 +122,7 @@ def sent(state: Apply) -> Apply:
 
 def followed(state: Apply, *answers: Progress | QosError) -> Apply:
     assert state.request is not None
-    state = sent(state).sent(ApplyResult(entry_of(state.request, "1"), {}, state.request), 1)[0]
+    state = sent(state).sent(ApplyResult(recorded(state.request, "1"), {}, state.request), 1)[0]
     for seconds, answer in enumerate(answers, start=2):
         state = state.checked(answer, seconds)[0]
     return state
@@ -229,7 +229,7 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     assert "no answer yet" in service.leave_question
     change.take(change.state.leave())
     assert not app.shown
-    change.take(change.state.sent(error or ApplyResult(entry_of(request, "1"), {}, request)))
+    change.take(change.state.sent(error or ApplyResult(recorded(request, "1"), {}, request)))
     (shown,) = app.shown
     assert shown[0].startswith(f"pod shop/{API} in place")
     assert shown[0].endswith(text)

@@ -67,7 +67,6 @@ async def editing(
 
 @asynccontextmanager
 async def strategies(source: Source | None = None, **options: Any) -> AsyncIterator[Run]:
-    """The strategies of that change."""
     async with editing(source, **options) as pilot:
         await pilot.keys("ctrl+s")
         assert isinstance(pilot.app.screen, ApplyScreen)
@@ -88,13 +87,11 @@ def states(pilot: Run) -> list[EntryState]:
 
 
 async def asked(pilot: Run) -> None:
-    """Open the confirmation."""
     await pilot.keys("a")
     await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
 
 
 async def confirmed(pilot: Run) -> None:
-    """Open the confirmation, and confirm."""
     await asked(pilot)
     await pilot.keys("y")
 

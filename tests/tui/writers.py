@@ -19,6 +19,7 @@ from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod
+from tests.entries import entry_of
 
 T = TypeVar("T")
 CONTEXT = "scripted"
@@ -66,7 +67,7 @@ class ScriptedWriter(Writer):
     def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
         request = dry_run_result.request
         self.heard.append(("write", request))
-        entry = replace(entry_of(request, f"9{next(self._numbers):03}"), context=self.named, undoes=undoes)
+        entry = recorded(request, f"9{next(self._numbers):03}", context=self.named, undoes=undoes)
         history.put(replace(entry, state=EntryState.SENT))
         answer = _next(self.writes)
         assert self.hold_write.wait(60)
@@ -91,22 +92,9 @@ def accepted(request: PatchRequest) -> DryRunResult:
     return DryRunResult(replace(request, resource_version="42"), request.edits, {}, ())
 
 
-def entry_of(request: PatchRequest, number: str) -> Entry:
-    """What the journal says of a write that was done."""
-    return Entry(
-        id=number,
-        at="2026-11-20T11:58:00Z",
-        context=CONTEXT,
-        server=SERVER,
-        kind=request.kind,
-        namespace=request.namespace,
-        name=request.name,
-        uid=request.uid,
-        subresource=request.subresource,
-        before=request.before,
-        after=request.edits,
-        state=EntryState.DONE,
-    )
+def recorded(request: PatchRequest, number: str, **values: Any) -> Entry:
+    """What the change history has of a write that was done."""
+    return entry_of(request, **({"id": number, "context": CONTEXT, "server": SERVER} | values))
 
 
 def around(pod: Pod) -> RelatedObjects:

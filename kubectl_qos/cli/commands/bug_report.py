@@ -129,14 +129,14 @@ def _failure(error: BaseException) -> str:
     """What went wrong, without the sentence, which names things."""
     from http import HTTPStatus
 
+    from kubectl_qos.transport.net_errors import causes
+
     if isinstance(error, ApiError):
         reason = error.reason if re.fullmatch("[A-Za-z]{1,40}", error.reason) else ""
         if not reason and error.status in set(HTTPStatus):
             reason = HTTPStatus(error.status).phrase
         return f"refused: {error.status} {reason}".strip()
-    root = error
-    while root.__cause__ is not None or root.__context__ is not None:
-        root = root.__cause__ or root.__context__ or root
+    *_, root = causes(error)
     what = "no answer" if isinstance(error, ServerUnreachable) else "failed"
     return f"{what} ({type(root).__name__})"
 
@@ -213,10 +213,9 @@ def _server_facts(connection: Connection, namespace: str | None) -> Facts:
 
 def _permissions(connection: Connection, namespace: str | None) -> str:
     from kubectl_qos.cluster.access_review import review_access
-    from kubectl_qos.k8s.rbac import TIERS
+    from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS
 
-    permissions = (permission for tier in TIERS for permission in tier.permissions)
-    reviews = review_access(connection, permissions, namespace or connection.namespace)
+    reviews = review_access(connection, PERMISSIONS, namespace or connection.namespace)
     return ", ".join(f"{tier.name} {tier.level(reviews).value}" for tier in TIERS)
 
 

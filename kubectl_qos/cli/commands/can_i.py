@@ -39,13 +39,12 @@ def run(options: Options) -> int:
     if not options.source.is_cluster:
         raise UsageError("can-i needs a cluster, and --demo and -f have none")
     from kubectl_qos.cluster.access_review import review_access
-    from kubectl_qos.k8s.rbac import TIERS
+    from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS
     from kubectl_qos.present.rbac import permission_lines, permission_notes, permission_values, tier_lines
 
     connection, source = open_connection(options.source), options.source
     namespace = None if source.all_namespaces else source.namespace or connection.namespace
-    permissions = (permission for tier in TIERS for permission in tier.permissions)
-    reviews = review_access(connection, permissions, namespace)
+    reviews = review_access(connection, PERMISSIONS, namespace)
     if options.output in {"json", "yaml"}:
         output.print_values(permission_values(reviews, namespace), options.output)
     elif options.output == "wide":

@@ -53,10 +53,6 @@ def _used(group: PodGroup) -> str:
     return "?" if group.used is None else binary(group.used)
 
 
-def _pressure(group: PodGroup) -> str:
-    return " ".join(f"!{trouble[:3]}" for trouble in group.troubles)
-
-
 _CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     column("G", lambda group: group.guaranteed, type=NUMBER, width=2),
     column("B", lambda group: group.burstable, type=NUMBER, width=2),
@@ -80,7 +76,7 @@ NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
         type=NUMBER,
         header="!",
         align=Align.LEFT,
-        cell=_pressure,
+        cell=lambda group: " ".join(f"!{trouble[:3]}" for trouble in group.troubles),
     ),
 )
 

@@ -50,11 +50,9 @@ TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
 
 
-def _compact_class(row: PodRow, _: datetime) -> str:
-    return f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
-
-
-_COMPACT_CLASS: Final = replace(BY_KEY["qos"], width=4, cell=_compact_class)
+_COMPACT_CLASS: Final = replace(
+    BY_KEY["qos"], width=4, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
+)
 
 
 class _RankedList(ListDefinition[PodRow]):

@@ -20,7 +20,6 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
@@ -133,8 +132,12 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         """Read the events: in a thread from a server, at once from anything else."""
         self._request += 1
         self._is_loading_events = True
-        work = partial(_read_events, self.qos.source, self._pod)
-        if self.qos.source.is_live:
+        source = self.qos.source
+
+        def work() -> _LoadedEvents:
+            return attempt(partial(source.events, self._pod)), source.now()
+
+        if source.is_live:
             run_in_background(self, work, partial(self._take_events, self._request))
             self._show()
         else:
@@ -188,10 +191,6 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             if shown is None or shown.lines != section.lines:
                 fold.show_text(section_layout(section) if section.lines else None)
             self._shown[section.title] = section
-
-
-def _read_events(source: Source, pod: Pod) -> _LoadedEvents:
-    return attempt(partial(source.events, pod)), source.now()
 
 
 class CollapsibleTitle(Widget, can_focus=True):
