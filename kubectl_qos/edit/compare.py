@@ -17,7 +17,7 @@ from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory, cgroup_tree
-from kubectl_qos.qos.prediction import Prediction, predict
+from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.ranking import rank_node
 
 
@@ -73,7 +73,7 @@ def compare(
 
 
 def _predict_all(pods: Iterable[Pod], setup: NodeSetup) -> list[Prediction]:
-    return [predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release) for pod in pods]
+    return [predict_running(pod, setup) for pod in pods]
 
 
 def _refusals(setup: NodeSetup) -> list[str]:

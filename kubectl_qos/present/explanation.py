@@ -40,7 +40,7 @@ from kubectl_qos.present.reasons import (
     step_sentence,
 )
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
-from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict
+from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
 from kubectl_qos.qos.reason import Reason, Rule
@@ -59,7 +59,7 @@ class Explanation:
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     """A pod of a snapshot, with its rank on its node."""
     setup = snapshot.setup(pod.node_name)
-    prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+    prediction = predict_running(pod, setup)
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)

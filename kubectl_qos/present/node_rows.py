@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
@@ -151,8 +151,8 @@ def _build_row(
     name: str, snapshot: Snapshot, setup: NodeSetup, profiles: Profiles, made_from: tuple[object, ...]
 ) -> CachedRow:
     pods: Sequence[Pod] = snapshot.by_node().get(name, ())
-    defaulted = [default_pod(pod, setup.release) for pod in pods]
-    ranking = rank_node(defaulted, setup.node, setup.release, snapshot.usage, profiles)
+    running = [running_pod(pod, setup.release) for pod in pods]
+    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
     used = memory.used_bytes

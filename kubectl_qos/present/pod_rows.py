@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
@@ -184,8 +184,8 @@ def _rank_node(
     *,
     containers: bool,
 ) -> RankedNode:
-    defaulted = [default_pod(pod, setup.release) for pod in pods]
-    ranking = rank_node(defaulted, setup.node, setup.release, usage, alike)
+    running = [running_pod(pod, setup.release) for pod in pods]
+    ranking = rank_node(running, setup.node, setup.release, usage, alike)
     evicted = _eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []

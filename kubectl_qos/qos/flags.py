@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from enum import IntEnum, StrEnum
 from typing import Final
 
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.qos.oom_score import is_mirror, is_node_critical, is_static
 from kubectl_qos.qos.ranking import RankedPod
 
@@ -25,7 +25,7 @@ class Flag(StrEnum):
     OVER_REQUEST = "OVER-REQUEST"
     """Uses more memory than it requests: it is evicted before pods that do not."""
     RESIZING = "RESIZING"
-    """A resize is pending or in progress, so spec and node differ."""
+    """A resize is pending or in progress: the node does not run what the spec says."""
     STATIC = "STATIC"
     """From a file on the node: never evicted, not changeable through the API."""
     CLASS_DIFFERS = "CLASS≠SPEC"
@@ -95,14 +95,6 @@ def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:
         least = priority if least is None else min(least, priority)
     lowest.reverse()
     return lowest
-
-
-def is_resizing(pod: Pod) -> bool:
-    """Whether an in-place resize is pending or running (conditions since 1.33, status.resize before)."""
-    return bool(pod.status.resize) or any(
-        condition.type in {"PodResizePending", "PodResizeInProgress"} and condition.status == "True"
-        for condition in pod.status.conditions or ()
-    )
 
 
 class Risk(IntEnum):

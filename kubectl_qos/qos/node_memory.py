@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubectl_qos.k8s.allocation import desired_pod, is_resizing
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
-from kubectl_qos.qos.flags import is_resizing
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
 
@@ -107,7 +107,7 @@ def _requests_and_limits(row: RankedPod, release: Release) -> tuple[int, int]:
     """In bytes; the limits count also where not every container has one."""
     profile, pod = row.profile, row.pod
     if is_resizing(pod):
-        count = admission_count(release)
+        pod, count = desired_pod(pod), admission_count(release)
         requests, limits = pod_requests(pod, release, count=count), pod_limits(pod, release, count=count)
         return requests.get(MEMORY, ZERO).value(), limits.get(MEMORY, ZERO).value()
     limit = profile.limit_bytes

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
@@ -155,6 +156,12 @@ def predict(
         cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
         class_cgroup_path=names.literal(names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
     )
+
+
+def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:
+    """What holds for a pod of a cluster now: `predict` with its allocated resources. Raises as `predict`."""
+    running = running_pod(pod, setup.release)
+    return predict(running, setup.node, kubelet=setup.kubelet, release=setup.release)
 
 
 def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Iterator[ContainerPrediction]:

@@ -92,7 +92,6 @@ class Profile:
         self._release = release
         self.qos = qos
         self.containers = containers
-        self.always_alive = all(container.kind in _RESTARTED for container in containers)
 
     @cached_property
     def computed_class(self) -> QosClass:
@@ -140,9 +139,7 @@ class RankedPod(NamedTuple):
 
     def alive(self) -> Sequence[ContainerScore]:
         """The containers that have processes, none for a pod that has none."""
-        if self.worst is None:
-            return ()
-        return self.containers if self.profile.always_alive else _alive(self.pod, self.containers)
+        return _alive(self.pod, self.containers) if self.worst is not None else ()
 
 
 class Ranking(NamedTuple):
@@ -153,8 +150,6 @@ class Ranking(NamedTuple):
     pods: tuple[RankedPod, ...]
     without_usage: int
 
-
-_RESTARTED = frozenset({ContainerKind.APP, ContainerKind.SIDECAR})
 
 UNKNOWN_BURSTABLE_ADJ = (LOWEST_BURSTABLE_ADJ, 999)
 """Where a Burstable container's oom_score_adj lies when the node's capacity is not known."""
@@ -200,11 +195,15 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
 
 
 def has_processes(pod: Pod) -> bool:
-    """Whether the pod can have processes on its node: bound, and not ended.
+    """Whether the pod can have processes on its node: bound, started by its kubelet, and not ended.
 
     A manifest has no phase yet; it is ranked as the pod that is made from it.
     """
-    return not pod.is_terminal and (bool(pod.spec.node_name) or not pod.status.phase)
+    phase = pod.status.phase
+    if not phase:
+        return True
+    is_started = phase != "Pending" or bool(pod.status.every_container)
+    return is_started and bool(pod.spec.node_name) and not pod.is_terminal
 
 
 class Profiles:
@@ -274,8 +273,7 @@ class _Scorer:
         scores = tuple([self._container(container, usage) for container in profile.containers])
         worst = None
         if has_processes(pod):
-            alive = scores if profile.always_alive else _alive(pod, scores)
-            worst = max(alive, key=_danger, default=None)
+            worst = max(_alive(pod, scores), key=_danger, default=None)
         return RankedPod(pod, profile.qos, None, False, worst, scores, usage, profile)
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
@@ -297,8 +295,8 @@ def _danger(score: ContainerScore) -> int:
     return score.points if score.points is not None else score.adj or 0
 
 
-def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> list[ContainerScore]:
-    """The containers that have processes: a finished init container has none.
+def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> Sequence[ContainerScore]:
+    """The containers that have processes: one that waits or has ended has none.
 
     Without a status (a manifest) everything that will keep running counts.
     """
@@ -307,13 +305,10 @@ def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> list[ContainerScore]:
 
 
 def _is_alive(status: ContainerStatus | None, kind: ContainerKind) -> bool:
-    """Whether the container has a process now or, if it is restarted, will have again."""
     if status is None:
         return kind is not ContainerKind.INIT
     state = status.state
-    if state is None or (state.terminated is None and state.waiting is None):
-        return True
-    return kind in _RESTARTED
+    return state is None or (state.terminated is None and state.waiting is None)
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:

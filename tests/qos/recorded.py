@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos.observed import Observed, ObservedContainer, ObservedProcess
@@ -77,3 +79,53 @@ def measured_of(row: Json) -> Observed:
         containers,
         {level["path"]: {name: text for name, text in level.items() if name != "path"} for level in levels},
     )
+
+
+RECORDED_C = RECORDED.parent / "node-1.36-c"
+
+
+class RecordedProcess(NamedTuple):
+    """A process with its container's id, empty for one of the node; `used_bytes` is what badness counts."""
+
+    container_id: str
+    adj: int
+    used_bytes: int
+
+
+@cache
+def pods_c(run: str) -> tuple[Pod, ...]:
+    """The pods of a run on the second node, as the API server had them."""
+    with gzip.open(RECORDED_C / f"{run}-pods.json.gz") as file:
+        return tuple(convert(raw, Pod) for raw in json.load(file)["items"])
+
+
+@cache
+def measured_c(run: str) -> Json:
+    """The cgroup tree and the processes of that node at that moment."""
+    with gzip.open(RECORDED_C / f"{run}-measured.json.gz") as file:
+        found: Json = json.load(file)
+        return found
+
+
+def processes_c(run: str) -> list[RecordedProcess]:
+    """The processes of that node."""
+    found = []
+    for one in measured_c(run)["procs"]:
+        container = re.findall(r"[0-9a-f]{64}", one["cgroup"])
+        used = sum(int(one[name].split()[0]) << 10 for name in ("VmRSS", "VmSwap", "VmPTE") if one.get(name))
+        found.append(RecordedProcess(container[-1] if container else "", int(one["adj"]), used))
+    return found
+
+
+def setup_c(run: str, **kubelet: Any) -> NodeSetup:
+    """The second node: Debian 13 with kernel 6.12."""
+    lines = dict(line.split(":") for line in measured_c(run)["meminfo"].splitlines())
+    node = Node(
+        name="node-c",
+        memory_capacity_bytes=int(lines["MemTotal"].split()[0]) << 10,
+        swap_capacity_bytes=int(lines["SwapTotal"].split()[0]) << 10,
+        kernel=measured_c(run)["uname"],
+        kubelet_version="1.36.2",
+        runtime="containerd://2.3.4",
+    )
+    return NodeSetup.of(node, Kubelet(**kubelet))

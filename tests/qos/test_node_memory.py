@@ -142,6 +142,7 @@ def test_a_pod_that_is_being_resized_counts_with_the_larger_of_both() -> None:
     pending = "conditions: [{type: PodResizeInProgress, status: 'True'}]"
     found = node_memory(ranked(pod(spec, status=f"phase: Running, {of_container}, {pending}")), NOW)
     assert (found.requests_bytes, found.limits_bytes) == (96 * MI, 256 * MI)
+    of_container = of_container.replace("80Mi", "64Mi")
     settled = node_memory(ranked(pod(spec, status=f"phase: Running, {of_container}")), NOW)
     assert (settled.requests_bytes, settled.limits_bytes) == (64 * MI, 128 * MI)
 

@@ -25,7 +25,6 @@ def facts(ranking: Ranking) -> list[tuple[object, ...]]:
             row.profile.qos,
             row.profile.computed_class,
             row.profile.containers,
-            row.profile.always_alive,
             row.profile.request_bytes,
             row.profile.limit_bytes,
             row.profile.pod_level_limit_bytes,

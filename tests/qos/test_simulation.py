@@ -624,7 +624,7 @@ def test_what_waits_for_its_restart_has_no_process() -> None:
     found = convert(raw, Pod)
     assert build_node_state([found], NodeSetup.of(NODE), {}).containers == ()
     usage = {("x", "a"): PodUsage(("c",), (MIB,))}
-    assert len(build_node_state([found], NodeSetup.of(NODE), usage).containers) == 1
+    assert build_node_state([found], NodeSetup.of(NODE), usage).containers == ()
 
 
 def test_static_pods_are_important() -> None:

@@ -241,13 +241,13 @@ def _simulate(
     question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
 ) -> _Outcome:
     """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
-    from kubectl_qos.k8s.defaulting import default_pod
+    from kubectl_qos.k8s.allocation import running_pod
     from kubectl_qos.present.simulation import NO_USAGE, NO_USAGE_HINT
     from kubectl_qos.qos.simulation.engine import simulate
     from kubectl_qos.qos.simulation.node_state import ContainerGrowth, build_node_state
 
     setup = snapshot.setup(node)
-    pods = [default_pod(pod, setup.release) for pod in pods]
+    pods = [running_pod(pod, setup.release) for pod in pods]
     state = build_node_state(pods, setup, snapshot.usage, rules)
     growth = []
     for item in question.growth:

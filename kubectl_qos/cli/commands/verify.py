@@ -174,7 +174,7 @@ def _verify(
     """Each pod, and before them the levels above pods as far as they were read."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
-    from kubectl_qos.qos.prediction import predict
+    from kubectl_qos.qos.prediction import predict_running
     from kubectl_qos.qos.verification import Verified, verify_levels, verify_pod
 
     setup = pods.setup
@@ -185,7 +185,7 @@ def _verify(
         if checks:
             yield Verified(checks)
     for pod, reading in zip(pods.pods, readings, strict=True):
-        prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        prediction = predict_running(pod, setup)
         yield Verified(verify_pod(prediction, reading.observed), pod, reading.unread)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
@@ -37,7 +37,13 @@ from kubectl_qos.qos.cgroup.values import (
     in_reading_order,
     milli_to_shares,
 )
-from kubectl_qos.qos.prediction import Assumption, ContainerPrediction, Prediction, assumptions, predict
+from kubectl_qos.qos.prediction import (
+    Assumption,
+    ContainerPrediction,
+    Prediction,
+    assumptions,
+    predict_running,
+)
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 PID: Final = "pid"
@@ -304,7 +310,7 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     files have the values of both.
     """
     node = setup.node
-    defaulted = [default_pod(pod, setup.release) for pod in pods]
+    defaulted = [running_pod(pod, setup.release) for pod in pods]
     created = kubepods(_amounts(setup), _cores(node), setup.kubelet, setup.release).settings
     updated, best_effort, burstable = classes(defaulted, setup)
     settings = replace(
@@ -337,7 +343,7 @@ def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> 
     """Pods below their class by namespace and name; Guaranteed ones directly below kubepods."""
     below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
     for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
-        prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        prediction = predict_running(pod, setup)
         below[prediction.qos_class].append(_pod(prediction))
     classes = tuple(replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
     return replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED]))

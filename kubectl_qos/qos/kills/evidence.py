@@ -20,7 +20,7 @@ from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, Pod, all_c
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
 from kubectl_qos.qos.kills.report import Constraint, OomReport
-from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
 SIGKILLED: Final = 137
@@ -273,7 +273,7 @@ class MemoryLimits:
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     """The limits as the kubelet writes them; where that cannot be predicted, as the spec has them."""
     try:
-        prediction = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        prediction = predict_running(pod, setup)
         own = _memory_limit(prediction.container(container).cgroup.files)
         return MemoryLimits(own, _memory_limit(prediction.cgroup.files))
     except QosError:

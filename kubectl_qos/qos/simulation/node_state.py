@@ -271,16 +271,9 @@ def build_node_state(
 def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
     limits = {profile.name: profile.limit_bytes for profile in row.profile.containers}
     kinds = {container.name: (container, kind) for container, kind in container_kinds(row.pod, setup.release)}
-    waiting = {
-        status.name
-        for status in row.pod.status.every_container
-        if status.state is not None and status.state.waiting is not None
-    }
     containers = []
     for score in row.alive():
         name, usage = score.name, score.usage
-        if name in waiting and usage is None:
-            continue  # between two restarts it has no process
         container, kind = kinds[name]
         containers.append(
             SimulatedContainer(

@@ -14,7 +14,7 @@ from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY, WIDE_KEYS, PodC
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import CLASSES, why_lines
 from kubectl_qos.qos.flags import RISKS, Flag
-from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.tui.filters import PODS
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, newest_row
 from kubectl_qos.tui.view import ListKind, View
@@ -130,7 +130,7 @@ class PodList(_RankedList):
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """Why its rank is what it is; a next victim stands out."""
         setup = view_model.rows.nodes[row.node].setup
-        prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
+        prediction = predict_running(row.pod, setup)
         answer, *others = why_lines(prediction, row, view_model.rows)
         token = "wrong" if row.rank == 1 else "answer"
         return paragraphs((answer, token), *((line, "") for line in others))

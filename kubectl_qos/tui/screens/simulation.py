@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
@@ -195,7 +195,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         if self._node not in snapshot.nodes and not pods:
             return None
         setup = snapshot.setup(self._node)
-        return build_node_state([default_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
+        return build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
 
     def show_built(self, built: NodeState | QosError | None) -> None:
         """Simulate the same on the node as it is now, or as it was last where it is gone."""

@@ -1,0 +1,127 @@
+"""What a node has allocated to a pod: not what its spec says while an in-place resize is pending.
+
+The kubelet creates containers, evicts, preempts and admits by the allocated pod (UpdatePodFromAllocation in
+pkg/kubelet/pod_workers.go, getAllocatedPods in pkg/kubelet/kubelet.go). The API shows allocated requests in
+allocatedResources, and the limits in force in the resources of a container's status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubectl_qos.k8s.defaulting import default_pod, with_containers
+from kubectl_qos.k8s.objects import (
+    CPU,
+    EMPTY_RESOURCES,
+    MEMORY,
+    Condition,
+    Container,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    ResourceList,
+    ResourceRequirements,
+)
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.releases import Release
+
+RESIZE_PENDING = "PodResizePending"
+RESIZE_IN_PROGRESS = "PodResizeInProgress"
+
+
+def resize_condition(pod: Pod) -> Condition | None:
+    """What the kubelet reports about an unfinished resize; until 1.32 status.resize is the reason."""
+    if pod.status.resize:
+        return Condition(type=RESIZE_PENDING, status="True", reason=pod.status.resize)
+    for condition in pod.status.conditions or ():
+        if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and condition.status == "True":
+            return condition
+    return None
+
+
+class ResizingPod(Pod, frozen=True, kw_only=True):
+    """A pod with the resources that its node runs it with; `desired` is its own spec."""
+
+    desired: PodSpec
+
+
+def desired_pod(pod: Pod) -> Pod:
+    """The pod with the resources of its spec."""
+    return msgspec.structs.replace(pod, spec=pod.desired) if isinstance(pod, ResizingPod) else pod
+
+
+def is_resizing(pod: Pod) -> bool:
+    """Whether a resize is not finished: the kubelet says so, or has not allocated what the spec requests."""
+    return isinstance(pod, ResizingPod) or resize_condition(pod) is not None or _has_other_requests(pod)
+
+
+def running_pod(pod: Pod, release: Release) -> Pod:
+    """The pod that its node runs: defaulted as by a server of that release, with its allocated resources.
+
+    Requests are the allocated ones, limits those in force. Without an unfinished resize it is `default_pod`.
+    """
+    pod = default_pod(pod, release)
+    if isinstance(pod, ResizingPod) or not is_resizing(pod):
+        return pod
+    statuses = {status.name: status for status in pod.status.every_container}
+    spec = with_containers(pod.spec, lambda container: _allocated(container, statuses.get(container.name)))
+    spec = msgspec.structs.replace(spec, resources=_allocated_at_pod_level(pod))
+    return ResizingPod(kind=pod.kind, metadata=pod.metadata, spec=spec, status=pod.status, desired=pod.spec)
+
+
+def _has_other_requests(pod: Pod) -> bool:
+    statuses = pod.status.container_statuses
+    if not statuses:
+        return False
+    requests = {container.name: container.resources.requests for container in pod.containers}
+    return any(
+        status.allocated_resources is not None
+        and status.allocated_resources is not requests.get(status.name)
+        and status.allocated_resources != (requests.get(status.name) or EMPTY_RESOURCES)
+        for status in statuses
+    )
+
+
+def _allocated(container: Container, status: ContainerStatus | None) -> Container:
+    if status is None or (status.resources is None and status.allocated_resources is None):
+        return container
+    actual = status.resources or ResourceRequirements()
+    requested = actual.requests if status.allocated_resources is None else status.allocated_resources
+    resources = ResourceRequirements(
+        requests=_with_values_of(container.resources.requests, requested),
+        limits=_with_values_of(container.resources.limits, actual.limits)
+        if status.resources is not None
+        else container.resources.limits,
+    )
+    return msgspec.structs.replace(container, resources=resources)
+
+
+def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
+    """spec.resources as allocated; the status has the pod's total with its overhead (1.35 and later)."""
+    spec, status = pod.spec.resources, pod.status
+    if spec is None or status.allocated_resources is None:
+        return spec
+    overhead = pod.spec.overhead or EMPTY_RESOURCES
+    requested = {
+        name: amount - overhead.get(name, ZERO) for name, amount in status.allocated_resources.items()
+    }
+    limits = status.resources.limits if status.resources is not None else spec.limits
+    return ResourceRequirements(
+        requests=_with_values_of(spec.requests, requested), limits=_with_values_of(spec.limits, limits)
+    )
+
+
+def _with_values_of(spec: ResourceList | None, status: Mapping[str, Quantity] | None) -> ResourceList | None:
+    """CPU and memory of the spec as in the status; a value that the status lacks is only desired."""
+    if spec is None:
+        return None
+    status = status or EMPTY_RESOURCES
+    return ResourceList(
+        {
+            name: status[name] if name in {CPU, MEMORY} else amount
+            for name, amount in spec.items()
+            if name not in {CPU, MEMORY} or name in status
+        }
+    )
