@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import ResolvedSource, reference, resolve_source
+from kubectl_qos.config.history_file import HistoryFile, history_path
 from kubectl_qos.edit.apply import (
     Apply,
     ApplyResult,
@@ -35,15 +36,17 @@ from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.present.apply import (
+    although,
     confirm_lines,
     conflict_lines,
     dry_run_lines,
+    is_put_off,
     progress_line,
     request_lines,
     strategy_lines,
     strategy_title,
 )
-from kubectl_qos.present.findings import finding_line, findings_section
+from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
 
@@ -129,6 +132,7 @@ class ApplyShell:
         self._print: Callable[[Sequence[str]], None] = output.print_lines if format_ is None else output.notes
         self._refusal = ""
         self._sent_at = 0.0
+        self._history = HistoryFile(history_path())
         self.writer = None if options.dry_run == "client" else resolved.source.writer()
 
     def load(self, begun: Step, snapshot: Snapshot, kind: StrategyKind | None) -> Apply:
@@ -168,7 +172,14 @@ class ApplyShell:
         """
         request = state.request
         assert request is not None
-        writer = self.writer
+        assert state.strategy is not None
+        options, writer = self._options, self.writer
+        is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
+        if is_unconfirmed and is_put_off(state.preview, state.strategy):
+            raise QosError(
+                f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
+                hint="choose other values or another node, or add --force to apply it all the same",
+            )
         if writer is None:
             if self._refusal:
                 name = f"{state.pod.kind.lower()}/{state.pod.name}"
@@ -223,12 +234,11 @@ class ApplyShell:
         output.notes(confirm_lines(context, writer.server, dry_run.request, state.preview, state.strategy))
         by_name = self._settings.for_context(context).confirm == "name"
         what = "the context's name" if by_name else "yes"
-        return output.prompt(f"Apply this to {context}? Type {what}:") == (context if by_name else "yes")
+        question = f"Apply this to {context}{although(state.preview, state.strategy)}? Type {what}:"
+        return output.prompt(question) == (context if by_name else "yes")
 
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
-        from kubectl_qos.config.history_file import HistoryFile, history_path
-
-        history = HistoryFile(history_path())
+        history = self._history
         result = _attempt(lambda: writer.apply(dry_run, history, undoes=undoes))
         self._sent_at = time.monotonic()
         if history.problem:
@@ -251,7 +261,8 @@ class ApplyShell:
                 hint="the change goes on; kubectl qos explain shows its state",
             )
         time.sleep(pause_seconds)
-        state, command = state.checked(_attempt(lambda: writer.progress(result)), int(self._elapsed()))
+        answer = _attempt(lambda: writer.progress(result, self._history))
+        state, command = state.checked(answer, int(self._elapsed()))
         error = state.error
         if error is not None and (isinstance(error, ApiError) or state.failed_checks == MOST_FAILED_CHECKS):
             raise QosError(f"{name} is changed, but its progress cannot be read: {error}", error.hint)
@@ -291,7 +302,9 @@ def _request_section(strategy: Strategy) -> Section | None:
 
 
 def _last_seen(state: Apply) -> str:
-    return progress_line(state.progress) if state.progress is not None else "not seen yet"
+    if state.progress is None or state.strategy is None:
+        return "not seen yet"
+    return progress_line(state.progress, state.preview.effects_of(state.strategy.kind))
 
 
 def _done_words(request: PatchRequest) -> str:

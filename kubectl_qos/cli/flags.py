@@ -157,6 +157,11 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group.add_argument(
         "-y", "--yes", action="store_true", help="do not ask for confirmation; required without a terminal"
     )
+    group.add_argument(
+        "--force",
+        action="store_true",
+        help="with --yes: apply also what the kubelet is expected to answer Infeasible, Deferred or Error",
+    )
     add_readonly(group, "refuse to change the cluster")
     add_switch(group, "--wait", "watch the change until it has settled (default)", default=None)
     group.add_argument(

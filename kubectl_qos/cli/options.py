@@ -80,6 +80,7 @@ class ApplyOptions:
     dry_run: Literal["none", "client", "server"] = "none"
     yes: bool = False
     readonly: bool = False
+    force: bool = False
     wait: bool | None = None
     timeout_seconds: float | None = None
 
@@ -88,6 +89,7 @@ class ApplyOptions:
         """Those of the given flags that make no sense without a cluster."""
         flags = {
             "--yes": self.yes,
+            "--force": self.force,
             "--wait": self.wait is not None,
             "--timeout": self.timeout_seconds is not None,
             "--dry-run=server": self.dry_run == "server",

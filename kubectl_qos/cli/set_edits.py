@@ -26,8 +26,9 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.effects import change_section, never_sentence, preview_sections
+from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.output import marked_lines
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 
@@ -47,9 +48,14 @@ class EditRequest:
     rank: int | None = None
 
     @property
+    def has_rank(self) -> bool:
+        """Whether a kill rank is asked for."""
+        return self.outlived is not None or self.rank is not None
+
+    @property
     def has_goal(self) -> bool:
         """Whether the edits have to be found."""
-        return self.target is not None or self.outlived is not None or self.rank is not None
+        return self.target is not None or self.has_rank
 
 
 def parse_edit_request(options: Options) -> EditRequest:
@@ -173,18 +179,20 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, *, with_flags: bool
+    effects: Preview, pod: Pod, resolved: ResolvedSource, options: Options, request: EditRequest
 ) -> None:
     """Print the preview, or with -o the patch or the manifest."""
+    goal = [goal_section(effects)] if request.has_rank and effects.edits else []
     if options.output == "patch":
         output.print_values(build_patch(pod, effects.edits) if effects.edits else {}, "yaml")
         if not options.write:
             output.notes(_how_to_apply(effects, pod))
+            output.notes(marked_lines(goal))
     elif options.output is not None:
         manifest = build_manifest(resolved.source.raw(pod), pod, effects.edits)
         output.print_values(manifest, options.output)
     else:
-        sections = [change_section(pod, effects.edits, with_flags=with_flags)]
+        sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
         if effects.edits:
             sections += preview_sections(effects)
         output.print_sections(pod_subject(effects.before), sections)

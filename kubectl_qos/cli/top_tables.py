@@ -59,7 +59,10 @@ class PodTable:
         return TableView(
             kind="PodRanking",
             rows=rows,
-            columns=[pod_columns.BY_KEY[key] for key in self._keys(found, scope)],
+            columns=[
+                *(pod_columns.BY_KEY[key] for key in self._keys(found, scope)),
+                *(pod_columns.DESIRED_COLUMNS if self._options.format.output in {"json", "yaml"} else ()),
+            ],
             notes=found.notes,
             key=lambda row: row.key,
             reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),

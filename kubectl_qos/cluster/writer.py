@@ -23,7 +23,7 @@ from kubectl_qos.edit.edits import Edit, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import decode_pod, is_managed_by_us
-from kubectl_qos.edit.status import Progress, check_progress
+from kubectl_qos.edit.status import Progress, Stage, check_progress
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.transport.client import Connection
@@ -95,12 +95,15 @@ class Writer:
             raise self._explain(error, request) from None
         try:
             raw = _decode_answer(request, body, "the change of")
-            return _record_done(request, raw, entry, history)
+            return _record_accepted(request, raw, entry, history)
         except QosError as error:
             return self._find_out(dry_run_result, entry, history, error)
 
-    def progress(self, result: ApplyResult) -> Progress:
-        """How far it has come, by reading the object once. Raises QosError where it cannot be read now."""
+    def progress(self, result: ApplyResult, history: HistoryStore) -> Progress:
+        """How far it has come, by reading the object once; how it ended is recorded.
+
+        Raises QosError where it cannot be read now.
+        """
         try:
             now = self._read(result.request)
         except ApiError as error:
@@ -108,9 +111,15 @@ class Writer:
                 raise
             now = None
         try:
-            return check_progress(result.request, result.raw, now)
+            progress = check_progress(result.request, result.raw, now)
         except UNDECODABLE as error:
             raise decode_error(result.request.reference, error) from None
+        if progress.stage is Stage.DONE:
+            history.put(replace(result.entry, state=EntryState.DONE))
+        elif progress.settled:
+            words = filter(None, [progress.stage.value, progress.message])
+            history.put(replace(result.entry, message=": ".join(words)))
+        return progress
 
     def _send(self, request: PatchRequest, *, dry_run: bool) -> tuple[BaseHTTPResponse, bytes]:
         body = msgspec.json.encode(request.body)
@@ -153,7 +162,7 @@ class Writer:
         request = dry_run_result.request
         raw, seen = self._look_for_write(dry_run_result)
         if raw is not None:
-            return _record_done(request, raw, replace(entry, message=f"{error}; {seen}"), history)
+            return _record_accepted(request, raw, replace(entry, message=f"{error}; {seen}"), history)
         sentence = f"it is not known whether {request.reference} was changed: {error}; {seen}"
         unknown = replace(entry, state=EntryState.UNKNOWN, message=sentence)
         history.put(unknown)
@@ -201,8 +210,8 @@ def _values_at_targets(request: PatchRequest, raw: Json) -> tuple[Edit, ...]:
     return tuple(replace(edit, quantity=value_now(pod, edit)) for edit in request.edits)
 
 
-def _record_done(request: PatchRequest, raw: Json, entry: Entry, history: HistoryStore) -> ApplyResult:
-    entry = replace(entry, state=EntryState.DONE, after=_values_at_targets(request, raw))
+def _record_accepted(request: PatchRequest, raw: Json, entry: Entry, history: HistoryStore) -> ApplyResult:
+    entry = replace(entry, state=EntryState.ACCEPTED, after=_values_at_targets(request, raw))
     history.put(entry)
     return ApplyResult(entry, raw, request)
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.preview import Effects, FileChange, build_effects
+from kubectl_qos.edit.preview import Effects, FileChange, as_recreated, build_effects
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -161,5 +161,5 @@ def _with_manifest(pod: Pod, change: Pod) -> Pod:
         ephemeral_containers=pod.spec.ephemeral_containers,
     )
     metadata = msgspec.structs.replace(pod.metadata, labels=change.metadata.labels or pod.metadata.labels)
-    status = msgspec.structs.replace(pod.status, qos_class="")
-    return with_system_priority(msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=status))
+    changed = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+    return with_system_priority(as_recreated(changed))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Side
 from kubectl_qos.edit.patch import FIELD_MANAGER
-from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.preview import Preview, StrategyKind, When
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import (
     ChangedObject,
@@ -32,7 +32,7 @@ from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT
 from kubectl_qos.qos.qos_class import computed_class
-from kubectl_qos.qos.resize import ResizeStatus
+from kubectl_qos.qos.resize import waiting_containers
 
 
 class Severity(StrEnum):
@@ -59,6 +59,7 @@ class FindingCode(StrEnum):
     ROLLOUT_STALLS = "rollout stalls"
     MANAGER = "manager"
     RESIZE_NOT_DONE = "resize not done"
+    POD_LIMIT_STAYS = "pod limit stays"
     WEIGHT_DROPS = "cpu weight drops"
     NO_ROOM_FOR_NEW_POD = "no room for a new pod"
     LIMIT_BELOW_USAGE = "limit below usage"
@@ -238,11 +239,16 @@ def _rollout(
 
 
 def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
-    outcome = preview.outcome
-    if outcome.answer is not ResizeStatus.ACTUATED:
-        code, facts = FindingCode.RESIZE_NOT_DONE, {"answer": outcome.answer}
-        subject = f"kubelet {preview.before.setup.node.name}".rstrip()
+    outcome, subject = preview.outcome, f"kubelet {preview.before.setup.node.name}".rstrip()
+    if not preview.is_carried_out:
+        facts: dict[str, Any] = {"answer": outcome.answer}
+        code = FindingCode.RESIZE_NOT_DONE
         yield Finding(Severity.WARNING, subject, code, outcome.message, facts, in_preview=True)
+    for file in preview.effects.files:
+        if file.when is When.RECREATED and file.raises_memory_limit:
+            waiting = sorted(waiting_containers(preview.before.pod))
+            facts = {"limit": int(file.before or 0), "containers": waiting}
+            yield Finding(Severity.WARNING, subject, FindingCode.POD_LIMIT_STAYS, facts=facts)
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
 from kubectl_qos.edit.preview import as_recreated, neighbours_without
+from kubectl_qos.k8s.allocation import resized_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
@@ -237,7 +238,7 @@ class _RankSearch:
         self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
     def find(self) -> Goal:
-        ranking, mine = self._rank(default_pod(self._pod, self._release))
+        ranking, mine = self._rank(default_pod(resized_pod(self._pod), self._release))
         if mine.worst is None:
             return _impossible(ObstacleReason.NO_PROCESSES)
         if ranking.basis is Basis.USAGE and mine.usage is None:

@@ -17,10 +17,13 @@ from kubectl_qos.k8s.quantity import Quantity
 class EntryState(StrEnum):
     """The known outcome of a write.
 
-    `SENT` is recorded before anything leaves: found later, it says that the program ended in between.
+    `SENT` is recorded before anything leaves: found later, it says that the program ended in between. What
+    the server has stored is `ACCEPTED`, and `DONE` only once the kubelet or the controller was seen to have
+    carried it out.
     """
 
     SENT = "sent"
+    ACCEPTED = "accepted"
     DONE = "done"
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -30,9 +33,10 @@ class EntryState(StrEnum):
 class Entry:
     """One write, sent `at` a time in RFC 3339 and UTC; ids are unique, later ones sort after earlier ones.
 
-    `before` are the previous values, None for absent ones; `after` are those that were sent, once done as the
-    server stored them. `subresource` is `resize` or empty. `message` is the server's or the network's
-    sentence and `undoes` the id of the entry that this one reverts; both may be empty.
+    `before` are the previous values, None for absent ones; `after` are those that were sent, once accepted as
+    the server stored them. `subresource` is `resize` or empty. `message` is the server's or the network's
+    sentence, or how the change ended, and `undoes` the id of the entry that this one reverts; both may be
+    empty.
     """
 
     id: str
@@ -49,6 +53,11 @@ class Entry:
     state: EntryState
     message: str = ""
     undoes: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the server has the change."""
+        return self.state in {EntryState.ACCEPTED, EntryState.DONE}
 
     @property
     def short_id(self) -> str:
@@ -70,7 +79,7 @@ class HistoryStore(Protocol):
 
 def undone_ids(entries: Iterable[Entry]) -> frozenset[str]:
     """The ids of the changes that were reverted."""
-    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.state is EntryState.DONE)
+    return frozenset(entry.undoes for entry in entries if entry.undoes and entry.is_stored)
 
 
 @dataclass(frozen=True, slots=True)

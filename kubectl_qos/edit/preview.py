@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits
+from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resized_pod, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kinds import has_fixed_template
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO, Quantity
-from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.resources import pod_requests
+from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
-from kubectl_qos.qos.prediction import Prediction, predict
-from kubectl_qos.qos.ranking import RankedPod, Ranking, rank_node
-from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus, resize_outcome, resize_refusals, restarting
+from kubectl_qos.qos.eviction import node_eviction_ranks
+from kubectl_qos.qos.prediction import Prediction, predict, predict_running
+from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
+from kubectl_qos.qos.resize import (
+    NodeFit,
+    ResizeOutcome,
+    ResizeStatus,
+    node_fit,
+    resize_outcome,
+    resize_refusals,
+    restarting,
+    waiting_containers,
+)
+
+
+class When(StrEnum):
+    """The moment of an effect, from the first to the last."""
+
+    NOW = "now"
+    """As soon as the change is applied."""
+    RESTART = "restart"
+    """When the container restarts: runc does not rewrite the oom_score_adj of a running one."""
+    RETRIED = "retried"
+    """When the kubelet carries out a resize that it has put off."""
+    RECREATED = "recreated"
+    """When the pod is recreated, by a rollout or by hand."""
+    NEVER = "never"
+    """The kubelet does not carry out the resize on this node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +60,14 @@ class FileChange:
     before: str | None
     after: str | None
     container: str = ""
+    when: When = When.RECREATED
+
+    @property
+    def raises_memory_limit(self) -> bool:
+        """Whether it is a memory limit that is higher or gone afterwards."""
+        before, after = self.before or "", self.after or ""
+        is_limit = self.name.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
+        return is_limit and (not after.isdigit() or int(after) > int(before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +79,7 @@ class ContainerChange:
     adj_after: int | None
     score_before: int | None
     score_after: int | None
+    when: When = When.RECREATED
 
     @property
     def changed(self) -> bool:
@@ -54,21 +89,26 @@ class ContainerChange:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """A pod before and after.
+    """A pod before and after, with the moment of each effect.
 
-    `rank_*` are kill ranks on the node, None without one; `mine_*` the pod's rows in the two rankings.
+    `rank_*` are kill ranks on the node, None without one: before the change, right after it, and once every
+    effect has taken place. `mine_*` are the pod's rows in the rankings; `when` is the moment of the class,
+    the path and the eviction rank.
     """
 
     before: Prediction
     after: Prediction
     containers: tuple[ContainerChange, ...]
-    rank_before: int | None
-    rank_after: int | None
     files: tuple[FileChange, ...]
     ranking_before: Ranking = field(compare=False, repr=False)
+    ranking_now: Ranking = field(compare=False, repr=False)
     ranking_after: Ranking = field(compare=False, repr=False)
     mine_before: RankedPod = field(compare=False, repr=False)
     mine_after: RankedPod = field(compare=False, repr=False)
+    rank_before: int | None
+    rank_now: int | None
+    rank_after: int | None
+    when: When = When.RECREATED
 
     @property
     def ranked(self) -> int:
@@ -76,14 +116,37 @@ class Effects:
         return sum(1 for row in self.ranking_after.pods if row.rank is not None)
 
     @property
+    def rank_when(self) -> When:
+        """When the pod has its last rank."""
+        if self.rank_now == self.rank_after:
+            return When.NOW
+        order = list(When).index
+        return max((one.when for one in self.containers if one.changed), key=order, default=self.when)
+
+    @property
+    def restarting_later(self) -> tuple[str, ...]:
+        """The containers that get another oom_score_adj or oom_score only when they restart."""
+        kept = {one.name for one in self.after.containers if one.kind is not ContainerKind.INIT}
+        later = (one for one in self.containers if one.changed and one.when is When.RESTART)
+        return tuple(one.name for one in later if one.name in kept)
+
+    @property
+    def eviction_ranks(self) -> tuple[int | None, int | None]:
+        """The places in the kubelet's eviction order before and after, None where usage is unknown."""
+        pod = self.before.pod
+        ranks = (node_eviction_ranks(ranking) for ranking in (self.ranking_before, self.ranking_after))
+        before, after = (found.get((pod.namespace, pod.name)) for found in ranks)
+        return before, after
+
+    @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
-        """The pods that were killed after this one and would now be killed before it."""
+        """The pods that are killed after this one before the change, and before it in the end."""
         before, after = self._killed_earlier()
         return tuple(key for key in after if key not in before)
 
     @property
     def overtakes(self) -> tuple[PodKey, ...]:
-        """The pods that were killed before this one and would now be killed after it."""
+        """The pods that are killed before this one before the change, and after it in the end."""
         before, after = self._killed_earlier()
         return tuple(key for key in before if key not in after)
 
@@ -117,7 +180,10 @@ class Effects:
 def build_effects(
     pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
 ) -> list[Effects]:
-    """The differences of each pair (before, after); the rankings must have the pods of all predictions."""
+    """The differences of each pair (before, after), which take place when the pods are recreated.
+
+    The rankings must have the pods of all predictions.
+    """
     # By the identity of pods: in files two may have one name.
     rows_before = {id(row.pod): row for row in ranking_before.pods}
     rows_after = {id(row.pod): row for row in ranking_after.pods}
@@ -130,9 +196,11 @@ def build_effects(
                 after=after,
                 containers=tuple(_container_changes(mine_before, mine_after)),
                 rank_before=mine_before.rank,
+                rank_now=mine_before.rank,
                 rank_after=mine_after.rank,
                 files=tuple(_file_changes(before, after)),
                 ranking_before=ranking_before,
+                ranking_now=ranking_before,
                 ranking_after=ranking_after,
                 mine_before=mine_before,
                 mine_after=mine_after,
@@ -173,28 +241,12 @@ class StrategyKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFit:
-    """Whether the changed pod fits its node: what is free without it, and what it requests.
-
-    In bytes or millicores.
-    """
-
-    resource: str
-    free: int
-    needed: int
-
-    @property
-    def fits(self) -> bool:
-        """Whether enough is free."""
-        return self.needed <= self.free
-
-
-@dataclass(frozen=True, slots=True)
 class Preview:
     """A change and its effects.
 
-    `refusals` are a server's answers to the changed pod, `resize_refusals` those to the change in place;
-    `restarts` are the containers that the kubelet restarts for a change in place, `outcome` its answer.
+    `effects` are those of the strategy `strategy_kind`. `refusals` are a server's answers to the changed pod,
+    `resize_refusals` those to the change in place; `restarts` are the containers that the kubelet restarts
+    for a change in place, `outcome` its answer.
     """
 
     effects: Effects
@@ -207,13 +259,25 @@ class Preview:
     strategy_kind: StrategyKind
 
     @property
+    def is_carried_out(self) -> bool:
+        """Whether the kubelet does at once what a change in place asks for."""
+        return self.outcome.answer is ResizeStatus.ACTUATED
+
+    def effects_of(self, kind: StrategyKind) -> Effects:
+        """The effects with their moments where the change is applied in another way."""
+        if kind is StrategyKind.IN_PLACE:
+            return self.effects
+        unchanged = self.effects.ranking_before, self.effects.rank_before
+        return _timed(self.effects, When.RECREATED, *unchanged, lambda _: When.RECREATED)
+
+    @property
     def before(self) -> Prediction:
-        """The pod as it is."""
+        """The pod as its node runs it."""
         return self.effects.before
 
     @property
     def after(self) -> Prediction:
-        """The pod as if recreated with the edits."""
+        """The pod as if its spec, with the edits, were carried out."""
         return self.effects.after
 
 
@@ -224,48 +288,110 @@ def preview(
     neighbours: Sequence[Pod] = (),
     usage: Mapping[PodKey, PodUsage] | None = None,
 ) -> Preview:
-    """The effects of edits on a pod, as if it were recreated with them; edits without effect are dropped.
+    """The effects of edits on a pod; of a pending resize alone where there are none.
+
+    Before is what the node runs, after is the spec with the edits; those without effect are dropped.
 
     `pod` is as stored or written, not defaulted by us; `neighbours` are every other pod of its node. `usage`
     is memory by pod, for the ranks.
     """
+    release = setup.release
     edits = effective_edits(pod, edits)
-    changed = as_recreated(apply_edits(pod, edits)) if edits else pod
-    before = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
-    after = predict(changed, setup.node, kubelet=setup.kubelet, release=setup.release)
-    key = (pod.namespace, pod.name)
-    others = neighbours_without(pod, neighbours, setup.release)
-    ranking_before = rank_node([before.pod, *others], setup.node, setup.release, usage)
-    ranking_after = rank_node([after.pod, *others], setup.node, setup.release, usage)
-    refusals = resize_refusals(before.pod, after.pod, setup.release, setup.node)
+    changed = pod
+    if edits:
+        changed = as_recreated(apply_edits(pod, edits))
+    elif is_resizing(pod):
+        changed = resized_pod(pod)
+    before = predict_running(pod, setup)
+    after = predict(changed, setup.node, kubelet=setup.kubelet, release=release)
+    others = neighbours_without(pod, neighbours, release)
+    ranking_before = rank_node([before.pod, *others], setup.node, release, usage)
+    ranking_after = rank_node([after.pod, *others], setup.node, release, usage)
+    [effects] = build_effects([(before, after)], ranking_before, ranking_after)
+    refusals = resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
     kind = _strategy_kind(pod, before, refusals)
-    in_place = kind is StrategyKind.IN_PLACE
+    restarts, outcome = [], ResizeOutcome(ResizeStatus.ACTUATED)
+    if kind is StrategyKind.IN_PLACE:
+        restarts = restarting(before.pod, after.pod)
+        used = (usage or {}).get((pod.namespace, pod.name))
+        outcome = resize_outcome(before.pod, after.pod, setup, others, used)
+        effects = _in_place(effects, restarts, outcome.answer)
+    # The kubelet counts what it has allocated to the others, the scheduler what they desire.
+    counted = others if kind is StrategyKind.IN_PLACE else map(desired_pod, others)
     return Preview(
-        effects=build_effects([(before, after)], ranking_before, ranking_after)[0],
+        effects=effects,
         edits=edits,
-        node_fit=tuple(_node_fit(after.pod, others, setup)),
-        refusals=tuple(pod_refusals(after.pod, setup.release)),
+        node_fit=tuple(node_fit(after.pod, counted, setup)),
+        refusals=tuple(pod_refusals(after.pod, release)),
         resize_refusals=tuple(refusals),
-        restarts=tuple(restarting(before.pod, after.pod)) if in_place else (),
-        outcome=resize_outcome(before.pod, after.pod, setup, others, (usage or {}).get(key))
-        if in_place
-        else ResizeOutcome(ResizeStatus.ACTUATED),
+        restarts=tuple(restarts),
+        outcome=outcome,
         strategy_kind=kind,
     )
 
 
 def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:
-    """The neighbours of a pod, defaulted, without the pod itself."""
+    """The neighbours of a pod as their node runs them, without the pod itself."""
     key = (pod.namespace, pod.name)
     return [
-        default_pod(one, release)
+        running_pod(one, release)
         for one in neighbours
         if (one.namespace, one.name) != key or one.kind != pod.kind
     ]
 
 
+def _timed(
+    effects: Effects, when: When, ranking_now: Ranking, rank_now: int | None, adj_when: Callable[[str], When]
+) -> Effects:
+    return replace(
+        effects,
+        when=when,
+        ranking_now=ranking_now,
+        rank_now=rank_now,
+        containers=tuple(replace(one, when=adj_when(one.name)) for one in effects.containers),
+        files=tuple(replace(one, when=when) for one in effects.files),
+    )
+
+
+_ANSWERED: Final = {
+    ResizeStatus.ACTUATED: When.NOW,
+    ResizeStatus.DEFERRED: When.RETRIED,
+    ResizeStatus.ERROR: When.RETRIED,
+    ResizeStatus.INFEASIBLE: When.NEVER,
+}
+
+
+def _in_place(effects: Effects, restarts: Sequence[str], answer: ResizeStatus) -> Effects:
+    """The effects with the moments of a change in place."""
+    when, pod = _ANSWERED[answer], effects.before.pod
+    ranking, rank = effects.ranking_before, effects.rank_before
+    if when is When.NOW and restarts:
+        new = {one.name: one.adj_after for one in effects.containers if one.name in restarts}
+        ranking = with_adj(ranking, pod, new)
+        rank = next(row.rank for row in ranking.pods if row.pod is pod)
+    later = When.NEVER if when is When.NEVER else When.RESTART
+    effects = _timed(effects, when, ranking, rank, lambda name: when if name in restarts else later)
+    if when is not When.NOW:
+        return effects
+    waiting = waiting_containers(pod)
+    of_pod = When.NOW
+    if waiting and waiting >= set(_with_other_limits(effects)):
+        has_fix = effects.before.setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
+        of_pod = When.RESTART if has_fix else When.RECREATED
+    files = (
+        replace(one, when=When.RESTART if one.container in waiting else when if one.container else of_pod)
+        for one in effects.files
+    )
+    return replace(effects, files=tuple(files))
+
+
+def _with_other_limits(effects: Effects) -> Iterable[str]:
+    pairs = zip(effects.before.containers, effects.after.containers, strict=True)
+    return (old.name for old, new in pairs if old.container.limits != new.container.limits)
+
+
 def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusal]) -> StrategyKind:
-    if pod.kind == "Job":
+    if has_fixed_template(pod, before.setup.release):
         return StrategyKind.NEVER
     if pod.kind != "Pod":
         return StrategyKind.TEMPLATE
@@ -275,17 +401,6 @@ def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusa
 
 
 def as_recreated(pod: Pod) -> Pod:
-    """The pod without its stored class, which the server computes again for a recreated pod."""
-    status = msgspec.structs.replace(pod.status, qos_class="")
-    return msgspec.structs.replace(pod, status=status)
-
-
-def _node_fit(pod: Pod, others: Sequence[Pod], setup: NodeSetup) -> Iterable[NodeFit]:
-    """Allocatable minus the requests of the others, against the pod's own request."""
-    needed = pod_requests(pod, setup.release)
-    used = [pod_requests(one, setup.release) for one in others if not one.is_terminal]
-    for resource, read in ((CPU, Quantity.milli_value), (MEMORY, Quantity.value)):
-        allocatable = setup.node.status_allocatable.get(resource)
-        if allocatable is not None:
-            free = read(allocatable) - sum(read(requests.get(resource, ZERO)) for requests in used)
-            yield NodeFit(resource, free, read(needed.get(resource, ZERO)))
+    """The pod as if created with its spec; the server computes its class again."""
+    pod = resized_pod(pod)
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, qos_class=""))

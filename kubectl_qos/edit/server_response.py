@@ -12,8 +12,9 @@ from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits, effective_edits
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.k8s.allocation import desired_pod
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
+from kubectl_qos.k8s.kinds import WORKLOADS, has_fixed_template, pod_from_workload, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
@@ -53,7 +54,7 @@ class ChangedObject:
 
 def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind) -> ChangedObject:
     """The object that a strategy changes; for templates that of the topmost owner that has one."""
-    raw, old = related.raw, _as_written(preview.before.pod, related.raw)
+    raw, old = related.raw, _as_written(desired_pod(preview.before.pod), related.raw)
     if kind is StrategyKind.TEMPLATE:
         for owner in related.owners:
             if owner.template is not None and owner.kind in WORKLOADS:
@@ -240,7 +241,7 @@ def _first_refusal(pod: Pod, checks: ServerChecks) -> ServerRefusal | None:
 
 def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
     """A template is only validated: LimitRanges and quotas apply to its pods."""
-    if target.old.kind == "Job":
+    if has_fixed_template(target.old, release):
         sentence = f"Invalid value: {ELIDED}: field is immutable"
         return _invalid(target.old, [Refusal("spec.template", sentence)])
     where = ".".join(template_path(target.old.kind))

@@ -21,6 +21,7 @@ class Stage(StrEnum):
     DEFERRED = "deferred"
     INFEASIBLE = "infeasible"
     IN_PROGRESS = "in progress"
+    NOT_RUNNING = "waiting for the container"
     ERROR = "error"
     ROLLING = "rolling out"
     STUCK = "not progressing"
@@ -81,6 +82,10 @@ def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
     is_observed = observed is None or observed >= _generation(now)
     if not is_observed or not all(_is_allocated(pod, edit) for edit in request.edits):
         return Progress(Stage.WAITING, settled=False)
+    waiting = [edit.owner for edit in request.edits if _waits(pod, edit.owner)]
+    if waiting:
+        sentence = f"{' and '.join(dict.fromkeys(waiting))} does not run: it gets the values when it starts"
+        return Progress(Stage.NOT_RUNNING, settled=False, message=sentence)
     if not all(_is_actual(pod, edit) for edit in request.edits):
         return Progress(Stage.IN_PROGRESS, settled=False)
     return Progress(Stage.DONE, settled=True)
@@ -120,8 +125,13 @@ def _is_allocated(pod: Pod, edit: Edit) -> bool:
     return allocated is None or allocated.get(edit.resource) == value_now(pod, edit)
 
 
+def _waits(pod: Pod, container: str) -> bool:
+    status = _find_status(pod, container)
+    return status is not None and status.state is not None and status.state.waiting is not None
+
+
 def _is_actual(pod: Pod, edit: Edit) -> bool:
-    """Whether the container runs with the value; one that does not run will start with what is allocated."""
+    """Whether the container runs with the value; one that has ended would start with what is allocated."""
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)
@@ -212,6 +222,7 @@ _ROLLOUTS: Final[Mapping[str, Callable[[Json], Progress]]] = {
     "DaemonSet": _daemon_set,
     "ReplicaSet": _replica_set,
     "ReplicationController": _replica_set,
+    "Job": lambda now: Progress(Stage.DONE, True, unchanged_pods_note("Job", now)),
     "CronJob": lambda now: Progress(Stage.DONE, True, unchanged_pods_note("CronJob", now)),
 }
 """The words of `kubectl rollout status` (kubectl/pkg/polymorphichelpers/rollout_status.go)."""
@@ -249,6 +260,8 @@ def unchanged_pods_note(kind: str, workload: Json) -> str:
     """Which pods keep their values after a change of the template, empty where all are replaced."""
     if kind in {"ReplicaSet", "ReplicationController"}:
         return "existing pods keep their values: only new pods get the new ones"
+    if kind == "Job":
+        return "it is suspended: its pods get the new values once it is resumed"
     if kind == "CronJob":
         is_suspended = nested(workload, "spec").get("suspend") is True
         run = "it is suspended: the next run after it is resumed" if is_suspended else "the next run"

@@ -14,7 +14,7 @@ from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.edit.status import is_on_delete, number, read_partition, read_replicas, unchanged_pods_note
-from kubectl_qos.k8s.kinds import WORKLOADS, find_controller
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, has_fixed_template
 from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
@@ -97,7 +97,7 @@ def _through_template(
     reason = _unread_owner(related, owner.raw)
     if reason or template is None:
         return Strategy(StrategyKind.TEMPLATE, None, reason or "it has no pod template")
-    if owner.kind == "Job":
+    if has_fixed_template(template, preview.before.setup.release):
         return Strategy(
             StrategyKind.NEVER, None, f"the template of {name} is immutable: delete and recreate the job"
         )
@@ -144,7 +144,8 @@ def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
 
 def _replaced_pods(kind: str, workload: Json) -> int | None:
     is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
-    if kind in {"ReplicaSet", "ReplicationController", "CronJob"} or is_on_delete(workload) or is_paused:
+    is_kept = kind in {"ReplicaSet", "ReplicationController", "CronJob", "Job"}
+    if is_kept or is_on_delete(workload) or is_paused:
         return 0
     if kind == "DaemonSet":
         return number(workload, "status", "desiredNumberScheduled")
@@ -155,7 +156,7 @@ def _replaced_pods(kind: str, workload: Json) -> int | None:
 class RolloutPlan:
     """How a workload replaces its pods: up to `surge` more than `pods` may exist, and up to `missing` fewer.
 
-    `running` is the number of old pods; those of a CronJob are not replaced.
+    `running` is the number of old pods; those of a CronJob are not replaced, a suspended Job has none.
     """
 
     pods: int
@@ -181,8 +182,9 @@ class RolloutReach:
 def rollout_plan(workload: Json) -> RolloutPlan:
     """How the workload would replace its pods, with the server's defaults."""
     kind = workload.get("kind")
-    if kind == "CronJob":
-        pods = _whole(number(workload, "spec", "jobTemplate", "spec", "parallelism"), 1)
+    if kind in {"CronJob", "Job"}:
+        job = ("jobTemplate", "spec") if kind == "CronJob" else ()
+        pods = _whole(number(workload, "spec", *job, "parallelism"), 1)
         return RolloutPlan(pods, 0, pods, 0)
     is_daemon_set, is_deployment = kind == "DaemonSet", kind == "Deployment"
     replicas = ("status", "desiredNumberScheduled") if is_daemon_set else ("spec", "replicas")

@@ -23,6 +23,7 @@ from kubectl_qos.k8s.objects import (
     PodSpec,
     ResourceList,
     ResourceRequirements,
+    all_containers,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
@@ -49,7 +50,41 @@ class ResizingPod(Pod, frozen=True, kw_only=True):
 
 def desired_pod(pod: Pod) -> Pod:
     """The pod with the resources of its spec."""
-    return msgspec.structs.replace(pod, spec=pod.desired) if isinstance(pod, ResizingPod) else pod
+    if not isinstance(pod, ResizingPod):
+        return pod
+    return Pod(kind=pod.kind, metadata=pod.metadata, spec=pod.desired, status=pod.status)
+
+
+def resized_pod(pod: Pod) -> Pod:
+    """The pod as if its node had carried out its spec: no resize is left, and what it reports is the spec."""
+    pod = desired_pod(pod)
+    status, containers = pod.status, {one.name: one for one in all_containers(pod)}
+
+    def reported(statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
+        return statuses and tuple(_reported(one, containers.get(one.name)) for one in statuses)
+
+    status = msgspec.structs.replace(
+        status,
+        resize="",
+        conditions=status.conditions
+        and tuple(one for one in status.conditions if one.type not in {RESIZE_PENDING, RESIZE_IN_PROGRESS}),
+        allocated_resources=None,
+        resources=None,
+        container_statuses=reported(status.container_statuses),
+        init_container_statuses=reported(status.init_container_statuses),
+    )
+    return msgspec.structs.replace(pod, status=status)
+
+
+def _reported(status: ContainerStatus, container: Container | None) -> ContainerStatus:
+    if container is None:
+        return status
+    requests = ResourceList({**container.limits, **container.requests})
+    return msgspec.structs.replace(
+        status,
+        allocated_resources=None if status.allocated_resources is None else requests,
+        resources=None if status.resources is None else container.resources,
+    )
 
 
 def is_resizing(pod: Pod) -> bool:

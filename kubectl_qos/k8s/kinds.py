@@ -11,7 +11,8 @@ from urllib.parse import quote
 import msgspec
 
 from kubectl_qos.k8s.defaulting import with_system_priority
-from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodTemplate, convert, nested_list
+from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodTemplate, convert, nested, nested_list
+from kubectl_qos.k8s.releases import Gate, Release
 
 T = TypeVar("T")
 
@@ -64,6 +65,20 @@ def path_segment(name: str) -> str:
     return quote(name, safe="")
 
 
+class SuspendedJob(Pod, frozen=True, kw_only=True):
+    """The pod of a suspended Job, whose template may change in requests and limits.
+
+    It is suspended, the controller has seen that, and no pod of it is left. Source:
+    pkg/registry/batch/job/strategy.go (validationOptionsForJob), gate MutablePodResourcesForSuspendedJobs.
+    """
+
+
+def _is_suspended_job(raw: Json) -> bool:
+    status, conditions = nested(raw, "status"), nested_list(raw, "status", "conditions")
+    is_seen = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in conditions)
+    return nested(raw, "spec").get("suspend") is True and is_seen and not status.get("active")
+
+
 def pod_from_workload(kind: str, raw: Json) -> Pod:
     """The pod that a workload creates, under the workload's name and kind.
 
@@ -74,7 +89,14 @@ def pod_from_workload(kind: str, raw: Json) -> Pod:
     pod_metadata = msgspec.structs.replace(
         template.metadata, name=metadata.name, namespace=metadata.namespace, uid=""
     )
-    return with_system_priority(Pod(kind=kind, metadata=pod_metadata, spec=template.spec))
+    type_ = SuspendedJob if kind == "Job" and _is_suspended_job(raw) else Pod
+    return with_system_priority(type_(kind=kind, metadata=pod_metadata, spec=template.spec))
+
+
+def has_fixed_template(pod: Pod, release: Release) -> bool:
+    """Whether the server refuses every change of the template: of a Job, unless it is suspended."""
+    is_mutable = isinstance(pod, SuspendedJob) and release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
+    return pod.kind == "Job" and not is_mutable
 
 
 def template_path(kind: str) -> tuple[str, ...]:

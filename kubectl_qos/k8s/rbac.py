@@ -155,9 +155,9 @@ TIERS: Final = (
     Tier(
         "write",
         "applying edits",
-        _permit("patch", "pods/resize", "cronjobs.batch", *_APPS, "replicationcontrollers"),
+        _permit("patch", "pods/resize", "jobs.batch", "cronjobs.batch", *_APPS, "replicationcontrollers"),
         caution="WRITES",
     ),
 )
-"""The first tier is enough to begin with; the others enable more. The template of a Job cannot be changed."""
+"""The first tier is enough to begin with; the others enable more. Of Jobs only suspended ones change."""
 PERMISSIONS: Final = tuple(permission for tier in TIERS for permission in tier.permissions)

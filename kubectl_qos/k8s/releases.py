@@ -92,6 +92,8 @@ class Change(StrEnum):
     RESIZE_NEEDS_DECLARED_FEATURES = 36, "a server refuses a resize that the node does not declare"
     # pkg/kubelet/allocation
     RESIZE_BEYOND_NODE_IS_INFEASIBLE = 33, "a resize beyond the whole node is Infeasible, not Deferred"
+    # pkg/kubelet/kuberuntime/kuberuntime_manager.go (PR 140387)
+    RESIZE_OF_STARTING_CONTAINER = 37, "a resize reaches the pod's cgroup also while the container waits"
     # opencontainers/cgroups systemd/common.go, v0.0.2 and later
     SYSTEMD_QUOTA_IS_WRITTEN = 35, "the systemd driver writes a quota rounded to whole percents"
 
@@ -118,6 +120,7 @@ class Gate(StrEnum):
     IN_PLACE_RESIZE_ALLOCATED_STATUS = "InPlacePodVerticalScalingAllocatedStatus", 32
     IN_PLACE_RESIZE_EXCLUSIVE_CPUS = "InPlacePodVerticalScalingExclusiveCPUs", 32
     IN_PLACE_RESIZE_INIT_CONTAINERS = "InPlacePodVerticalScalingInitContainers", 36, 36, 37
+    MUTABLE_SUSPENDED_JOBS = "MutablePodResourcesForSuspendedJobs", 35, 36
     IN_PLACE_RESIZE_POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling", 35, 36
     POD_LEVEL_RESOURCE_MANAGERS = "PodLevelResourceManagers", 36
     SIDECAR_CONTAINERS = "SidecarContainers", 28, 29, 33
@@ -134,7 +137,10 @@ _LAST_MINOR: Final[Mapping[Change | Gate, int]] = {
     Change.RESIZE_BEYOND_NODE_IS_INFEASIBLE: 35,
     Gate.IN_PLACE_RESIZE_ALLOCATED_STATUS: 35,
 }
-_PATCHES: Final[Mapping[Change, Mapping[int, int]]] = {Change.SYSTEMD_QUOTA_IS_WRITTEN: {33: 11, 34: 7}}
+_PATCHES: Final[Mapping[Change, Mapping[int, int]]] = {
+    Change.SYSTEMD_QUOTA_IS_WRITTEN: {33: 11, 34: 7},
+    Change.RESIZE_OF_STARTING_CONTAINER: {35: 9, 36: 4},  # the first after PR 141003 and 141004, by date
+}
 """Older minors that have a change from a patch on."""
 _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
 

@@ -10,11 +10,12 @@ from urllib.parse import urlencode
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest
-from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
-from kubectl_qos.edit.status import Progress
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
-from kubectl_qos.present.effects import class_change, quantity_text, rank_change, value_name
+from kubectl_qos.present.effects import class_change, later_sentence, quantity_text, rank_change, value_name
+from kubectl_qos.present.findings import answer_sentence
 from kubectl_qos.present.format import NONE, count, escape
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
@@ -84,7 +85,7 @@ def confirm_lines(
     context: str, server: str, request: PatchRequest, preview: Preview, strategy: Strategy
 ) -> list[str]:
     """What a person confirms: where, what, and its effects."""
-    effects, node = preview.effects, preview.after.setup.node.name
+    effects, node = preview.effects_of(strategy.kind), preview.after.setup.node.name
     changes = change_lines(request.before, request.edits)
     rows = [
         ("cluster", f"{escape(context)}  {escape(server)}".rstrip()),
@@ -95,7 +96,20 @@ def confirm_lines(
         ("kill rank", rank_change(effects, f" on {escape(node)}" if node else "")),
         ("effect", strategy_effect(strategy)),
     ]
+    if is_put_off(preview, strategy):
+        rows.append(("! kubelet", answer_sentence(preview.outcome)))
     return aligned(rows)
+
+
+def although(preview: Preview, strategy: Strategy) -> str:
+    """The end of the question whether to apply it, empty where nothing speaks against it."""
+    answer = preview.outcome.answer.value
+    return f" although the kubelet answers {answer}" if is_put_off(preview, strategy) else ""
+
+
+def is_put_off(preview: Preview, strategy: Strategy) -> bool:
+    """Whether the kubelet would not carry out the change when it is applied so."""
+    return strategy.kind is StrategyKind.IN_PLACE and not preview.is_carried_out
 
 
 def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Iterable[str]) -> list[str]:
@@ -115,9 +129,11 @@ def expected_response_line(refused: ServerRefusal) -> str:
     return f"expected: the server refuses it: {escape(refused.message)} ({refused.status} {refused.reason})"
 
 
-def progress_line(progress: Progress) -> str:
-    """The progress of a change: `rolling out: 1 of 3 pods: message`."""
+def progress_line(progress: Progress, effects: Effects | None = None) -> str:
+    """The progress of a change: `rolling out: 1 of 3 pods: message`; once done, what waits for a restart."""
     words = [progress.stage.value]
+    if progress.stage is Stage.DONE and effects is not None:
+        words += filter(None, [later_sentence(effects)])
     if progress.done is not None and progress.total is not None:
         words.append(f"{progress.done} of {count(progress.total, 'pod')}")
     if progress.message:
@@ -136,6 +152,7 @@ def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
 
 _STATES: Final = {
     EntryState.SENT: "unknown: sent, no answer recorded",
+    EntryState.ACCEPTED: "accepted",
     EntryState.DONE: "done",
     EntryState.REFUSED: "refused",
     EntryState.UNKNOWN: "unknown",
@@ -157,7 +174,7 @@ def entry_state(entry: Entry, *, undone: bool = False) -> str:
     if undone:
         return "undone"
     words = _STATES[entry.state]
-    if entry.state in {EntryState.REFUSED, EntryState.UNKNOWN} and entry.message:
+    if entry.state is not EntryState.DONE and entry.message:
         words += f": {escape(entry.message)}"
     return f"{words} (an undo)" if entry.undoes else words
 

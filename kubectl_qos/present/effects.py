@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, as_flags, current_value
-from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind
+from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
+from kubectl_qos.edit.status import unchanged_pods_note
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
 from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
@@ -53,7 +57,27 @@ def preview_sections(preview: Preview) -> tuple[Section, ...]:
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
-    return (_class(effects), _oom(effects), _rank(effects), *_cgroup(effects))
+    return (
+        *(_class(effects), _oom(effects), _rank(effects)),
+        *_eviction(effects),
+        *_cgroup(effects),
+    )
+
+
+_MOMENTS: Final = {
+    When.NOW: "now",
+    When.RESTART: "when it restarts",
+    When.RETRIED: "once the kubelet resizes it",
+    When.RECREATED: "when recreated",
+    When.NEVER: "never on this node",
+}
+
+
+def moment(when: When, names: Sequence[str] = ()) -> str:
+    """When an effect takes place: `now`, `when app restarts`, where it is known whose restart counts."""
+    if when is When.RESTART and names:
+        return f"when {' and '.join(map(escape, names))} {'restarts' if len(names) == 1 else 'restart'}"
+    return _MOMENTS[when]
 
 
 def _class(effects: Effects) -> Section:
@@ -64,18 +88,31 @@ def _class(effects: Effects) -> Section:
 
 
 def class_change(effects: Effects) -> str:
-    """`Burstable → Guaranteed`, or `Burstable, stays`."""
+    """`Burstable → Guaranteed when recreated`, or `Burstable, stays`."""
     before, after = effects.before.qos_class, effects.after.qos_class
-    return f"{before.value}, stays" if before is after else f"{before.value} {ARROW} {after.value}"
+    if before is after:
+        return f"{before.value}, stays"
+    return f"{before.value} {ARROW} {after.value} {moment(effects.when)}"
 
 
 def _oom(effects: Effects) -> Section:
     changes = []
     for one in effects.containers:
-        name = escape(one.name)
-        changes.append(_number_change(f"{name} oom_score_adj", one.adj_before, one.adj_after))
-        changes.append(_number_change(f"{name} oom_score", one.score_before, one.score_after))
-    return Section("OOM", changes=tuple(changes), changed=any(change.changed for change in changes))
+        name, when = escape(one.name), moment(one.when, [one.name])
+        changes.append((_number_change(f"{name} oom_score_adj", one.adj_before, one.adj_after), when))
+        changes.append((_number_change(f"{name} oom_score", one.score_before, one.score_after), when))
+    return _changes_section("OOM", "", changes)
+
+
+def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChange, str]]) -> Section:
+    """Changes with their moments: in the heading where all have the same one, else behind each."""
+    changes = list(changes)
+    moments = {when for change, when in changes if change.changed}
+    values = [change for change, _ in changes]
+    if len(moments) > 1:
+        values = [replace(one, delta=", ".join(filter(None, [one.delta, when]))) for one, when in changes]
+    answer = " ".join(filter(None, [answer, *(moments if len(moments) == 1 else ())]))
+    return Section(title, answer, changes=tuple(values), changed=bool(moments))
 
 
 def _number_change(label: str, before: int | None, after: int | None) -> ValueChange:
@@ -89,23 +126,43 @@ def _rank(effects: Effects) -> Section:
     title = f"Kill rank on {escape(node)}" if node else "Kill rank"
     if effects.rank_before is None or effects.rank_after is None:
         return Section(title, UNKNOWN)
-    lines = []
+    lines, then = [], moment(effects.rank_when, effects.restarting_later)
     if effects.overtaken_by:
-        lines.append(f"now killed before it: {_pods(effects.overtaken_by)}")
+        lines.append(f"killed before it {then}: {_pods(effects.overtaken_by)}")
     if effects.overtakes:
-        lines.append(f"now killed after it: {_pods(effects.overtakes)}")
+        lines.append(f"killed after it {then}: {_pods(effects.overtakes)}")
     changed = effects.rank_before != effects.rank_after
     return Section(title, rank_change(effects), sentences(*lines), changed=changed)
 
 
 def rank_change(effects: Effects, where: str = "") -> str:
-    """`1 → 3 of 17`, or `1 of 17, stays`."""
-    before, after = effects.rank_before, effects.rank_after
+    """`1 of 17, stays`, `1 → 3 of 17 now`, or `1 of 17 now; 3 when app restarts`."""
+    before, now, after = effects.rank_before, effects.rank_now, effects.rank_after
     if before is None or after is None:
         return UNKNOWN
-    if before == after:
+    if before == now == after:
         return f"{before} of {effects.ranked}{where}, stays"
-    return f"{before} {ARROW} {after} of {effects.ranked}{where}"
+    today = f"{_moved(before, now)} of {effects.ranked}{where} now"
+    then = moment(effects.rank_when, effects.restarting_later)
+    return today if now == after else f"{today}; {after} {then}"
+
+
+def goal_section(preview: Preview) -> Section:
+    """When a kill rank that was asked for is reached, and how it would be at once."""
+    effects = preview.effects
+    answer = f"reached {moment(effects.rank_when, effects.restarting_later)}"
+    if effects.rank_when is not When.RESTART:
+        return Section("Goal", answer)
+    owner = find_workload(preview.before.pod)
+    template = f"through the template of {owner.kind} {escape(owner.name)} (--by template)"
+    now = template if owner.kind in WORKLOADS else "in a recreated pod"
+    return Section("Goal", answer, sentences(f"now: {now}"), warns=True)
+
+
+def _eviction(effects: Effects) -> Iterator[Section]:
+    before, after = effects.eviction_ranks
+    if before != after and not effects.before.critical:
+        yield Section("Eviction rank", f"{_moved(before, after)} {moment(effects.when)}", changed=True)
 
 
 def _pods(keys: Iterable[PodKey]) -> str:
@@ -116,7 +173,8 @@ def _cgroup(effects: Effects) -> Iterator[Section]:
     """One section for a move in the tree, and one for the pod and each container whose files change."""
     old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
-        yield Section("cgroup", "moves in the tree", sentences(f"from {old}", f"to {new}"), changed=True)
+        answer = f"moves in the tree {moment(effects.when)}"
+        yield Section("cgroup", answer, sentences(f"from {old}", f"to {new}"), changed=True)
     elif effects.changes_path:
         moved = [
             f"{escape(after.name)}: from {_below(old, before.process_path)}"
@@ -128,8 +186,9 @@ def _cgroup(effects: Effects) -> Iterator[Section]:
     for container in dict.fromkeys(file.container for file in effects.files):
         files = [file for file in effects.files if file.container == container]
         owner = f"container {escape(container)}" if container else "pod"
-        changes = tuple(map(_file_change, files))
-        yield Section(f"cgroup of {owner}", f"{short_path(files[0].path)}/", changes=changes, changed=True)
+        names = [container] if container else []
+        changes = [(_file_change(file), moment(file.when, names)) for file in files]
+        yield _changes_section(f"cgroup of {owner}", f"{short_path(files[0].path)}/", changes)
     if not effects.changes_path and not effects.files:
         yield Section("cgroup", "no file changes")
 
@@ -173,6 +232,8 @@ def _how_to_apply(preview: Preview) -> Section:
         lines += _in_place(preview)
     elif kind is StrategyKind.RECREATE:
         lines += [f"in place, the server would answer: {escape(str(one))}" for one in preview.resize_refusals]
+    elif kind is StrategyKind.TEMPLATE and preview.before.pod.kind == "Job":
+        lines.append(unchanged_pods_note("Job", {}))
     elif kind is StrategyKind.TEMPLATE:
         lines.append("running pods keep their values until the rollout replaces them")
     else:
@@ -185,16 +246,27 @@ def _how_to_apply(preview: Preview) -> Section:
 def never_sentence(preview: Preview) -> str:
     """Why an object cannot be changed, and what to do instead."""
     if preview.before.pod.kind == "Job":
-        return "the pod template of a Job is immutable: delete and recreate the Job"
+        may_suspend = preview.before.setup.release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
+        remedy = "suspend it first, or " if may_suspend else ""
+        return f"the pod template of a Job is immutable: {remedy}delete and recreate the Job"
     return "a static pod comes from a file on its node: change that file"
 
 
 def _in_place(preview: Preview) -> Iterator[str]:
     for name in preview.restarts:
         yield f"{escape(name)} restarts, by its resizePolicy"
-    if preview.outcome.answer is not ResizeStatus.ACTUATED:
+    if not preview.is_carried_out:
         yield f"the kubelet answers {preview.outcome.answer.value}: {escape(preview.outcome.message)}"
-    yield "a running container keeps its oom_score_adj until it restarts"
+    if preview.effects.restarting_later:
+        yield later_sentence(preview.effects)
+        yield "a recreated pod has the new one at once, as has a container with resizePolicy RestartContainer"
+
+
+def later_sentence(effects: Effects) -> str:
+    """What waits for a restart; empty where nothing does."""
+    names = effects.restarting_later
+    keeps = "keeps its" if len(names) == 1 else "keep their"
+    return f"{' and '.join(map(escape, names))} {keeps} oom_score_adj until a restart" if names else ""
 
 
 def _owner(preview: Preview) -> Iterator[str]:
@@ -333,6 +405,7 @@ def _pod_values(effects: Effects) -> dict[str, Any]:
         "pod": pod.name,
         "changed": effects.changes_anything,
         "qosClass": _pair(effects.before.qos_class.value, effects.after.qos_class.value),
+        "when": effects.when.value,
         "rank": _pair(effects.rank_before, effects.rank_after),
         "cgroupPath": _pair(effects.before.cgroup.path, effects.after.cgroup.path),
         "containers": [

@@ -7,17 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.preview import Effects, preview
+from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
     MEMORY,
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
     PodStatus,
+    all_containers,
 )
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.present.effects import quantity_text, value_name
 from kubectl_qos.present.format import (
     age,
     binary,
@@ -28,7 +33,7 @@ from kubectl_qos.present.format import (
     full_name,
     short_path,
 )
-from kubectl_qos.present.output import Line, Section, sentences, spaced_lines
+from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import (
     CLASS_MEANINGS,
@@ -36,6 +41,7 @@ from kubectl_qos.present.reasons import (
     class_lacks,
     formula,
     pod_subject,
+    resize_sentence,
     sentence,
     step_sentence,
 )
@@ -69,7 +75,7 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
-        _resize(prediction),
+        _resize(prediction, preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects),
         _history(prediction, now),
         _assumed(prediction, rows),
     )
@@ -205,8 +211,8 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     return Section("Eviction", answer, tuple(lines))
 
 
-def _resize(prediction: Prediction) -> Section:
-    release = prediction.setup.release
+def _resize(prediction: Prediction, effects: Effects) -> Section:
+    pod, release = prediction.pod, prediction.setup.release
     if prediction.static or prediction.mirror:
         return Section("Resize", "static pods cannot be resized")
     if not release.enabled(Gate.IN_PLACE_RESIZE):
@@ -221,21 +227,31 @@ def _resize(prediction: Prediction) -> Section:
         if restarts:
             lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
     lines.append(Line("oom_score_adj changes only when a container restarts"))
-    lines += _pending_resize(prediction.pod.status)
-    return Section("Resize", "cpu and memory may change in place", tuple(lines))
+    if not is_resizing(pod):
+        return Section("Resize", "cpu and memory may change in place", tuple(lines))
+    condition = resize_condition(pod)
+    if condition is not None and condition.message:
+        lines.append(Line(f"the kubelet says: {escape(condition.message)}"))
+    then = [
+        f"{escape(one.name)} oom_score_adj {one.adj_before} {ARROW} {one.adj_after}"
+        for one in effects.containers
+        if one.adj_before != one.adj_after
+    ]
+    if effects.rank_before != effects.rank_after:
+        then.append(f"kill rank {effects.rank_before} {ARROW} {effects.rank_after}")
+    if then:
+        lines.append(Line(f"once it is carried out and the container restarts: {', '.join(then)}"))
+    return Section("Resize", resize_sentence(pod), tuple(lines), tuple(_desired(pod)))
 
 
-def _pending_resize(status: PodStatus) -> Iterable[Line]:
-    """What the kubelet reports about a resize: by conditions, until 1.32 in status.resize."""
-    if status.resize:
-        yield Line(f"a resize is {escape(status.resize)}")
-    for condition in status.conditions or ():
-        if condition.type in _RESIZES and condition.status == "True":
-            why = f": {escape(condition.reason)}" if condition.reason else ""
-            yield Line(f"{_RESIZES[condition.type]}{why}", escape(condition.message))
-
-
-_RESIZES: Final = {"PodResizePending": "a resize waits", "PodResizeInProgress": "a resize is in progress"}
+def _desired(pod: Pod) -> Iterable[ValueChange]:
+    """The values in force with those of the spec."""
+    for now, desired in zip(all_containers(pod), all_containers(desired_pod(pod)), strict=True):
+        for side in Side:
+            for resource, quantity in getattr(desired, side.value).items():
+                name, value = value_name(now.name, side, resource), getattr(now, side.value).get(resource)
+                if value != quantity:
+                    yield ValueChange(name, quantity_text(value), quantity_text(quantity), "desired")
 
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:

@@ -11,7 +11,7 @@ from kubectl_qos.k8s.managers import Manager, ManagerKind
 from kubectl_qos.k8s.quota import QuotaCharge
 from kubectl_qos.present.format import binary, count, escape
 from kubectl_qos.present.output import Section, sentences
-from kubectl_qos.qos.resize import ResizeStatus
+from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus
 
 
 def findings_section(findings: Iterable[Finding]) -> Section | None:
@@ -38,7 +38,7 @@ Facts = Mapping[str, Any]
 
 
 def _new_pods_refused(text: str, facts: Facts) -> str:
-    if facts["kind"] == "CronJob":
+    if facts["kind"] in {"CronJob", "Job"}:
         return f"accepts the template, then refuses the pods of the next job: {text}"
     left = facts["left"]
     rest = f"{left} of {facts['total']} old pods keep running" if left else "no pod is left running"
@@ -51,7 +51,7 @@ def _rollout_stalls(_: str, facts: Facts) -> str:
         f"each adds {escape(one.resource)} {one.added}, {one.used} of {one.hard} are used now"
         for one in charges
     )
-    what = "the next job" if facts["kind"] == "CronJob" else "the rollout"
+    what = "the next job" if facts["kind"] in {"CronJob", "Job"} else "the rollout"
     old = f", with {count(facts['left'], 'old pod')} left" if facts["left"] else ""
     return (
         f"{what} would stall after {facts['made']} of {facts['total']} new pods{old}: {why}; "
@@ -122,6 +122,15 @@ _THEN: Final[Mapping[ResizeStatus, str]] = {
 }
 
 
+def answer_sentence(outcome: ResizeOutcome) -> str:
+    """The kubelet's answer to a resize that it does not carry out at once, and what follows from it."""
+    return _answers(escape(outcome.message), {"answer": outcome.answer})
+
+
+def _answers(text: str, facts: Facts) -> str:
+    return f"answers {facts['answer'].value}: {text}; {_THEN[facts['answer']]}"
+
+
 def _no_room(_: str, facts: Facts) -> str:
     resources: tuple[str, ...] = facts["resources"]
     what = f"has too little {' and '.join(map(escape, resources))} left"
@@ -183,8 +192,11 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.NEW_PODS_REFUSED: _new_pods_refused,
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
     FindingCode.MANAGER: _manager,
-    FindingCode.RESIZE_NOT_DONE: lambda text, facts: (
-        f"answers {facts['answer'].value}: {text}; {_THEN[facts['answer']]}"
+    FindingCode.RESIZE_NOT_DONE: _answers,
+    FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
+        f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"
+        f" {' and '.join(map(escape, facts['containers']))} does not run, so that it is killed again"
+        " (kubernetes#138760): recreate the pod, or change it again while it runs"
     ),
     FindingCode.WEIGHT_DROPS: (
         "has no CPU request: this resize drops its cpu.weight to 1 until it restarts, so it starves when the "

@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One value before and after; `delta` is the difference of numbers, or empty."""
+    """One value before and after; `delta` is the difference of numbers, the moment, or empty."""
 
     label: str
     before: str

@@ -133,6 +133,11 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     ),
 )
 BY_KEY: Final = {one.key: one for one in ALL_COLUMNS}
+DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
+    column("desired_request", lambda row: row.desired_request, "the request of an unfinished resize", BYTES),
+    column("desired_limit", lambda row: row.desired_limit, "the limit of an unfinished resize", BYTES),
+)
+"""In JSON and YAML alone."""
 
 _NOT_DEFAULT: Final = {"container", "node", "rss", "swap", "priority", "eviction", "age", "risk"}
 DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)

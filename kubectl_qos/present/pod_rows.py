@@ -12,16 +12,17 @@ from typing import TypeVar
 
 import msgspec
 
-from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.allocation import ResizingPod, desired_pod, running_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
 from kubectl_qos.present.reasons import ranking_notes
 from kubectl_qos.qos import flags
-from kubectl_qos.qos.eviction import eviction_ranks
+from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
@@ -42,8 +43,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """The values of a pod, or of one of its containers. Bytes are bytes.
 
     `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
-    `adj_range` then bounds it. `memory` is the working set; `worst` is the container that decides the rank;
-    `words` are what a filter matches, in lower case. A pod that has `ended` has a score but no processes.
+    `adj_range` then bounds it. `memory` is the working set; `desired_*` are the spec's values while a resize
+    is unfinished; `worst` is the container that decides the rank; `words` are what a filter matches, in lower
+    case. A pod that has `ended` has a score but no processes.
     """
 
     pod: Pod
@@ -65,6 +67,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     oom_kills: int
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
+    desired_request: int | None = None
+    desired_limit: int | None = None
     worst: str = ""
     container: str = ""
     words: str = ""
@@ -186,7 +190,7 @@ def _rank_node(
 ) -> RankedNode:
     running = [running_pod(pod, setup.release) for pod in pods]
     ranking = rank_node(running, setup.node, setup.release, usage, alike)
-    evicted = _eviction_ranks(ranking)
+    evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
     for row, lowest in zip(ranking.pods, flags.lowest_priorities_after(ranking.pods), strict=True):
@@ -210,6 +214,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
     usage = row.usage
     pod_flags = _interned(tuple(flags.flags(row, percent, lowest_after)))
     name = pod.name if pod.kind == "Pod" else f"{pod.kind.lower()}/{pod.name}"
+    desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
     words = " ".join((f"{pod.namespace}/{name}", setup.node.name, row.qos.value, *pod_flags))
     return PodRow(
         pod=pod,
@@ -231,9 +236,19 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         oom_kills=sum(map(_was_oom_killed, statuses)),
         flags=pod_flags,
         eviction_rank=evicted,
+        desired_request=desired[0],
+        desired_limit=desired[1],
         worst=worst.name if worst is not None else "",
         words=words.casefold(),
     )
+
+
+def _desired(pod: Pod, release: Release) -> tuple[int | None, int | None]:
+    """What the spec requests and limits while the node runs other values."""
+    spec = desired_pod(pod)
+    requests, limits = pod_requests(spec, release), pod_limits(spec, release)
+    limit = limits.get(MEMORY, ZERO).value() if declared_limits(spec, release).memory else 0
+    return requests.get(MEMORY, ZERO).value() or None, limit or None
 
 
 def _container_row(
@@ -243,10 +258,9 @@ def _container_row(
     ranks: Mapping[tuple[str, str, str], tuple[int, bool]],
 ) -> PodRow:
     pod = row.pod
-    container = next(one for one in all_containers(pod) if one.name == score.name)
+    request, limit = _amounts(pod, score.name)
+    desired = _amounts(desired_pod(pod), score.name) if isinstance(pod, ResizingPod) else (None, None)
     statuses = [status for status in pod.status.every_container if status.name == score.name]
-    request = container.requests.get(MEMORY, ZERO).value() or None
-    limit = container.limits.get(MEMORY, ZERO).value() or None
     usage = score.usage
     percent = 100 * usage.working_set_bytes / limit if limit and usage is not None else None
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
@@ -263,12 +277,21 @@ def _container_row(
         request=request,
         limit=limit,
         limit_percent=percent,
+        desired_request=desired[0],
+        desired_limit=desired[1],
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(_was_oom_killed, statuses)),
         worst=score.name,
         container=score.name,
         words=f"{pod_row.words} {score.name}",
     )
+
+
+def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
+    """The memory request and limit of a container."""
+    container = next(one for one in all_containers(pod) if one.name == name)
+    request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
+    return request.value() or None, limit.value() or None
 
 
 @lru_cache(maxsize=4096)
@@ -303,15 +326,3 @@ def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, 
         first.setdefault(value, place)
     counts = Counter(ordered)
     return {key: (first[value], counts[value] > 1) for key, value in points}
-
-
-def _eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    running = [row for row in ranking.pods if has_processes(row.pod)]
-    if ranking.basis is not Basis.USAGE:
-        return {}
-    ranks = eviction_ranks(
-        [row.pod for row in running],
-        [row.usage.working_set_bytes if row.usage is not None else None for row in running],
-        [row.profile.eviction_request for row in running],
-    )
-    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(running, ranks, strict=True)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 from kubectl_qos.k8s.usage import UsageOrigin
@@ -24,6 +25,7 @@ from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
+    from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Missing, Snapshot
     from kubectl_qos.k8s.usage import Sampled
     from kubectl_qos.present.node_rows import OrderBasis
@@ -59,7 +61,7 @@ FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
     Flag.PRIORITY: "killed before a pod of lower priority",
     Flag.NEAR_LIMIT: f"a container is at {NEAR_LIMIT_PERCENT}% of its limit or above",
     Flag.OVER_REQUEST: "uses more than it requests",
-    Flag.RESIZING: "a resize is in progress",
+    Flag.RESIZING: "a resize has not taken effect yet",
     Flag.STATIC: "comes from a file on its node",
     Flag.CLASS_DIFFERS: "the stored class differs from the spec's",
 }
@@ -244,7 +246,27 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[st
     yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}{rank}"
     yield _numbers(prediction, row)
     if row.flags:
-        yield "; ".join(f"{flag}: {FLAG_MEANINGS[flag]}" for flag in row.flags)
+        yield "; ".join(f"{flag}: {_flag_meaning(flag, row.pod)}" for flag in row.flags)
+
+
+def _flag_meaning(flag: Flag, pod: Pod) -> str:
+    return resize_sentence(pod) if flag is Flag.RESIZING else FLAG_MEANINGS[flag]
+
+
+_RESIZES: Final = {
+    "Deferred": "a resize is Deferred: it waits for room on the node",
+    "Infeasible": "a resize is Infeasible: it will not happen on this node",
+    "Error": "a resize failed (Error) and is tried again",
+}
+
+
+def resize_sentence(pod: Pod) -> str:
+    """What has become of the unfinished resize of a pod, in the kubelet's word for it."""
+    condition = resize_condition(pod)
+    if condition is None:
+        return "a resize waits for the kubelet"
+    waits = "waits" if condition.type == RESIZE_PENDING else "is in progress"
+    return _RESIZES.get(condition.reason, f"a resize {waits}")
 
 
 def _rank_clause(row: PodRow, node: RankedNode | None) -> str:

@@ -11,6 +11,8 @@ from typing import Final
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, parse_threshold
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.ranking import Basis, Ranking, has_processes
 
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
@@ -39,6 +41,19 @@ def eviction_ranks(
     for place, key in enumerate(sorted(keys), start=1):
         places.setdefault(key, place)
     return [places[key] for key in keys]
+
+
+def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
+    """The place of each pod with processes of a node; empty where no usage is known."""
+    if ranking.basis is not Basis.USAGE:
+        return {}
+    running = [row for row in ranking.pods if has_processes(row.pod)]
+    ranks = eviction_ranks(
+        [row.pod for row in running],
+        [row.usage.working_set_bytes if row.usage is not None else None for row in running],
+        [row.profile.eviction_request for row in running],
+    )
+    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(running, ranks, strict=True)}
 
 
 def eviction_key(priority: int, over_request: int | None) -> EvictionKey:

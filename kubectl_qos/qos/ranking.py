@@ -8,6 +8,7 @@ container. Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -169,8 +170,12 @@ def rank_node(
     and release.
     """
     usage = usage or {}
-    scorer = _Scorer(node, profiles or Profiles(node.memory_capacity_bytes, release))
-    rows = [scorer.pod(pod, usage.get((pod.metadata.namespace, pod.metadata.name))) for pod in pods]
+    scorer = _Scorer(node)
+    profile_for = (profiles or Profiles(node.memory_capacity_bytes, release)).profile_for
+    rows = [
+        scorer.pod(pod, profile_for(pod), usage.get((pod.metadata.namespace, pod.metadata.name)))
+        for pod in pods
+    ]
     running = [row for row in rows if row.worst is not None]
     if not scorer.total_pages:
         basis = Basis.NOTHING
@@ -180,6 +185,16 @@ def rank_node(
         basis = Basis.ADJ
     without_usage = sum(1 for row in running if row.usage is None)
     return Ranking(node, basis, tuple(_in_order(rows)), without_usage)
+
+
+def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranking:
+    """The ranking with other oom_score_adj of containers of one of its pods; usage stays."""
+    mine = next(row for row in ranking.pods if row.pod is pod)
+    profile = copy(mine.profile)
+    profile.containers = tuple([one._replace(adj=adj.get(one.name, one.adj)) for one in profile.containers])
+    changed = _Scorer(ranking.node).pod(pod, profile, mine.usage)
+    rows = [changed if row is mine else row for row in ranking.pods]
+    return ranking._replace(pods=tuple(_in_order(rows)))
 
 
 def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, ContainerKind]]:
@@ -259,17 +274,15 @@ class Profiles:
 
 
 class _Scorer:
-    __slots__ = ("_kernel", "_page", "_profiles", "_runtime_adj", "total_pages")
+    __slots__ = ("_kernel", "_page", "_runtime_adj", "total_pages")
 
-    def __init__(self, node: Node, profiles: Profiles) -> None:
-        self._profiles = profiles
+    def __init__(self, node: Node) -> None:
         self._page = node.page_size_bytes
         self._runtime_adj = node.runtime_oom_score_adj
         self._kernel = kernel_formula(node.kernel)
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
-    def pod(self, pod: Pod, usage: PodUsage | None) -> RankedPod:
-        profile = self._profiles.profile_for(pod)
+    def pod(self, pod: Pod, profile: Profile, usage: PodUsage | None) -> RankedPod:
         scores = tuple([self._container(container, usage) for container in profile.containers])
         worst = None
         if has_processes(pod):

@@ -24,7 +24,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import is_sidecar, pod_requests
+from kubectl_qos.k8s.resources import admission_count, is_sidecar, pod_requests
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.cgroup.memory import LIMITED_SWAP
@@ -100,6 +100,19 @@ def restarting(old: Pod, new: Pod) -> list[str]:
     ]
 
 
+def waiting_containers(pod: Pod) -> set[str]:
+    """The containers that do not run now, which the kubelet leaves out of a resize.
+
+    It starts them with the new limits, and until kubernetes#140387 wrote the pod's cgroup for running ones
+    alone (computePodActions).
+    """
+    return {
+        status.name
+        for status in pod.status.every_container
+        if status.state is not None and (status.state.waiting or status.state.terminated)
+    }
+
+
 class ResizeStatus(StrEnum):
     """What the kubelet does with a resize that the server has accepted."""
 
@@ -107,6 +120,25 @@ class ResizeStatus(StrEnum):
     DEFERRED = "Deferred"
     INFEASIBLE = "Infeasible"
     ERROR = "Error"
+
+
+class NodeFit(NamedTuple):
+    """A node's allocatable amount, what its other pods request, and what this one does: bytes, millicores."""
+
+    resource: str
+    capacity: int
+    used: int
+    needed: int
+
+    @property
+    def free(self) -> int:
+        """What is left without the pod: bytes or millicores."""
+        return self.capacity - self.used
+
+    @property
+    def fits(self) -> bool:
+        """Whether enough is free."""
+        return self.needed <= self.free
 
 
 class ResizeOutcome(NamedTuple):
@@ -121,7 +153,8 @@ def resize_outcome(
 ) -> ResizeOutcome:
     """What the kubelet will do with an accepted resize, as far as it can be predicted from outside.
 
-    `neighbours` are the other pods of the node; limits may not go below the pod's `usage`.
+    `old` and the `neighbours`, the other pods of the node, are as it runs them; limits may not go below the
+    pod's `usage`.
     """
     if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
@@ -268,12 +301,18 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
     return ""
 
 
+def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[NodeFit]:
+    """Whether a pod fits beside others, which count by spec and status (NodeInfo.AddPod of the scheduler)."""
+    count = admission_count(setup.release)
+    used = [pod_requests(one, setup.release, count=count) for one in others if not one.is_terminal]
+    for name, needed, capacity in _against_node(pod, setup):
+        yield NodeFit(name, capacity, sum(_amount(requests, name) for requests in used), needed)
+
+
 def _exceeded_capacity(new: Pod, setup: NodeSetup, neighbours: Iterable[Pod]) -> str:
-    others = [pod for pod in neighbours if not pod.is_terminal]
-    for name, requested, capacity in _against_node(new, setup):
-        used = sum(_amount(pod_requests(pod, setup.release), name) for pod in others)
-        if requested > capacity - used:
-            return f"{name}, requested: {requested}, used: {used}, capacity: {capacity}"
+    for fit in node_fit(new, neighbours, setup):
+        if not fit.fits:
+            return f"{fit.resource}, requested: {fit.needed}, used: {fit.used}, capacity: {fit.capacity}"
     return ""
 
 

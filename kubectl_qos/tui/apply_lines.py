@@ -146,8 +146,11 @@ def progress_lines(
         yield TextLine(f"  {line}")
     if state.seen:
         yield TextLine("")
+    effects = state.preview.effects_of(state.strategy.kind) if state.strategy is not None else None
     for one in state.seen:
-        line = words.progress_line(one.progress) if one.progress is not None else "accepted by the server"
+        line = "accepted by the server"
+        if one.progress is not None:
+            line = words.progress_line(one.progress, effects)
         is_newest = one is state.seen[-1]
         mark, token = (">", "title") if is_newest else (" ", "muted")
         yield TextLine(f"{mark} {duration(one.seconds):>4}  {line}", token)

@@ -136,7 +136,8 @@ class RunningChange:
 
     def _check(self, result: ApplyResult) -> None:
         if self.state.phase is Phase.FOLLOWING:
-            self._service.run(partial(self.writer.progress, result), self._checked)
+            work = partial(self.writer.progress, result, self._service.history)
+            self._service.run(work, self._checked)
 
     def _checked(self, answer: Progress | QosError) -> None:
         self.take(self.state.checked(answer, self.elapsed_seconds))

@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cli import output
 from kubectl_qos.cli.apply import ApplyShell
 from kubectl_qos.cli.options import ApplyOptions
 from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.edit.apply import Apply, Phase
+from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.qos.resize import ResizeStatus
 from tests.tui.sources import ScriptedSource, demo, pod_named
-from tests.tui.writers import DONE, WAITING, memory
+from tests.tui.writers import CONTEXT, DONE, WAITING, memory
 
 OPTIONS = ApplyOptions(yes=True)
 ROLLING = Progress(Stage.ROLLING, settled=False, done=1, total=3)
@@ -62,7 +65,11 @@ def test_progress_is_printed_where_it_changes(
     printed = capsys.readouterr().out.splitlines()
     name = f"pod/{pod_named(demo(), 'api-').name}"
     lines = [line for line in printed if line.startswith(f"{name}: ")]
-    assert lines == [f"{name}: waiting for the kubelet", f"{name}: rolling out: 1 of 3 pods", f"{name}: done"]
+    assert lines == [
+        f"{name}: waiting for the kubelet",
+        f"{name}: rolling out: 1 of 3 pods",
+        f"{name}: done: c keeps its oom_score_adj until a restart",
+    ]
     assert pauses == pytest.approx([0.0, 0.3, 0.45, 0.675, 1.0125])
 
 
@@ -87,3 +94,52 @@ def test_a_timeout_is_an_error_with_what_was_seen_last() -> None:
     with pytest.raises(QosError, match="it is changed, last seen as: waiting for the kubelet") as raised:
         run(WAITING, timeout_seconds=5)
     assert raised.value.hint == "the change goes on; kubectl qos explain shows its state"
+
+
+def put_off(**options: Any) -> ApplyShell:
+    """A shell at work on a change that the kubelet would answer with Deferred."""
+    source, snapshot = ScriptedSource(demo()), demo()
+    source.scripted.looks = [DONE]
+    pod = pod_named(snapshot, "api-")
+    neighbours = [one for one in snapshot.by_node()[pod.node_name] if one is not pod]
+    effects = preview(
+        pod, [memory("5Gi"), memory("6Gi", Side.LIMITS)], snapshot.setup(pod.node_name), neighbours
+    )
+    assert effects.outcome.answer is ResizeStatus.DEFERRED
+    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
+    shell.apply(shell.load(Apply.begin(pod, effects.edits, effects), snapshot, None))
+    assert [kind for kind, _ in source.scripted.heard][:2] == (
+        ["dry run"] if options.get("dry_run") else ["dry run", "write"]
+    )
+    return shell
+
+
+def test_yes_does_not_apply_what_the_kubelet_puts_off() -> None:
+    with pytest.raises(
+        QosError, match=r"^pod/api-.* is not changed: the kubelet answers Deferred: "
+    ) as raised:
+        put_off()
+    assert raised.value.exit_code == 1
+    assert "--force" in raised.value.hint
+
+
+@pytest.mark.parametrize("options", [{"force": True}, {"dry_run": "server"}], ids=lambda one: next(iter(one)))
+def test_force_applies_it_and_a_dry_run_shows_it(options: dict[str, Any]) -> None:
+    put_off(**options)
+
+
+def test_the_prompt_names_what_the_kubelet_puts_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions: list[str] = []
+
+    def prompt(text: str) -> str:
+        questions.append(text)
+        return "yes"
+
+    monkeypatch.setattr(output, "prompt", prompt)
+    put_off(yes=False)
+    assert questions == [f"Apply this to {CONTEXT} although the kubelet answers Deferred? Type yes:"]
+    confirmed = capsys.readouterr().err
+    assert "! kubelet  answers Deferred: Node didn't have enough resource: memory" in confirmed
+    assert "of 17 on worker-2 now; " in confirmed

@@ -15,7 +15,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.related import decode_pod
-from kubectl_qos.edit.status import Stage
+from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
@@ -86,7 +86,7 @@ def test_a_template_is_tried_and_written(connect_to: ConnectTo) -> None:
     written = writer.apply(dry_run_result, history)
     assert now_in(server, "Deployment", "web")["requests"] == {"memory": "96Mi"}
     assert written.raw == server.find("Deployment", "web")
-    assert history.states == [EntryState.SENT, EntryState.DONE]
+    assert history.states == [EntryState.SENT, EntryState.ACCEPTED]
     assert written.entry == history.entries[-1]
     entry = written.entry
     assert (entry.context, entry.server) == (writer.context, writer.server)
@@ -114,9 +114,30 @@ def test_a_pod_is_resized(connect_to: ConnectTo) -> None:
     assert {request.path for request in server.patches} == {"/api/v1/namespaces/shop/pods/web-1/resize"}
     assert now_in(server, "Pod", "web-1") == {"requests": {"memory": "96Mi"}, "limits": {"memory": "128Mi"}}
     assert (written.entry.subresource, written.entry.undoes) == ("resize", "earlier")
-    assert writer.progress(written).stage is Stage.WAITING
+    assert writer.progress(written, history).stage is Stage.WAITING
+    assert history.entries[-1] == written.entry
     server.delete("Pod", "web-1")
-    assert writer.progress(written).stage is Stage.GONE
+    assert writer.progress(written, history).stage is Stage.GONE
+    assert (history.states[-1], history.entries[-1].message) == (
+        EntryState.ACCEPTED,
+        "gone: pod/web-1 no longer exists",
+    )
+
+
+def test_a_change_is_recorded_as_done_once_it_was_seen_to_be(
+    connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: the server stores a limit that the kubelet refuses; that is accepted, not done."""
+    server, history = serving(), History()
+    writer = Writer(connect_to(server))
+    written = writer.apply(writer.dry_run(resize_request(server)), history)
+    steps = [(Progress(Stage.ERROR, False), 2), (Progress(Stage.DONE, True), 3)]
+    for progress, length in steps:
+        monkeypatch.setattr("kubectl_qos.cluster.writer.check_progress", lambda *_, found=progress: found)
+        writer.progress(written, history)
+        assert len(history.states) == length
+    assert history.states == [EntryState.SENT, EntryState.ACCEPTED, EntryState.DONE]
+    assert [entry.is_stored for entry in history.entries] == [False, True, True]
 
 
 def test_each_entry_sorts_after_the_one_before(connect_to: ConnectTo) -> None:
@@ -299,7 +320,7 @@ def test_recorded_successes(connect_to: ConnectTo, name: str) -> None:
     assert dry_run_result.stored == tuple(edits)
     history = History()
     assert writer.apply(dry_run_result, history).raw == after
-    assert history.states == [EntryState.SENT, EntryState.DONE]
+    assert history.states == [EntryState.SENT, EntryState.ACCEPTED]
 
 
 def test_the_recorded_dry_run_has_the_version_that_was_read() -> None:

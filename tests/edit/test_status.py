@@ -168,8 +168,17 @@ def test_allocated_and_actual_values_decide(part: str, side: str | None, stage: 
     del values["memory"]
     assert check_progress(request, answer, after).stage is stage
     if side is not None:
-        status["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+        status["state"] = {"terminated": {"exitCode": 0}}
         assert check_progress(request, answer, after).stage is Stage.DONE
+
+
+def test_nothing_is_done_while_the_container_waits() -> None:
+    """It starts with the new values; until then an OOM loop has not ended (kubernetes#138760)."""
+    request, answer, after = at()
+    after["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    found = check_progress(request, answer, after)
+    assert (found.stage, found.settled) == (Stage.NOT_RUNNING, False)
+    assert found.message == "c does not run: it gets the values when it starts"
 
 
 def test_less_cpu_than_a_cgroup_can_hold() -> None:

@@ -61,7 +61,7 @@ def test_the_least_request_with_which_a_pod_outlives_another(run: Run) -> None:
     wanted = one["resources"]["requests"]["memory"]
     assert wanted.endswith("Mi")
     shown = run(*api, "--requests", f"memory={wanted}", "--limits", "memory=3Gi")
-    assert "now killed before it: batch/crunch-x2k9f, ml/notebook-0" in shown.out
+    assert "killed before it when c restarts: batch/crunch-x2k9f, ml/notebook-0" in shown.out
     less = run(*api, "--requests", f"memory={int(wanted[:-2]) - 1}Mi", "--limits", "memory=3Gi")
     assert "ml/notebook-0" not in less.out
     assert run(*api, "--rank-below", "3", "-o", "patch").out == found.out

@@ -215,7 +215,8 @@ def test_a_resize_that_waits_is_explained() -> None:
         "message": "Node didn't have enough resource: memory",
     }
     text = with_status("db-0", conditions=[condition])
-    assert "a resize waits: Deferred Node didn't have enough resource: memory" in text
+    assert "a resize is Deferred: it waits for room on the node" in text
+    assert "the kubelet says: Node didn't have enough resource: memory" in text
     assert "a resize" not in with_status("db-0", conditions=[condition | {"status": "False"}]).replace(
         "a resize may not", ""
     )

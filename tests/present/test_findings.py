@@ -23,6 +23,7 @@ FACTS: dict[str, Any] = {
     "charge": CHARGE,
     "charges": (CHARGE,),
     "container": HOSTILE,
+    "containers": (HOSTILE,),
     "manager": Manager(ManagerKind.OPERATOR, HOSTILE, HOSTILE, HOSTILE),
     "kind": "Deployment",
     "left": 2,

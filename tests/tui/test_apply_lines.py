@@ -160,9 +160,11 @@ def test_every_phase_of_sending(facts: ViewModel) -> None:
     failed = progress(followed(state, WAITING, ServerUnreachable("no route")))
     assert "1s accepted by the server > 2s waiting for the kubelet ! cannot check it now: no route" in failed
     assert "no route" not in progress(followed(state, ServerUnreachable("no route"), WAITING))
-    assert progress(followed(state, WAITING, DONE)).endswith("> 3s done U reverts it")
+    assert progress(followed(state, WAITING, DONE)).endswith(
+        "> 3s done: c keeps its oom_score_adj until a restart U reverts it"
+    )
     undone = progress(followed(replace(state, undoes="0001"), DONE))
-    assert undone.endswith("> 2s done the previous values are restored")
+    assert undone.endswith("until a restart the previous values are restored")
 
 
 @pytest.mark.parametrize("stage", [Stage.INFEASIBLE, Stage.STUCK, Stage.OVERTAKEN, Stage.GONE])

@@ -484,3 +484,13 @@ async def test_screens_of_one_change_are_not_stacked_on_each_other() -> None:
         await pilot.seen("done")
         assert isinstance(pilot.app.screen, ProgressScreen)
         assert not any(isinstance(one, ConfirmWrite) for one in pilot.app.screen_stack)
+
+
+async def test_the_question_names_what_the_kubelet_puts_off() -> None:
+    async with editing() as pilot:
+        pilot.app.screen.form.put([memory("5Gi"), memory("6Gi", Side.LIMITS)])  # type: ignore[attr-defined]
+        await pilot.keys("ctrl+s")
+        await pilot.until(lambda: "loading related objects" not in pilot.words)
+        await pilot.keys("a")
+        await pilot.seen("Write this to the cluster although the kubelet answers Deferred?")
+        assert "! kubelet answers Deferred: Node didn't have enough resource: memory" in pilot.words

@@ -78,7 +78,8 @@ class ScriptedWriter(Writer):
         history.put(entry)
         return ApplyResult(entry, dry_run_result.raw, request)
 
-    def progress(self, written: ApplyResult) -> Progress:
+    def progress(self, written: ApplyResult, history: HistoryStore) -> Progress:
+        del history
         self.heard.append(("look", written.request))
         answer = _next(self.looks)
         assert self.hold_look.wait(60)

@@ -192,7 +192,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     neighbours = snapshot.by_node().get(pod.node_name, ())
     effects = preview(pod, set_edits.build_edits(request, pod, snapshot), setup, neighbours, snapshot.usage)
     if shell is None or options.output is None:
-        set_edits.print_preview(effects, pod, resolved, options, with_flags=request.has_goal)
+        set_edits.print_preview(effects, pod, resolved, options, request)
     output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_problems()
     if effects.edits:

@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.edit.apply import Phase
-from kubectl_qos.present.apply import confirm_lines, dry_run_lines, request_lines
+from kubectl_qos.present.apply import although, confirm_lines, dry_run_lines, request_lines
 from kubectl_qos.present.format import escape
 from kubectl_qos.tui import apply_lines
 from kubectl_qos.tui.actions import BindingGroup
@@ -146,7 +146,8 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         lines = confirm_lines(writer.context, writer.server, request, state.preview, state.strategy)
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
-        self.qos.push_screen(ConfirmWrite(lines, typed), self._confirmed)
+        question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
+        self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
 
     def _confirmed(self, yes: bool | None) -> None:
         self.change.take(self.change.state.confirm(yes=bool(yes)))

@@ -118,15 +118,16 @@ class ConfirmWrite(_YesNoDialog):
 
     AUTO_FOCUS = "#name, #no"
 
-    def __init__(self, lines: Sequence[str], name: str = "") -> None:
+    def __init__(self, question: str, lines: Sequence[str], name: str = "") -> None:
         super().__init__()
+        self._question = question
         self._lines = tuple(lines)
         self._expected = name
 
     def compose(self) -> ComposeResult:
         """What is confirmed, a field for the name if it is asked for, and two buttons."""
         with Vertical(classes="dialog wide"):
-            yield Label("Write this to the cluster?", classes="question")
+            yield Label(self._question, classes="question", markup=False)
             yield TextView(layout_lines(map(TextLine, self._lines)), id="facts")
             if self._expected:
                 yield Label(f"Type {escape(self._expected)} to apply it.", markup=False, id="finding")

@@ -17,7 +17,7 @@ from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.effects import preview_sections
+from kubectl_qos.present.effects import goal_section, preview_sections
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
@@ -171,6 +171,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self.qos.show_text("Not by memory requests", [why, "", guaranteed])
         elif goal.edits:
             self.form.put(goal.edits)
+            self.qos.notify(f"{words}: {goal_section(self.preview_now()).answer}")
         else:
             self.qos.notify(f"{words} with these values")
 

@@ -164,4 +164,4 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
 def _token(entry: Entry, key: str) -> str:
     if key != "state":
         return ""
-    return {EntryState.DONE: "", EntryState.REFUSED: "muted"}.get(entry.state, "warning")
+    return "" if entry.is_stored else "muted" if entry.state is EntryState.REFUSED else "warning"

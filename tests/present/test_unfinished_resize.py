@@ -1,0 +1,90 @@
+"""What is said of a pod while a resize is unfinished: the values in force, the desired ones, the reports."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from kubectl_qos.__main__ import main
+from kubectl_qos.k8s.objects import NodeObject, convert
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.pod_rows import PodRow, build_rows
+from kubectl_qos.present.reasons import resize_sentence, why_lines
+from kubectl_qos.qos.prediction import predict_running
+from tests.edit.test_when import PENDING, pod, used
+from tests.qos.recorded import pods_c, setup_c
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+STATES = [
+    ("conditions: [{type: PodResizePending, status: 'True', reason: Deferred}]", "a resize is Deferred: "),
+    (
+        "conditions: [{type: PodResizePending, status: 'True', reason: Infeasible}]",
+        "a resize is Infeasible: ",
+    ),
+    ("conditions: [{type: PodResizeInProgress, status: 'True', reason: Error}]", "a resize failed (Error) "),
+    ("conditions: [{type: PodResizeInProgress, status: 'True'}]", "a resize is in progress"),
+    ("conditions: [{type: PodResizePending, status: 'True'}]", "a resize waits"),
+    ("resize: Infeasible", "a resize is Infeasible:"),
+    ("resize: InProgress", "a resize waits"),
+    ("containerStatuses: [{name: c, allocatedResources: {memory: 1Gi}}]", "a resize waits for the kubelet"),
+]
+
+
+def row_of(snapshot: Snapshot, name: str) -> tuple[PodRow, list[str]]:
+    rows = build_rows(snapshot, Scope())
+    row = next(one for one in rows.rows if one.name == name)
+    prediction = predict_running(row.pod, rows.nodes[row.node].setup)
+    return row, list(why_lines(prediction, row, rows))
+
+
+@pytest.mark.parametrize(("status", "sentence"), STATES)
+def test_the_flag_says_what_the_kubelet_says(status: str, sentence: str) -> None:
+    mine = pod("mine", "requests: {memory: 2Gi}", status)
+    assert resize_sentence(mine).startswith(sentence)
+    row, why = row_of(Snapshot((mine,)), "mine")
+    assert "RESIZING" in row.flags
+    assert f"RESIZING: {resize_sentence(mine)}" in why[-1]
+
+
+def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
+    """R1, R2: REQUEST and LIMIT are those of the node."""
+    rows = build_rows(Snapshot((PENDING,)), Scope())
+    (row,) = rows.rows
+    gi = 1 << 30
+    assert (row.request, row.limit) == (gi, 2 * gi)
+    assert (row.desired_request, row.desired_limit) == (8 * gi, 9 * gi)
+    (container,) = build_rows(Snapshot((PENDING,)), Scope(), containers=True).rows
+    assert (container.desired_request, container.desired_limit) == (8 * gi, 9 * gi)
+    (settled,) = build_rows(Snapshot((pod("mine", "requests: {memory: 1Gi}"),)), Scope()).rows
+    assert (settled.desired_request, settled.desired_limit) == (None, None)
+
+
+def test_the_recorded_pending_resize_is_explained() -> None:
+    pods, setup = pods_c("pending-resize"), setup_c("pending-resize")
+    mine = next(one for one in pods if one.name == "bu-over")
+    found = explain_pod(mine, Snapshot(pods), NOW)
+    section = next(one for one in found.sections if one.title == "Resize")
+    assert section.answer == "a resize is Infeasible: it will not happen on this node"
+    text = "\n".join(text_lines(found))
+    assert "c requests.memory  100Mi → 300Mi  (desired)" in text
+    assert "the kubelet says: " in text
+    assert setup.node.memory_capacity_bytes
+
+
+def test_what_would_come_of_it_is_said() -> None:
+    node = convert({"metadata": {"name": "n1"}, "status": {"capacity": {"memory": "16Gi"}}}, NodeObject)
+    high = pod("high", "requests: {memory: 4Gi}")
+    snapshot = Snapshot((PENDING, high), {"n1": node}, used(PENDING, high))
+    section = next(one for one in explain_pod(PENDING, snapshot, NOW).sections if one.title == "Resize")
+    assert section.lines[-1].text == (
+        "once it is carried out and the container restarts: c oom_score_adj 938 → 500, kill rank 1 → 2"
+    )
+
+
+def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", "--demo", "-A", "-o", "json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert all({"desired_request", "desired_limit"} <= item.keys() for item in items)
