@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -101,7 +101,6 @@ class Effects:
     containers: tuple[ContainerChange, ...]
     files: tuple[FileChange, ...]
     ranking_before: Ranking = field(compare=False, repr=False)
-    ranking_now: Ranking = field(compare=False, repr=False)
     ranking_after: Ranking = field(compare=False, repr=False)
     mine_before: RankedPod = field(compare=False, repr=False)
     mine_after: RankedPod = field(compare=False, repr=False)
@@ -200,7 +199,6 @@ def build_effects(
                 rank_after=mine_after.rank,
                 files=tuple(_file_changes(before, after)),
                 ranking_before=ranking_before,
-                ranking_now=ranking_before,
                 ranking_after=ranking_after,
                 mine_before=mine_before,
                 mine_after=mine_after,
@@ -267,8 +265,15 @@ class Preview:
         """The effects with their moments where the change is applied in another way."""
         if kind is StrategyKind.IN_PLACE:
             return self.effects
-        unchanged = self.effects.ranking_before, self.effects.rank_before
-        return _timed(self.effects, When.RECREATED, *unchanged, lambda _: When.RECREATED)
+        containers = [replace(one, when=When.RECREATED) for one in self.effects.containers]
+        files = [replace(one, when=When.RECREATED) for one in self.effects.files]
+        return replace(
+            self.effects,
+            when=When.RECREATED,
+            rank_now=self.effects.rank_before,
+            containers=tuple(containers),
+            files=tuple(files),
+        )
 
     @property
     def before(self) -> Prediction:
@@ -340,19 +345,6 @@ def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) ->
     ]
 
 
-def _timed(
-    effects: Effects, when: When, ranking_now: Ranking, rank_now: int | None, adj_when: Callable[[str], When]
-) -> Effects:
-    return replace(
-        effects,
-        when=when,
-        ranking_now=ranking_now,
-        rank_now=rank_now,
-        containers=tuple(replace(one, when=adj_when(one.name)) for one in effects.containers),
-        files=tuple(replace(one, when=when) for one in effects.files),
-    )
-
-
 _ANSWERED: Final = {
     ResizeStatus.ACTUATED: When.NOW,
     ResizeStatus.DEFERRED: When.RETRIED,
@@ -363,26 +355,19 @@ _ANSWERED: Final = {
 
 def _in_place(effects: Effects, restarts: Sequence[str], answer: ResizeStatus) -> Effects:
     """The effects with the moments of a change in place."""
-    when, pod = _ANSWERED[answer], effects.before.pod
-    ranking, rank = effects.ranking_before, effects.rank_before
-    if when is When.NOW and restarts:
-        new = {one.name: one.adj_after for one in effects.containers if one.name in restarts}
-        ranking = with_adj(ranking, pod, new)
-        rank = next(row.rank for row in ranking.pods if row.pod is pod)
+    when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
-    effects = _timed(effects, when, ranking, rank, lambda name: when if name in restarts else later)
-    if when is not When.NOW:
-        return effects
-    waiting = waiting_containers(pod)
-    of_pod = When.NOW
-    if waiting and waiting >= set(_with_other_limits(effects)):
+    waiting, of_pod = waiting_containers(pod) if when is When.NOW else set(), when
+    if waiting and waiting.issuperset(_with_other_limits(effects)):
         has_fix = effects.before.setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
         of_pod = When.RESTART if has_fix else When.RECREATED
-    files = (
-        replace(one, when=When.RESTART if one.container in waiting else when if one.container else of_pod)
-        for one in effects.files
-    )
-    return replace(effects, files=tuple(files))
+    if when is When.NOW and restarts:
+        adj = {one.name: one.adj_after for one in effects.containers if one.name in restarts}
+        rank = next(row.rank for row in with_adj(effects.ranking_before, pod, adj).pods if row.pod is pod)
+    containers = [replace(one, when=when if one.name in restarts else later) for one in effects.containers]
+    moments = {"": of_pod, **dict.fromkeys(waiting, When.RESTART)}
+    files = [replace(one, when=moments.get(one.container, when)) for one in effects.files]
+    return replace(effects, when=when, rank_now=rank, containers=tuple(containers), files=tuple(files))
 
 
 def _with_other_limits(effects: Effects) -> Iterable[str]:

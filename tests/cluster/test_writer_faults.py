@@ -92,7 +92,7 @@ def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
 def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.apply()
-    assert stage.history.states == [EntryState.SENT, EntryState.DONE]
+    assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
     assert stage.history.entries[-1].message == f"{LOST}; the object has these values now, written by us"
     assert stage.memory == "96Mi"
     assert stage.writes == 1
@@ -180,7 +180,7 @@ def test_an_inconclusive_answer(stage: Stage, answer: Answer, applies: bool) -> 
     stage.server.fault = once(Fault(applies, answer))
     if applies:
         stage.apply()
-        assert stage.history.states == [EntryState.SENT, EntryState.DONE]
+        assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
         assert stage.writes == 1
     else:
         assert stage.unsure().endswith("; nothing has changed there so far")
@@ -258,7 +258,7 @@ def test_renewed_credentials_are_safe(serve: Serve, connect_to: ConnectTo, tmp_p
     server.fault = expired
     history = History()
     writer.apply(dry_run_result, history)
-    assert history.states == [EntryState.SENT, EntryState.DONE]
+    assert history.states == [EntryState.SENT, EntryState.ACCEPTED]
     assert [request.body for request in server.patches[1:]] == [server.patches[0].body] * 2
 
 
