@@ -73,11 +73,19 @@ _MOMENTS: Final = {
 }
 
 
-def moment(when: When, names: Sequence[str] = ()) -> str:
-    """When an effect takes place: `now`, `when app restarts`, where it is known whose restart counts."""
-    if when is When.RESTART and names:
-        return f"when {' and '.join(map(escape, names))} {'restarts' if len(names) == 1 else 'restart'}"
-    return _MOMENTS[when]
+def moment(when: When, names: Sequence[str] = (), first: When = When.NOW) -> str:
+    """When an effect takes place: `now`, `when app restarts` where it is known whose restart counts.
+
+    `first` is the moment from which on a restart counts.
+    """
+    if when is not When.RESTART or not names:
+        return _MOMENTS[when]
+    start = f"{_MOMENTS[first]} and" if first is When.RETRIED else "when"
+    return f"{start} {' and '.join(map(escape, names))} {'restarts' if len(names) == 1 else 'restart'}"
+
+
+def _rank_moment(effects: Effects) -> str:
+    return moment(effects.rank_when, effects.restarting_later, effects.when)
 
 
 def _class(effects: Effects) -> Section:
@@ -98,7 +106,7 @@ def class_change(effects: Effects) -> str:
 def _oom(effects: Effects) -> Section:
     changes = []
     for one in effects.containers:
-        name, when = escape(one.name), moment(one.when, [one.name])
+        name, when = escape(one.name), moment(one.when, [one.name], effects.when)
         changes.append((_number_change(f"{name} oom_score_adj", one.adj_before, one.adj_after), when))
         changes.append((_number_change(f"{name} oom_score", one.score_before, one.score_after), when))
     return _changes_section("OOM", "", changes)
@@ -126,7 +134,7 @@ def _rank(effects: Effects) -> Section:
     title = f"Kill rank on {escape(node)}" if node else "Kill rank"
     if effects.rank_before is None or effects.rank_after is None:
         return Section(title, UNKNOWN)
-    lines, then = [], moment(effects.rank_when, effects.restarting_later)
+    lines, then = [], _rank_moment(effects)
     if effects.overtaken_by:
         lines.append(f"killed before it {then}: {_pods(effects.overtaken_by)}")
     if effects.overtakes:
@@ -143,14 +151,13 @@ def rank_change(effects: Effects, where: str = "") -> str:
     if before == now == after:
         return f"{before} of {effects.ranked}{where}, stays"
     today = f"{_moved(before, now)} of {effects.ranked}{where} now"
-    then = moment(effects.rank_when, effects.restarting_later)
-    return today if now == after else f"{today}; {after} {then}"
+    return today if now == after else f"{today}; {after} {_rank_moment(effects)}"
 
 
 def goal_section(preview: Preview) -> Section:
     """When a kill rank that was asked for is reached, and how it would be at once."""
     effects = preview.effects
-    answer = f"reached {moment(effects.rank_when, effects.restarting_later)}"
+    answer = f"reached {_rank_moment(effects)}"
     if effects.rank_when is not When.RESTART:
         return Section("Goal", answer)
     owner = find_workload(preview.before.pod)

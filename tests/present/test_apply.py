@@ -11,13 +11,14 @@ import pytest
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
-from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.present.apply import (
     change_lines,
+    confirm_lines,
     conflict_lines,
     dry_run_lines,
     entry_change,
@@ -29,6 +30,7 @@ from kubectl_qos.present.apply import (
     request_lines,
     strategy_lines,
 )
+from tests.edit.test_preview import SETUP, pod
 from tests.entries import entry
 
 NASTY = "x\x1b[31m"
@@ -165,3 +167,20 @@ def test_how_an_entry_ended(found: Entry, undone: bool, words: str) -> None:
 )
 def test_when_it_was(at: str, words: str) -> None:
     assert entry_when(entry(at=at), datetime(2026, 11, 20, 12, tzinfo=UTC)) == words
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank"),
+    [
+        (StrategyKind.IN_PLACE, "2 of 3 on n1 now; 3 once the kubelet resizes it and c restarts"),
+        (StrategyKind.TEMPLATE, "2 of 3 on n1 now; 3 when recreated"),
+    ],
+)
+def test_what_is_confirmed_has_the_moments_of_the_chosen_strategy(kind: StrategyKind, rank: str) -> None:
+    pods = [pod(name, f"requests: {{memory: {size}}}") for name, size in (("low", "1Mi"), ("high", "4Gi"))]
+    found = preview(pod("mine", "requests: {memory: 1Gi}"), [edit("14Gi", "c")], SETUP, pods)
+    lines = confirm_lines("ctx", "server", request(), found, Strategy(kind, request()))
+    assert f"kill rank  {rank}" in lines
+    assert any(line.startswith("! kubelet  answers Deferred: ") for line in lines) is (
+        kind is StrategyKind.IN_PLACE
+    )
