@@ -86,13 +86,13 @@ def states(pilot: Run) -> list[EntryState]:
     return [entry.state for entry in pilot.qos.writing.history.entries()]
 
 
-async def asked(pilot: Run) -> None:
+async def open_confirmation(pilot: Run) -> None:
     await pilot.keys("a")
     await pilot.until(lambda: pilot.screen_name == "ConfirmWrite")
 
 
 async def confirmed(pilot: Run) -> None:
-    await asked(pilot)
+    await open_confirmation(pilot)
     await pilot.keys("y")
 
 
@@ -106,7 +106,7 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
         assert "        memory: 1Gi" in body
         # Reflexes do not write.
         for key in ("enter", "n", "escape", "space"):
-            await asked(pilot)
+            await open_confirmation(pilot)
             await pilot.keys(key)
             assert pilot.screen_name == ("ConfirmWrite" if key == "space" else "ApplyScreen")
         assert not writer_of(pilot).heard_of("write")
@@ -205,7 +205,7 @@ async def back_to_apply(pilot: Run) -> None:
 
 async def test_the_question_can_be_clicked() -> None:
     async with strategies() as pilot:
-        await asked(pilot)
+        await open_confirmation(pilot)
         await pilot.click("#no")
         await pilot.pause()
         assert pilot.screen_name == "ApplyScreen"
@@ -220,7 +220,7 @@ BY_NAME = Settings(contexts={CONTEXT: ContextSettings(confirm="name")})
 
 async def test_where_the_name_must_be_typed_nothing_else_says_yes() -> None:
     async with strategies(settings=BY_NAME) as pilot:
-        await asked(pilot)
+        await open_confirmation(pilot)
         yes = pilot.app.screen.query_one("#yes", Button)
         field = pilot.app.screen.query_one("#name", Input)
         assert pilot.app.focused is field
@@ -465,7 +465,7 @@ async def test_a_change_is_written_to_the_cluster_that_it_was_made_for() -> None
     async with editing(first) as pilot:
         pilot.qos.source = second
         await pilot.keys("ctrl+s")
-        await asked(pilot)
+        await open_confirmation(pilot)
         assert "cluster scripted" in pilot.words
         await pilot.keys("y")
         await pilot.until(lambda: bool(first.scripted.heard_of("write")))
