@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
@@ -22,6 +24,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.k8s.usage import Pressure
 from kubectl_qos.present.effects import quantity_text, value_name
 from kubectl_qos.present.format import (
     age,
@@ -54,12 +57,13 @@ from kubectl_qos.qos.reason import Reason, Rule
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A pod explained; `subject` is the first line."""
+    """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known."""
 
     subject: str
     prediction: Prediction
     row: PodRow | None
     sections: tuple[Section, ...]
+    pressure: Mapping[str, Pressure]
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
@@ -69,17 +73,21 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
+    usage = snapshot.usage.get((pod.namespace, pod.name))
+    waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
+    pressure = {name: one for name, one in waits.items() if one is not None}
     sections = (
         _class(prediction),
         _oom(prediction, row, rows),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
+        _pressure(pressure),
         _resize(prediction, preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects),
         _history(prediction, now),
         _assumed(prediction, rows),
     )
-    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)))
+    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)), pressure)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -209,6 +217,19 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     if prediction.critical:
         answer = "never: critical pods are not evicted"
     return Section("Eviction", answer, tuple(lines))
+
+
+def _pressure(pressure: Mapping[str, Pressure]) -> Section | None:
+    lines = [Line(f"{name}  {_waits(one)}") for name, one in pressure.items()]
+    return Section("Pressure", "tasks waited, in the last minute (PSI)", tuple(lines)) if lines else None
+
+
+def _waits(pressure: Pressure) -> str:
+    return "; ".join(
+        f"{name} {psi.some.avg60:.1f}% some, {psi.full.avg60:.1f}% all"
+        for name, psi in pressure._asdict().items()
+        if psi is not None
+    )
 
 
 def _resize(prediction: Prediction, effects: Effects) -> Section:
@@ -364,6 +385,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
         "rank": row.rank if row is not None else None,
         "oom_score": row.score if row is not None else None,
         "eviction_rank": row.eviction_rank if row is not None else None,
+        "pressure": msgspec.to_builtins({name: one._asdict() for name, one in explanation.pressure.items()}),
         "critical": prediction.critical,
         "node_critical": prediction.node_critical,
         "static": prediction.static or prediction.mirror,
