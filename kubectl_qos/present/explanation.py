@@ -13,6 +13,7 @@ from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
     MEMORY,
     ContainerStateTerminated,
     ContainerStatus,
@@ -36,6 +37,7 @@ from kubectl_qos.present.format import (
     full_name,
     short_path,
 )
+from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import (
@@ -49,6 +51,7 @@ from kubectl_qos.present.reasons import (
     step_sentence,
 )
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
+from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
@@ -277,7 +280,7 @@ def _desired(pod: Pod) -> Iterable[ValueChange]:
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:
     pod = prediction.pod
-    statuses, disruptions = pod.status.every_container, list(_disruptions(pod.status))
+    statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
         return None
     restarts = sum(status.restart_count for status in statuses)
@@ -291,9 +294,7 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     return Section("History", answer, tuple(lines))
 
 
-SIGKILLED: Final = 137
-"""128 plus the signal's number, as in shells."""
-
+_MOST_QUOTED: Final = 300
 _NO_PROOF: Final = (
     "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
     " kernel end as Error, and SIGKILL has other senders; see the node's kernel log"
@@ -308,14 +309,19 @@ _DISRUPTIONS: Final = {
 """k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
 
 
-def _disruptions(status: PodStatus) -> Iterable[str]:
+def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    if status.reason == "Evicted":
+    by_kubelet = kubelet_kill(pod, ())
+    if pod.status.reason == "Evicted":
         yield "evicted by its kubelet"
-    for condition in status.conditions or ():
-        if condition.type == "DisruptionTarget" and condition.status == "True":
+    for condition in pod.status.conditions or ():
+        if condition.type == DISRUPTION_TARGET and condition.status == "True":
             meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
-            yield f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning
+            if condition.reason == BY_KUBELET and by_kubelet is not None:
+                meaning = MECHANISMS[by_kubelet.mechanism]
+            when = condition.last_transition_time
+            ago = f", {age(when, now)} ago" if when else ""
+            yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago
             if condition.message:
                 yield escape(condition.message)
 
@@ -331,7 +337,7 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
-        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
+        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", _quote(waiting.message))
     for word, state in (("ended", status.state), ("last ended", status.last_state)):
         end = state.terminated if state is not None else None
         if end is not None:
@@ -342,17 +348,26 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
-    if started is None or finished is None or finished < started:
+    # What could not be started has the start of the epoch.
+    if started is None or finished is None or finished < started or not started.timestamp():
         return ago
     return f"{ago} after {duration(int((finished - started).total_seconds()))}"
 
 
+def _quote(message: str) -> str:
+    """A message of a kubelet, a runtime or an application on one line, cut where it is long."""
+    line = " ".join(message.split())
+    return escape(line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…")
+
+
 def _meaning(end: ContainerStateTerminated) -> str:
+    if oom_at_start(end.message):
+        return f"killed for memory as it was started: {_quote(end.message)}"
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED:
         return "SIGKILL: perhaps for memory; the reason alone does not tell"
-    return ""
+    return _quote(end.message)
 
 
 def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
