@@ -76,12 +76,25 @@ def running_containers(pod: Pod) -> list[str]:
 def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
     """Read every running container by one exec, some at a time. Raises QosError."""
     from kubectl_qos.cluster.background import run_all
-    from kubectl_qos.cluster.exec import read_container
+    from kubectl_qos.cluster.exec import KubeletUnreachable, read_container
 
     containers = pods.running()
-    outcomes = run_all(
-        lambda container: read_container(connection, *container), containers, at_once=MAX_CONCURRENT_EXECS
-    )
+    silent: list[KubeletUnreachable] = []
+    answered: list[tuple[str, str, str]] = []
+
+    def read(container: tuple[str, str, str]) -> dict[str, str]:
+        # The first ones start together: where none of them answers in time, no kubelet is there.
+        if silent and not answered:
+            raise KubeletUnreachable("not tried, as no other container answered", silent[0].hint)
+        try:
+            files = read_container(connection, *container)
+        except KubeletUnreachable as error:
+            silent.append(error)
+            raise
+        answered.append(container)
+        return files
+
+    outcomes = run_all(read, containers, at_once=MAX_CONCURRENT_EXECS)
     readings: list[PodReading] = []
     levels: dict[str, Files] = {}
     for pod in pods.pods:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,7 +24,7 @@ from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
-from kubectl_qos.transport.net_errors import unreachable_error
+from kubectl_qos.transport.net_errors import is_silence, unreachable_error
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SECONDS: Final = 15.0
-"""The longest that one exec may take; --request-timeout may set less."""
+"""How long one exec may take without --request-timeout."""
 MAX_BYTES: Final = 1 << 20
 MAX_PROCESSES: Final = 200
 
@@ -54,7 +55,7 @@ _LINE: Final = (
     ' while IFS= read -r l || [ -n "$l" ]; do printf \'%s\\n\' "$l"; done <"$1"; }; '
     "printf '==> $$\\n%s\\n' $$; n=0; for p in /proc/self /proc/[0-9]*; do "
     f"n=$((n+1)); [ $n -gt {MAX_PROCESSES} ] && break; "
-    "for f in cgroup oom_score_adj comm; do show $p/$f; done; done; "
+    "for f in cgroup oom_score_adj oom_score comm; do show $p/$f; done; done; "
     "c=; while IFS= read -r l; do case $l in 0::/*) c=${l#0::};; esac; done </proc/self/cgroup; "
     f'[ -r {_MOUNT}"$c"/cgroup.controllers ] && [ "$c" != / ] || c=; '
     f'while :; do for f in {_V2_FILES}; do show "{_MOUNT}$c/$f"; done; '
@@ -83,6 +84,10 @@ COMMANDS: Final = (SHELL, CAT)
 
 _HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
 _ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
+
+
+class KubeletUnreachable(ServerUnreachable):
+    """The API server was reached, and then nothing came from the kubelet, or from the container, in time."""
 
 
 class _CommandResult(NamedTuple):
@@ -150,15 +155,32 @@ def _run(
 ) -> _CommandResult:
     if command not in COMMANDS:
         raise QosError(f"{command[0]} is not run: it is none of the commands that only read")
-    from kubectl_qos.transport.websocket import handshake_problem, request_headers
+    from kubectl_qos.transport.websocket import request_headers
 
-    end = time.monotonic() + SECONDS
-    deadline = min(connection.deadline() or end, end)
+    began = time.monotonic()
+    deadline = connection.deadline() or began + SECONDS
     query = [("command", word) for word in command]
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
     headers = request_headers(PROTOCOLS)
     path = f"{api_path('Pod', namespace, pod)}/exec"
-    response = connection.switch_protocols(path, query, headers, read_seconds=SECONDS)
+    try:
+        response = connection.switch_protocols(path, query, headers, read_seconds=deadline - began)
+        return _converse(response, headers, deadline, connection.server)
+    except ServerUnreachable as error:
+        if not is_silence(error):
+            raise
+        raise KubeletUnreachable(
+            f"no answer within {deadline - began:.3g} s: the API server was reached, but not the node's"
+            " kubelet, or the container has too little CPU to answer",
+            hint="--request-timeout 90s waits longer; --local on the node needs no kubelet",
+        ) from error
+
+
+def _converse(
+    response: BaseHTTPResponse, headers: Mapping[str, str], deadline: float, server: str
+) -> _CommandResult:
+    from kubectl_qos.transport.websocket import handshake_problem
+
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
             if HTTPStatus.OK <= response.status < HTTPStatus.BAD_REQUEST:
@@ -169,7 +191,7 @@ def _run(
             raise _no_websocket(problem)
         return _read_result(_websocket(response, deadline))
     except OSError as error:
-        raise unreachable_error(error, connection.server) from error
+        raise unreachable_error(error, server) from error
     finally:
         response.close()
 

@@ -85,6 +85,11 @@ class RestClient:
             raise read_api_error(response)
         return response
 
+    def probe(self, seconds: float) -> None:
+        """Send the cheapest request. Raises ServerUnreachable if nothing answers in time."""
+        with suppress(ApiError):
+            self.request_once("/version", {}, watch_seconds=seconds).drain_conn()
+
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """Kubectl's sentence for an answer that broke off."""
         return unreachable_error(error, self._connection.server)

@@ -17,7 +17,7 @@ from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import Health, Update
 from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.cluster.usage import Usage, UsageChoice, read_usage
-from kubectl_qos.errors import ApiError, QosError
+from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, NodeOverrides, Scope
@@ -28,6 +28,8 @@ POLL_SECONDS: Final = 15.0
 """How often what may not be watched is listed, and usage is read: metrics-server measures as often."""
 FIRST_USAGE_SECONDS: Final = 3.0
 """How long the first update waits for usage: without it the order would soon be another one."""
+PROBE_SECONDS: Final = 8.0
+"""After so long a silence of all watches the server is asked for a sign of life, for half of that."""
 
 
 class Informer:
@@ -59,9 +61,11 @@ class Informer:
         self._closed = False
         self._has_usage = threading.Event()
         self._read_now = threading.Event()
+        self._ending = threading.Event()
         self._watch_pods(None)
         self._watch_nodes()
         _start(self._keep_reading_usage)
+        _start(self._keep_probing)
 
     def next(self) -> Update | None:
         """Wait for a change; changes that came together are one update."""
@@ -95,6 +99,7 @@ class Informer:
     def close(self) -> None:
         """End every watch."""
         self._closed = True
+        self._ending.set()
         self._read_now.set()
         self._has_usage.set()
         for reflector in self._reflectors:
@@ -167,7 +172,7 @@ class Informer:
 
     def _polled(self, watch: str, error: ApiError | None) -> None:
         remedy = f"grant watch on {watch}; until then they are listed every {self._poll_seconds:.0f} s"
-        missing = Missing(f"changes of {watch}", str(error), remedy) if error is not None else None
+        missing = Missing(f"the watch of {watch}", str(error), remedy) if error is not None else None
         self._store.note(f"watch {watch}", missing)
 
     def _keep_reading_usage(self) -> None:
@@ -178,12 +183,26 @@ class Informer:
             self._read_now.clear()
             began = time.monotonic()
             usage = self._read_usage()
-            self._store.set_usage(usage.by_pod, usage.missing)
+            self._store.set_usage(usage.by_pod, usage.missing, usage.pressure)
             self._has_usage.set()
             if self._configs is not None:
                 self._configs.read(self._store.nodes())
                 self._store.set_kubelets(self._configs.by_node)
             self._read_now.wait(max(self._poll_seconds, 3 * (time.monotonic() - began)))
+
+    def _keep_probing(self) -> None:
+        """Watches of a quiet cluster are silent too: a request tells it from a server that hangs."""
+        answered = time.monotonic()
+        while not self._ending.wait(PROBE_SECONDS / 4):
+            heard = max(answered, *(reflector.heard for reflector in self._reflectors))
+            if time.monotonic() - heard < PROBE_SECONDS or self._store.health().error is not None:
+                continue
+            try:
+                self._api.client.probe(PROBE_SECONDS / 2)
+                answered = time.monotonic()
+            except ServerUnreachable as error:
+                for reflector in self._reflectors:
+                    reflector.interrupt(error)
 
     def _read_usage(self) -> Usage:
         try:

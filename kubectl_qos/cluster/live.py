@@ -96,6 +96,7 @@ class LiveSource(Source):
             pods=tuple(pods),
             nodes=nodes,
             usage=usage.by_pod,
+            pressure=usage.pressure,
             kubelets=kubelets,
             missing=tuple(missing),
             overrides=self._overrides,

@@ -2,8 +2,8 @@
 
 As client-go's reflector does it (tools/cache/reflector.go): a streaming list where the server has it, else a
 list and a watch from its resourceVersion; bookmarks. A resourceVersion that is too old (410), an event that
-cannot be decoded and a silent watch lead to a new list; any other failure is retried from the same
-resourceVersion. Each retry comes later than the one before.
+cannot be decoded and a watch without events lead to a new list; any other failure is retried from the same
+resourceVersion. Each retry comes later than the one before. A silent watch is opened again at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubectl_qos.cluster.pager import Pager, check_names
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import NodeObject, Pod, json_decoder
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.net_errors import set_read_timeout
+from kubectl_qos.transport.net_errors import is_silence, set_read_timeout
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -35,9 +35,12 @@ FIRST_RETRY_SECONDS: Final = 0.8
 MAX_RETRY_SECONDS: Final = 30.0
 LIST_SILENCE_SECONDS: Final = 60.0
 MAX_EMPTY_WATCH_SECONDS: Final = 150.0
-"""Bookmarks come every minute: a watch that brought nothing for longer may be of a past that is gone."""
+"""Bookmarks come every minute: watches that brought nothing for longer may be of a past that is gone."""
+SILENCE_SECONDS: Final = 120.0
+"""Twice the interval of bookmarks (apiserver/pkg/storage/cacher, defaultBookmarkFrequency)."""
 _MIN_WATCH_SECONDS: Final = 1.0
-_SILENCE_SECONDS: Final = 30.0
+_OPEN_SECONDS: Final = 30.0
+"""How long a server may take to accept a watch."""
 _READ_BYTES: Final = 1 << 16
 _MAX_LINE_BYTES: Final = 1 << 26
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
@@ -69,7 +72,8 @@ class EventHandler(Generic[T]):
 class Reflector(Generic[T]):
     """Follows the items of a path with selectors until it is closed; `keep` makes what is kept of an item.
 
-    What may not be watched is listed every `poll_seconds`.
+    What may not be watched is listed every `poll_seconds`. `heard` is when the server was last heard of, by
+    `time.monotonic`.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class Reflector(Generic[T]):
         self._wake = threading.Event()
         self._closed = False
         self._response: BaseHTTPResponse | None = None
+        self._interruption: QosError | None = None
         self._revision = ""
         self._consistent = False
         self._streams = True
@@ -100,6 +105,7 @@ class Reflector(Generic[T]):
         self._has_listed = False
         self._is_new = False
         self._failures = 0
+        self._last_event = self.heard = time.monotonic()
 
     def run(self) -> None:
         """Follow until closed or refused; the body of a thread."""
@@ -130,9 +136,18 @@ class Reflector(Generic[T]):
         """Do not wait any longer."""
         self._wake.set()
 
+    def interrupt(self, error: QosError) -> None:
+        """Report that the server does not answer, and end a read that may wait for it for ever."""
+        self._interruption = error
+        self._handler.out_of_sync(error, 0.0)
+        self._stop_waiting()
+
     def close(self) -> None:
         """End, also a read that waits for the server."""
         self._closed = True
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         self._wake.set()
         response = self._response
         if response is not None:
@@ -176,10 +191,9 @@ class Reflector(Generic[T]):
             self._streams = self._response is None
             self._response = None
             raise
-        set_read_timeout(response, WATCH_SECONDS + _SILENCE_SECONDS)
         self._handler.replace(list(items.values()))
         self._listed(revision)
-        self._handle(events, began)
+        self._handle(response, events, began)
 
     def _read_initial(
         self, events: Iterator[tuple[str, msgspec.Raw]], items: dict[tuple[str, str], T]
@@ -200,15 +214,16 @@ class Reflector(Generic[T]):
 
     def _listed(self, revision: str) -> None:
         self._revision, self._has_listed, self._consistent, self._is_new = revision, True, False, True
+        self._last_event = self.heard = time.monotonic()
         self._handler.synced()
 
     def _watch(self) -> None:
         began = time.monotonic()
         try:
-            response = self._open({"resourceVersion": self._revision}, _watch_seconds() + _SILENCE_SECONDS)
+            response = self._open({"resourceVersion": self._revision}, _OPEN_SECONDS)
             # The server has accepted the watch, so nothing was missed.
             self._handler.synced()
-            self._handle(self._events(response), began)
+            self._handle(response, self._events(response), began)
         except ApiError as error:
             if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED}:
                 raise
@@ -217,8 +232,11 @@ class Reflector(Generic[T]):
             self._wake.wait(self._poll_seconds)
             self._revision = ""
 
-    def _handle(self, events: Iterator[tuple[str, msgspec.Raw]], began: float) -> None:
-        count = 0
+    def _handle(
+        self, response: BaseHTTPResponse, events: Iterator[tuple[str, msgspec.Raw]], began: float
+    ) -> None:
+        count, is_silent = 0, False
+        set_read_timeout(response, SILENCE_SECONDS)
         try:
             for event_type, raw in events:
                 if event_type == "BOOKMARK":
@@ -229,16 +247,19 @@ class Reflector(Generic[T]):
                     hand_on = self._handler.drop if event_type == "DELETED" else self._handler.put
                     hand_on(self._keep(item))
                 count += 1
-                self._failures, self._is_new = 0, False
+                self._failures, self._is_new, self._last_event = 0, False, time.monotonic()
+        except _Silent:
+            is_silent = True
+            log.log(log.REQUESTS, f"{self._path}: silent for {SILENCE_SECONDS:.0f} s: watching again")
         finally:
             lasted = time.monotonic() - began
             if lasted >= _MIN_WATCH_SECONDS:
                 self._failures = 0
         if self._closed or count:
             return
-        if lasted < _MIN_WATCH_SECONDS:
+        if lasted < _MIN_WATCH_SECONDS and not is_silent:
             raise _ended(self._path)
-        if lasted > MAX_EMPTY_WATCH_SECONDS:
+        if time.monotonic() - self._last_event > MAX_EMPTY_WATCH_SECONDS:
             self._relist()
 
     def _advance(self, revision: str) -> None:
@@ -258,9 +279,10 @@ class Reflector(Generic[T]):
             "timeoutSeconds": str(_watch_seconds()),
             **query,
         }
-        self._response = None
+        self._response = self._interruption = None
         response = self._client.request_once(self._path, query, watch_seconds=silence_seconds)
         self._response = response
+        self.heard = time.monotonic()
         if not self._may_watch:
             self._may_watch = True
             self._handler.polled(None)
@@ -288,7 +310,10 @@ class Reflector(Generic[T]):
             try:
                 part = response.read1(_READ_BYTES, decode_content=True)
             except Exception as error:
-                raise self._client.unreachable(error) from error
+                failure = self._interruption or self._client.unreachable(error)
+                is_between = is_silence(error) and not any(pieces)
+                raise (_Silent(str(failure), failure.hint) if is_between else failure) from error
+            self.heard = time.monotonic()
             if not part:
                 break
             first, *others = part.split(b"\n")
@@ -316,6 +341,10 @@ class Reflector(Generic[T]):
         log.log(log.REQUESTS, f"{self._path}: retry in {seconds:.1f} s: {error}")
         self._handler.out_of_sync(error, seconds)
         self._wake.wait(seconds)
+
+
+class _Silent(ServerUnreachable):
+    """Nothing came for a while, and no event had begun."""
 
 
 class _WatchEvent(msgspec.Struct):

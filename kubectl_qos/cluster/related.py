@@ -104,7 +104,7 @@ class _Lists:
         return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, consistent=True).items)
 
     def take(self, kind: _RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
-        what = f"the {kind.kind}s of the namespace {self._namespace}"
+        what = f"the list of {kind.kind}s in the namespace {self._namespace}"
         if not future.wait(self._end - time.monotonic()):
             self.missing.append(Missing(what, "the server did not answer in time"))
             return ()

@@ -15,11 +15,12 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Missing, NodeOverrides, PodsByNode, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
 _WAIT_SECONDS: Final = 0.5
+_PressureByNode = Mapping[str, Pressure]
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Store:
         """The pods of each node as snapshots have them; absent where they have changed since."""
         self._nodes: dict[str, NodeObject] = {}
         self._usage: Mapping[PodKey, PodUsage] = {}
+        self._pressure: _PressureByNode = {}
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
         self._server_version = ""
@@ -68,6 +70,7 @@ class Store:
                 pods=PodsByNode(dict(self._tuples)),
                 nodes=dict(self._nodes),
                 usage=self._usage,
+                pressure=self._pressure,
                 kubelets=self._kubelets,
                 missing=tuple(self._missing.values()),
                 overrides=self._overrides,
@@ -108,8 +111,13 @@ class Store:
             self._version += 1
             self._changed.notify_all()
 
-    def set_usage(self, usage: Mapping[PodKey, PodUsage], missing: Missing | None) -> None:
-        """New usage; where some of it is missing, the last one measured stays."""
+    def set_usage(
+        self,
+        usage: Mapping[PodKey, PodUsage],
+        missing: Missing | None,
+        pressure: _PressureByNode | None = None,
+    ) -> None:
+        """New usage, where some of it is missing the last one measured stays; and the pressure of nodes."""
         with self._changed:
             if missing is not None:
                 keys = (held.keys() & self._usage.keys() for held in self._pods.values())
@@ -117,7 +125,7 @@ class Store:
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
-            self._usage = usage
+            self._usage, self._pressure = usage, pressure or {}
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

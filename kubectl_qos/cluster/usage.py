@@ -1,7 +1,8 @@
 """How much memory pods use, by the metrics API or the kubelets' summaries, and why that may be unknown.
 
-The metrics API gives working sets of all pods in one answer. The kernel ranks by RSS and swap, which only the
-kubelets' summaries have, through the node proxy: a right to far more than reading (docs/rights.md).
+The metrics API gives working sets of all pods in one answer. The kernel counts swap too, which only the
+kubelets' summaries have, through the node proxy: a right to far more than reading (docs/rights.md). They also
+have how many processes a pod has, and pressure stall information.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from kubectl_qos.cluster.background import run_all
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.k8s.usage import PodKey, PodUsage, usage_by_pod, usage_from_summary
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure, usage_by_pod, usage_from_summary
 from kubectl_qos.transport import logging as log
 
 NODES_AT_ONCE: Final = 8
 
-_GRANT_METRICS: Final = "grant list on pods in the API group metrics.k8s.io in all namespaces"
 _GRANT_PROXY: Final = (
     "grant get on nodes/proxy, which also allows commands in any container; or --usage=metrics"
 )
@@ -35,10 +35,11 @@ class UsageChoice(StrEnum):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, and which part of it is missing."""
+    """Usage by namespace and name, which part of it is missing, and the pressure of nodes by name."""
 
     by_pod: Mapping[PodKey, PodUsage]
     missing: Missing | None = None
+    pressure: Mapping[str, Pressure] = {}
 
 
 NO_USAGE: Final = Usage({})
@@ -64,14 +65,22 @@ def _from_metrics(api: KubeApi, namespace: str | None) -> Usage:
             remedy = "install metrics-server; without it the order is by oom_score_adj alone"
             return Usage({}, Missing("memory usage", "Metrics API not available", remedy))
         if error.status != HTTPStatus.FORBIDDEN or namespace is None:
-            return Usage({}, Missing("memory usage", str(error), _GRANT_METRICS))
-        of_others = Missing("the memory usage of other namespaces", str(error), _GRANT_METRICS)
+            return Usage({}, Missing("memory usage", str(error), _grant_metrics("in all namespaces")))
+        grant = _grant_metrics("in all namespaces")
+        of_others = Missing("the memory usage of other namespaces", str(error), grant)
     except QosError as error:
         return Usage({}, Missing("memory usage", str(error)))
     try:
         return Usage(usage_by_pod(api.pod_metrics(namespace)), of_others)
     except QosError as error:
-        return Usage({}, Missing("memory usage", str(error), _GRANT_METRICS))
+        remedy = ""
+        if isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN:
+            remedy = _grant_metrics(f"in the namespace {namespace}, or in all")
+        return Usage({}, Missing("memory usage", str(error), remedy))
+
+
+def _grant_metrics(where: str) -> str:
+    return f"grant list on pods in the API group metrics.k8s.io {where}"
 
 
 def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
@@ -84,14 +93,17 @@ def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
         return Usage({}, Missing("memory usage", str(refused), _GRANT_PROXY))
     summaries |= run_all(api.summary, others, at_once=NODES_AT_ONCE)
     by_pod: dict[PodKey, PodUsage] = {}
+    pressure: dict[str, Pressure] = {}
     failed: dict[str, QosError] = {}
     for node, summary in summaries.items():
         if isinstance(summary, QosError):
             failed[node] = summary
         else:
             by_pod |= usage_from_summary(summary)
+            if summary.node.pressure is not None:
+                pressure[node] = summary.node.pressure
     if not failed:
-        return Usage(by_pod)
+        return Usage(by_pod, None, pressure)
     node = min(failed)
     more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""
-    return Usage(by_pod, Missing(f"the memory usage of {node}{more}", str(failed[node])))
+    return Usage(by_pod, Missing(f"the memory usage of {node}{more}", str(failed[node])), pressure)

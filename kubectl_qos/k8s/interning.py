@@ -10,8 +10,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
     NO_RESOURCES,
+    Condition,
     Container,
     ContainerState,
     ContainerStatus,
@@ -26,13 +29,15 @@ T = TypeVar("T")
 
 MOST_PARTS: Final = 200_000
 """When there are more parts they are forgotten, so that those of deleted pods are freed."""
+_CONDITIONS: Final = frozenset({DISRUPTION_TARGET, RESIZE_PENDING, RESIZE_IN_PROGRESS})
+"""The conditions of pods that are looked at; all have times, so that no two pods share the others."""
 
 
 class Interner:
     """The shared parts of the pods of a list. Pods of one workload get the very same tuple of containers.
 
     Without `ids` the uids of pods and containers are dropped: no two pods share them, and only cgroup paths
-    need them.
+    need them. So are the messages of container states, which only explanations of deaths need.
     """
 
     __slots__ = ("_ids", "_parts")
@@ -87,7 +92,7 @@ class Interner:
         parts = (
             shared(status.phase),
             shared(status.qos_class),
-            shared(status.conditions),
+            self._conditions(status.conditions),
             self._statuses(status.container_statuses),
             self._statuses(status.init_container_statuses),
         )
@@ -104,6 +109,9 @@ class Interner:
         if self._ids or any(others):
             return interned
         return shared(interned, (status.reason, status.message, status.resize, *map(id, parts)))
+
+    def _conditions(self, conditions: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
+        return conditions and self._shared(tuple([one for one in conditions if one.type in _CONDITIONS]))
 
     def _statuses(self, statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
         if not statuses:
@@ -130,10 +138,12 @@ class Interner:
         return shared(interned, (status.restart_count, *map(id, parts), id(resources)))
 
     def _state(self, state: ContainerState | None) -> ContainerState | None:
-        ended = state.terminated if state is not None else None
-        if self._ids or ended is None:
+        if self._ids or state is None:
             return state
-        return ContainerState(terminated=msgspec.structs.replace(ended, container_id=""))
+        ended, waiting = state.terminated, state.waiting
+        if ended is not None:
+            return ContainerState(terminated=msgspec.structs.replace(ended, container_id="", message=""))
+        return state if waiting is None else ContainerState(waiting=type(waiting)(reason=waiting.reason))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
         """Compared by the identity of their lists: equal quantities may have different texts."""
@@ -150,6 +160,7 @@ class Interner:
                 id(container.resources.requests),
                 id(container.resources.limits),
                 container.restart_policy,
+                container.restart_policy_rules,
                 container.resize_policy,
             )
             for container in containers

@@ -139,12 +139,30 @@ class ResizePolicy(ApiStruct, frozen=True):
     restart_policy: str
 
 
+class _ExitCodes(ApiStruct, frozen=True):
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class ContainerRestartRule(ApiStruct, frozen=True):
+    """What happens when a container ends with one of these exit codes (In), or with another (NotIn)."""
+
+    action: str = ""
+    exit_codes: _ExitCodes = _ExitCodes()
+
+    def matches(self, exit_code: int) -> bool:
+        """Whether the rule is about this exit code."""
+        operator, is_listed = self.exit_codes.operator, exit_code in self.exit_codes.values
+        return is_listed if operator == "In" else operator == "NotIn" and not is_listed
+
+
 class Container(ApiStruct, frozen=True):
     """An app, init, sidecar or ephemeral container."""
 
     name: str = ""
     resources: ResourceRequirements = NO_RESOURCES
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
     resize_policy: tuple[ResizePolicy, ...] | None = None
 
     @property
@@ -199,6 +217,7 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
 
     exit_code: int = 0
     reason: str = ""
+    message: str = ""
     signal: int = 0
     started_at: str | None = None
     finished_at: str | None = None
@@ -207,6 +226,7 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
 
 class _ContainerStateWaiting(ApiStruct, frozen=True):
     reason: str = ""
+    message: str = ""
 
 
 class ContainerState(ApiStruct, frozen=True):
@@ -228,13 +248,17 @@ class ContainerStatus(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
 
 
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+
+
 class Condition(ApiStruct, frozen=True):
-    """A condition of a pod or node."""
+    """A condition of a pod or node; the time (RFC 3339) is that of its last change of status."""
 
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class PodStatus(ApiStruct, frozen=True):

@@ -15,7 +15,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,10 @@ NO_OVERRIDES: Final = NodeOverrides()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage."""
+    """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
+
+    `pressure` is that of nodes by name, where kubelets report it.
+    """
 
     pods: Sequence[Pod] = ()
     nodes: Mapping[str, NodeObject] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Snapshot:
     missing: tuple[Missing, ...] = ()
     server_version: str = ""
     overrides: NodeOverrides = NO_OVERRIDES
+    pressure: Mapping[str, Pressure] = field(default_factory=dict)
 
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""

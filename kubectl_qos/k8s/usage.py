@@ -1,4 +1,4 @@
-"""How much memory containers use, as the metrics API and the kubelet's summary report it."""
+"""How much memory containers use and how long they wait, as the metrics API and the kubelet's summary say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_qos.k8s.objects import ApiStruct
 from kubectl_qos.k8s.quantity import Quantity
@@ -20,32 +21,61 @@ class UsageOrigin(StrEnum):
     KUBELET_SUMMARY = "the kubelets' summary"
 
 
+class _PsiData(ApiStruct, frozen=True):
+    avg10: float = 0.0
+    avg60: float = 0.0
+    avg300: float = 0.0
+
+
+class Psi(ApiStruct, frozen=True):
+    """Percents of the last 10, 60 and 300 s in which some tasks waited, or all that were not idle (full)."""
+
+    some: _PsiData = _PsiData()
+    full: _PsiData = _PsiData()
+
+
+class Pressure(NamedTuple):
+    """Pressure stall information of a node, pod or container; None where a kubelet does not report it.
+
+    Source: k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go (PSIStats), gate KubeletPSI, stable in 1.36.
+    """
+
+    cpu: Psi | None
+    memory: Psi | None
+    io: Psi | None
+
+
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes; None is unknown."""
+    """A container's memory in bytes, and what it waited for; None is unknown."""
 
     working_set_bytes: int
     rss_bytes: int | None = None
     swap_bytes: int | None = None
+    pressure: Pressure | None = None
 
     @property
     def kernel_bytes(self) -> int:
-        """An estimate of what the kernel counts: RSS and swap, else the working set."""
-        if self.rss_bytes is None:
-            return self.working_set_bytes
-        return self.rss_bytes + (self.swap_bytes or 0)
+        """An estimate of what the kernel counts: swap, and the larger of RSS and working set.
+
+        A kubelet's RSS is anonymous memory alone (memory.stat anon), while the kernel counts mapped files and
+        shared memory too. The working set has these, and page cache that is in use.
+        """
+        return max(self.working_set_bytes, self.rss_bytes or 0) + (self.swap_bytes or 0)
 
 
 class PodUsage(msgspec.Struct, frozen=True, gc=False):
     """A pod's memory, what measured it, and when (RFC 3339).
 
     `amounts` are the containers', in the order of `names`. Where only the working set is known it is a bare
-    number, which saves memory with 150,000 pods.
+    number, which saves memory with 150,000 pods. `processes` is how many they have, 0 if unknown.
     """
 
     names: tuple[str, ...]
     amounts: tuple[ContainerUsage | int, ...]
     origin: UsageOrigin = UsageOrigin.METRICS_API
     timestamp: str = ""
+    processes: int = 0
+    pressure: Pressure | None = None
 
     @staticmethod
     def of_containers(
@@ -80,12 +110,16 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What measured usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown)."""
+    """What measured usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
+
+    `crowded` is how many pods are known to have more processes than containers.
+    """
 
     of: Mapping[PodKey, PodUsage]
     origin: UsageOrigin
     oldest: str
     newest: str
+    crowded: int = 0
 
 
 PodKey = tuple[str, str]
@@ -100,7 +134,8 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
         return None
     times = {pod.timestamp for pod in usage.values()} - {""}
     origin = next(iter(usage.values())).origin
-    return Sampled(usage, origin, min(times, default=""), max(times, default=""))
+    crowded = sum(pod.processes > len(pod.names) for pod in usage.values())
+    return Sampled(usage, origin, min(times, default=""), max(times, default=""), crowded)
 
 
 def _whole(amount: ContainerUsage | int) -> ContainerUsage:
@@ -169,7 +204,11 @@ def usage_by_pod(samples: Iterable[PodMetrics]) -> dict[PodKey, PodUsage]:
     return usage
 
 
-class _MemoryStats(ApiStruct, frozen=True):
+class _PsiStats(ApiStruct, frozen=True):
+    psi: Psi | None = None
+
+
+class _MemoryStats(_PsiStats, frozen=True):
     time: str = ""
     working_set_bytes: int | None = None
     rss_bytes: int | None = None
@@ -179,20 +218,37 @@ class _SwapStats(ApiStruct, frozen=True):
     swap_usage_bytes: int | None = None
 
 
-class _ContainerStats(ApiStruct, frozen=True):
-    name: str = ""
+class _ProcessStats(ApiStruct, frozen=True):
+    process_count: int = msgspec.field(name="process_count", default=0)
+
+
+class _Stats(ApiStruct, frozen=True):
+    cpu: _PsiStats = _PsiStats()
     memory: _MemoryStats | None = None
+    io: _PsiStats = _PsiStats()
+
+    @property
+    def pressure(self) -> Pressure | None:
+        memory = self.memory.psi if self.memory is not None else None
+        found = Pressure(self.cpu.psi, memory, self.io.psi)
+        return found if any(found) else None
+
+
+class _ContainerStats(_Stats, frozen=True):
+    name: str = ""
     swap: _SwapStats | None = None
 
 
-class _PodStats(ApiStruct, frozen=True):
+class _PodStats(_Stats, frozen=True):
     pod_ref: _PodName = _PodName()
     containers: tuple[_ContainerStats, ...] = ()
+    process_stats: _ProcessStats = msgspec.field(name="process_stats", default=_ProcessStats())
 
 
 class Summary(ApiStruct, frozen=True):
     """The kubelet's summary of its node (`/stats/summary`)."""
 
+    node: _Stats = _Stats()
     pods: tuple[_PodStats, ...] = ()
 
 
@@ -207,10 +263,10 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
             if memory is not None and memory.working_set_bytes is not None:
                 swap_bytes = swap.swap_usage_bytes if swap is not None else None
                 containers[container.name] = ContainerUsage(
-                    memory.working_set_bytes, memory.rss_bytes, swap_bytes
+                    memory.working_set_bytes, memory.rss_bytes, swap_bytes, container.pressure
                 )
                 times.append(memory.time)
-        usage[pod.pod_ref.namespace, pod.pod_ref.name] = PodUsage.of_containers(
-            containers, UsageOrigin.KUBELET_SUMMARY, min(times, default="")
-        )
+        found = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
+        found = replace(found, processes=pod.process_stats.process_count, pressure=pod.pressure)
+        usage[pod.pod_ref.namespace, pod.pod_ref.name] = found
     return usage

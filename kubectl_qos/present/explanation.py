@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.k8s.allocation import desired_pod, is_resizing, resize_condition
 from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
     MEMORY,
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
-    PodStatus,
     all_containers,
 )
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
+from kubectl_qos.k8s.usage import Pressure
 from kubectl_qos.present.effects import quantity_text, value_name
 from kubectl_qos.present.format import (
     age,
@@ -33,6 +36,7 @@ from kubectl_qos.present.format import (
     full_name,
     short_path,
 )
+from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import (
@@ -46,20 +50,23 @@ from kubectl_qos.present.reasons import (
     step_sentence,
 )
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
+from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
 from kubectl_qos.qos.reason import Reason, Rule
+from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A pod explained; `subject` is the first line."""
+    """A pod explained; `subject` is the first line, `pressure` that of the pod and of the node, as known."""
 
     subject: str
     prediction: Prediction
     row: PodRow | None
     sections: tuple[Section, ...]
+    pressure: Mapping[str, Pressure]
 
 
 def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
@@ -69,17 +76,21 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
     neighbours = {pod.node_name: snapshot.by_node().get(pod.node_name, ())}
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope())
     row = next((one for one in rows.rows if one.pod.metadata == pod.metadata), None)
+    usage = snapshot.usage.get((pod.namespace, pod.name))
+    waits = {"pod": usage.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
+    pressure = {name: one for name, one in waits.items() if one is not None}
     sections = (
         _class(prediction),
         _oom(prediction, row, rows),
         _cgroup(prediction),
         _swap(prediction),
         _eviction(prediction, row, rows),
+        _pressure(pressure),
         _resize(prediction, preview(pod, (), setup, neighbours[pod.node_name], snapshot.usage).effects),
         _history(prediction, now),
         _assumed(prediction, rows),
     )
-    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)))
+    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)), pressure)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -108,6 +119,7 @@ def _class(prediction: Prediction) -> Section:
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     lines = [_container_line(container) for container in prediction.containers]
+    lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     node = rows.nodes.get(row.node) if row is not None else None
@@ -123,6 +135,16 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
         elif row.adj is not None or node.basis is not Basis.NOTHING:
             answer = "not ranked: no running process"
     return Section("OOM", answer, tuple(lines))
+
+
+def _restarts(prediction: Prediction) -> Iterable[Line]:
+    """What restarts after a kill, where that is not just the container."""
+    for one in prediction.containers:
+        restart = restart_after_kill(prediction.pod, one.container, one.kind, prediction.setup.release)
+        rules = one.container.restart_policy_rules
+        if rules or restart is not Restart.CONTAINER:
+            why = "restartPolicyRules, exit code 137" if rules else ""
+            yield Line(f"killed, {escape(one.name)} {restart.value}", why)
 
 
 def _container_line(container: ContainerPrediction) -> Line:
@@ -211,6 +233,19 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     return Section("Eviction", answer, tuple(lines))
 
 
+def _pressure(pressure: Mapping[str, Pressure]) -> Section | None:
+    lines = [Line(f"{name}  {_waits(one)}") for name, one in pressure.items()]
+    return Section("Pressure", "tasks waited, in the last minute (PSI)", tuple(lines)) if lines else None
+
+
+def _waits(pressure: Pressure) -> str:
+    return "; ".join(
+        f"{name} {psi.some.avg60:.1f}% some, {psi.full.avg60:.1f}% all"
+        for name, psi in pressure._asdict().items()
+        if psi is not None
+    )
+
+
 def _resize(prediction: Prediction, effects: Effects) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     if prediction.static or prediction.mirror:
@@ -256,7 +291,7 @@ def _desired(pod: Pod) -> Iterable[ValueChange]:
 
 def _history(prediction: Prediction, now: datetime) -> Section | None:
     pod = prediction.pod
-    statuses, disruptions = pod.status.every_container, list(_disruptions(pod.status))
+    statuses, disruptions = pod.status.every_container, list(_disruptions(pod, now))
     if not statuses and not disruptions:
         return None
     restarts = sum(status.restart_count for status in statuses)
@@ -270,9 +305,7 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     return Section("History", answer, tuple(lines))
 
 
-SIGKILLED: Final = 137
-"""128 plus the signal's number, as in shells."""
-
+_MOST_QUOTED: Final = 300
 _NO_PROOF: Final = (
     "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
     " kernel end as Error, and SIGKILL has other senders; see the node's kernel log"
@@ -287,14 +320,19 @@ _DISRUPTIONS: Final = {
 """k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
 
 
-def _disruptions(status: PodStatus) -> Iterable[str]:
+def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    if status.reason == "Evicted":
+    by_kubelet = kubelet_kill(pod, ())
+    if pod.status.reason == "Evicted":
         yield "evicted by its kubelet"
-    for condition in status.conditions or ():
-        if condition.type == "DisruptionTarget" and condition.status == "True":
+    for condition in pod.status.conditions or ():
+        if condition.type == DISRUPTION_TARGET and condition.status == "True":
             meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
-            yield f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning
+            if condition.reason == BY_KUBELET and by_kubelet is not None:
+                meaning = MECHANISMS[by_kubelet.mechanism]
+            when = condition.last_transition_time
+            ago = f", {age(when, now)} ago" if when else ""
+            yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago
             if condition.message:
                 yield escape(condition.message)
 
@@ -310,7 +348,7 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
     if waiting is not None:
-        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}")
+        yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", _quote(waiting.message))
     for word, state in (("ended", status.state), ("last ended", status.last_state)):
         end = state.terminated if state is not None else None
         if end is not None:
@@ -321,17 +359,26 @@ def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
-    if started is None or finished is None or finished < started:
+    # What could not be started has the start of the epoch.
+    if started is None or finished is None or finished < started or not started.timestamp():
         return ago
     return f"{ago} after {duration(int((finished - started).total_seconds()))}"
 
 
+def _quote(message: str) -> str:
+    """A message of a kubelet, a runtime or an application on one line, cut where it is long."""
+    line = " ".join(message.split())
+    return escape(line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…")
+
+
 def _meaning(end: ContainerStateTerminated) -> str:
+    if oom_at_start(end.message):
+        return f"killed for memory as it was started: {_quote(end.message)}"
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED:
         return "SIGKILL: perhaps for memory; the reason alone does not tell"
-    return ""
+    return _quote(end.message)
 
 
 def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
@@ -364,6 +411,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
         "rank": row.rank if row is not None else None,
         "oom_score": row.score if row is not None else None,
         "eviction_rank": row.eviction_rank if row is not None else None,
+        "pressure": msgspec.to_builtins({name: one._asdict() for name, one in explanation.pressure.items()}),
         "critical": prediction.critical,
         "node_critical": prediction.node_critical,
         "static": prediction.static or prediction.mirror,

@@ -10,7 +10,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need
+from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, ScoredTask, Unranked, VictimChoice
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Mechanism
@@ -37,7 +37,7 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     diagnosis, when = kill.diagnosis, "at an unknown time"
     if kill.time:
         when = f"{'about ' if kill.time_is_estimated else ''}{escape(kill.time)}"
-    yield f"{diagnosis.confidence.value}: {_MECHANISMS[diagnosis.mechanism]}, {when}"
+    yield f"{diagnosis.confidence.value}: {MECHANISMS[diagnosis.mechanism]}, {when}"
     yield from _wrapped(map(_evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
@@ -78,13 +78,15 @@ def _kill_subject(kill: Kill) -> str:
     return f"a process outside pods, in {escape(kill.cgroup)}{node}"
 
 
-_MECHANISMS: Final = {
+MECHANISMS: Final = {
     Mechanism.CONTAINER_LIMIT: "killed by the kernel at the container's memory limit",
     Mechanism.POD_LIMIT: "killed by the kernel at the pod's memory limit",
     Mechanism.KUBEPODS_LIMIT: "killed by the kernel at the memory limit of all pods, or of those of a class",
     Mechanism.NODE: "killed by the kernel because the node ran out of memory",
+    Mechanism.MEMORY_NODES: "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out",
     Mechanism.EVICTION: "evicted by the kubelet under memory pressure; no OOM",
     Mechanism.PREEMPTION: "ended by the kubelet for a critical pod, by requests and not by usage; no OOM",
+    Mechanism.SHUTDOWN: "ended by the kubelet as its node shut down; not for memory",
     Mechanism.SIGKILL: "SIGKILL from elsewhere: no sign that it was for memory",
     Mechanism.CGROUP_LIMIT: "killed by the kernel at the memory limit of a cgroup that belongs to no pod",
     Mechanism.UNKNOWN: "killed; the limit and the sender are unknown",
@@ -112,6 +114,8 @@ Details = Mapping[str, Any]
 def _ended(details: Details) -> str:
     subject = "it" if details["state"] == "state" else "its previous run"
     reason = escape(str(details["reason"])) or "no reason"
+    if details["state"] == WAITING:
+        return f"it could not be started: {reason}"
     return f"{subject} ended with exit code {details['exit_code']} and {reason}"
 
 
@@ -154,6 +158,7 @@ def _neighbours(details: Details) -> str:
 
 _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ENDED: _ended,
+    Fact.OOM_AT_START: lambda details: f"the runtime says: {escape(details['words'])}",
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),

@@ -351,9 +351,12 @@ def missing_sentence(missing: Missing) -> str:
 def usage_sentence(sampled: Sampled, now: datetime) -> str:
     """Where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
-    if sampled.origin is UsageOrigin.KUBELET_SUMMARY:
-        return f"RANK is by RSS and swap, MEMORY is the working set, both from {source}"
-    return f"MEMORY and RANK are by the working set from {source}; the kernel counts RSS and swap"
+    estimate = "the kernel counts RSS and swap of each process: one per container is assumed"
+    if sampled.origin is not UsageOrigin.KUBELET_SUMMARY:
+        return f"MEMORY and RANK are by the working set from {source}; {estimate}"
+    more = f", but {count(sampled.crowded, 'pod has', 'pods have')} more" if sampled.crowded else ""
+    counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"
+    return f"{counted}, from {source}; {estimate}{more}"
 
 
 def usage_values(sampled: Sampled) -> dict[str, str]:

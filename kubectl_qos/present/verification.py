@@ -28,7 +28,8 @@ def check_lines(verified: Sequence[Verified], *, everything: bool) -> Iterator[s
 
 
 def summary(verified: Sequence[Verified]) -> str:
-    """`43 values of 5 containers match, 1 drift`."""
+    """`43 values of 5 containers match, 1 drift`; without any value, that nothing was measured."""
+    unread = sum(bool(one.container) for pod in verified for one in pod.unread)
     compared = [check for one in verified for check in one.compared]
     drift = sum(check.drift for check in compared)
     containers = {
@@ -37,17 +38,23 @@ def summary(verified: Sequence[Verified]) -> str:
         for check in one.compared
         if check.level is CgroupLevel.CONTAINER
     }
+    if not compared:
+        of = f": {count(unread, 'container')} could not be read" if unread else ""
+        return f"nothing was measured{of}"
     same = count(len(compared) - drift, "value")
     return f"{same} of {count(len(containers), 'container')} match, {drift or 'no'} drift"
 
 
 def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumption]) -> Iterator[str]:
     """What could not be read, and the assumptions that a drift may depend on."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for one in verified:
         for unread in one.unread:
-            remedy = f" ({unread.remedy})" if unread.remedy else ""
             name = f" container {unread.container}" if unread.container else ""
-            yield f"{_owner(one)}{escape(name)}: {escape(unread.why)}{escape(remedy)}"
+            reasons.setdefault((unread.why, unread.remedy), []).append(f"{_owner(one)}{escape(name)}")
+    for (why, remedy), names in reasons.items():
+        yield f"{first_few(names)}: {escape(why)}" + (f" ({escape(remedy)})" if remedy else "")
+    yield from _crowded_notes(verified)
     for one in verified:
         runtime = one.pod.spec.runtime_class_name if one.pod is not None else None
         if one.drift and runtime:
@@ -58,6 +65,18 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
     assumptions = ", ".join(map(assumption_sentence, assumed))
     if assumptions and any(one.drift for one in verified):
         yield f"not measured, assumed: {assumptions}"
+
+
+def _crowded_notes(verified: Iterable[Verified]) -> Iterator[str]:
+    """Containers with several processes, of which a ranking knows nothing."""
+    names = []
+    for one in verified:
+        for container, processes in one.crowded.items():
+            scores = [process.oom_score for process in processes if process.oom_score is not None]
+            highest = f", the highest oom_score {max(scores)}" if scores else ""
+            names.append(f"{_owner(one)} container {escape(container)} ({len(processes)}{highest})")
+    if names:
+        yield f"several processes, which the kernel scores one by one and rankings as one: {first_few(names)}"
 
 
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> dict[str, Any]:
@@ -118,7 +137,9 @@ def _check_values(check: CheckedValue) -> dict[str, Any]:
         "computed": check.computed,
         "measured": check.measured,
         "drift": check.drift if check.measured is not None else None,
-        "processes": [{"pid": one.pid, "name": one.name} for one in check.processes],
+        "processes": [
+            {"pid": one.pid, "name": one.name, "oomScore": one.oom_score} for one in check.processes
+        ],
         "cause": None
         if cause is None
         else {

@@ -26,11 +26,15 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ObservedProcess:
-    """A process of a container; the pid is as seen from where it was read, the container or the node."""
+    """A process of a container; the pid is as seen from where it was read, the container or the node.
+
+    `oom_score` is what /proc shows, None where that was not read.
+    """
 
     pid: int
     name: str
     oom_score_adj: int
+    oom_score: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def observed_on_node(
     """Every container that has a directory or a process on a node, by its hex ID."""
     inside: dict[str, list[ObservedProcess]] = {}
     for process in processes:
-        observed = ObservedProcess(process.pid, process.comm, process.adj)
+        observed = ObservedProcess(process.pid, process.comm, process.adj, process.score)
         inside.setdefault(container_scope(process.cgroup), []).append(observed)
     return {
         hex_id: ObservedContainer(directories.get(path, {}), tuple(inside.get(path, ())), path)
@@ -101,7 +105,12 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = tuple(
-        ObservedProcess(int(match[1]), sections.get(f"/proc/{match[1]}/comm", "").strip(), int(text))
+        ObservedProcess(
+            int(match[1]),
+            sections.get(f"/proc/{match[1]}/comm", "").strip(),
+            int(text),
+            _integer(sections.get(f"/proc/{match[1]}/oom_score", "")),
+        )
         for name, text in sections.items()
         if (match := _PROCESS.fullmatch(name)) is not None
         and match[1] != reader
@@ -118,6 +127,10 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     directories.pop(path or "/", None)
     container = ObservedContainer(files, processes, scope, int(beside) if beside is not None else None)
     return container, dict(directories)
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if text.strip().isdecimal() else None
 
 
 def _visible_path(text: str) -> str | None:

@@ -79,6 +79,14 @@ class Verified:
         """The checks whose value could be read."""
         return tuple(check for check in self.checks if check.measured is not None)
 
+    @property
+    def crowded(self) -> dict[str, tuple[ObservedProcess, ...]]:
+        """The processes of each container that has several."""
+        processes: dict[str, tuple[ObservedProcess, ...]] = {}
+        for check in self.checks:
+            processes[check.container] = (*processes.get(check.container, ()), *check.processes)
+        return {name: found for name, found in processes.items() if len(found) > 1}
+
 
 def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue, ...]:
     """Every value of the pod's own cgroup and of its containers that was predicted and read."""

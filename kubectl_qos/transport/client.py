@@ -211,7 +211,7 @@ class Connection:
                 body=body,
                 preload_content=False,
                 retries=False,
-                timeout=Timeout(connect=CONNECT_SECONDS, read=silence, total=left),
+                timeout=Timeout(connect=min(CONNECT_SECONDS, silence), read=silence, total=left),
             )
         except (HTTPError, OSError) as error:
             is_late = deadline is not None and deadline - time.monotonic() < _CLOCK_SECONDS

@@ -122,6 +122,13 @@ def timeout_error(when: str) -> ServerUnreachable:
     return connection_error(f"net/http: request canceled (Client.Timeout {when})")
 
 
+def is_silence(error: Exception) -> bool:
+    """Whether a connection was made, and then nothing came in time."""
+    from urllib3.exceptions import ReadTimeoutError
+
+    return any(isinstance(cause, DeadlinePassed | ReadTimeoutError) for cause in causes(error))
+
+
 def connection_error(reason: str) -> ServerUnreachable:
     """Kubectl's sentence, with a remedy for the most frequent reasons."""
     hint = next((hint for words, hint in _HINTS.items() if words in reason), "")

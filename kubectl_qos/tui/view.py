@@ -206,10 +206,10 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
 
 
 def _measure(view_model: ViewModel) -> str:
-    """What usage is: the kubelets' summary has what the kernel counts."""
+    """What usage is: the kubelets' summary has swap, which the kernel counts too."""
     sampled = view_model.rows.sampled
     by_kubelet = sampled is not None and sampled.origin is UsageOrigin.KUBELET_SUMMARY
-    return "RSS and swap" if by_kubelet else "usage"
+    return "memory and swap" if by_kubelet else "usage"
 
 
 def _version(snapshot: Snapshot) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster import exec as exec_module
-from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, read_container
+from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, KubeletUnreachable, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.qos.observed import observed_from_sections
 from kubectl_qos.transport import ConnectionOptions
@@ -219,7 +220,7 @@ def test_a_server_that_hangs_is_left(execute: Execute, monkeypatch: pytest.Monke
     monkeypatch.setattr(exec_module, "SECONDS", 0.3)
     done = threading.Event()
     started = time.monotonic()
-    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+    with pytest.raises(KubeletUnreachable, match=r"no answer within 0\.3 s: the API server was reached"):
         execute(lambda request: switched(request, lambda *_: done.wait(20)))
     assert time.monotonic() - started < 5
     done.set()
@@ -234,7 +235,7 @@ def test_a_server_that_trickles_is_left(execute: Execute, monkeypatch: pytest.Mo
             time.sleep(0.05)
 
     started = time.monotonic()
-    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+    with pytest.raises(KubeletUnreachable, match="no answer within"):
         execute(lambda request: switched(request, talk))
     assert time.monotonic() - started < 5
 
@@ -245,10 +246,33 @@ def test_the_request_timeout_counts(serve: Serve, tmp_path: Path) -> None:
     config = write(tmp_path / "kubeconfig", kubeconfig(server))
     connection = connect(ConnectionOptions(kubeconfig=str(config), request_timeout="500ms"))
     started = time.monotonic()
-    with pytest.raises(ServerUnreachable, match=r"Client\.Timeout"):
+    with pytest.raises(KubeletUnreachable, match=r"no answer within 0\.5 s"):
         read_container(connection, "shop", "web-0", "app")
     assert time.monotonic() - started < 5
     done.set()
+
+
+def test_a_longer_request_timeout_counts_too(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container with little CPU takes longer than the default."""
+    monkeypatch.setattr(exec_module, "SECONDS", 0.05)
+    server = serve(lambda request: replace(switched(request, ended(TEXT)), delay_seconds=0.2))
+    config = write(tmp_path / "kubeconfig", kubeconfig(server))
+    connection = connect(ConnectionOptions(kubeconfig=str(config), request_timeout="60s"))
+    assert read_container(connection, "shop", "web-0", "app") == READ
+
+
+def test_an_api_server_that_waits_for_a_kubelet_was_reached(
+    serve: Serve, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sends no headers before the kubelet has answered it."""
+    monkeypatch.setattr(exec_module, "SECONDS", 0.1)
+    server = serve(lambda request: replace(switched(request, ended(TEXT)), delay_seconds=0.5))
+    with pytest.raises(KubeletUnreachable) as raised:
+        read_container(connect_to(server), "shop", "web-0", "app")
+    assert "Unable to connect to the server" not in str(raised.value)
+    assert "--request-timeout" in raised.value.hint
 
 
 def by_command(sh: list[bytes], cat: list[bytes]) -> Callable[[Request], Answer]:

@@ -4,6 +4,7 @@ that are down, lines that are cut anywhere, odd, unreadable, or do not come at a
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster import informer, reflector
+from kubectl_qos.cluster.http import RestClient
 from kubectl_qos.cluster.informer import Informer
 from kubectl_qos.cluster.store import PODS as PODS_WATCH
 from kubectl_qos.cluster.store import Store
@@ -393,6 +395,100 @@ def test_silence_is_borne_in_a_watch_but_not_in_a_list(
     timeouts = [getattr(one, "connection").sock.gettimeout() for one in responses]  # noqa: B009 - by its type it may have none
     assert min(timeouts) > reflector.LIST_SILENCE_SECONDS
     assert any("limit" in request.query for request in server.requests), "a plain list got through"
+
+
+class Hanging(WatchServer):
+    """Takes connections and requests while it hangs, as a stopped process does, and answers none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.runs = threading.Event()
+        self.runs.set()
+
+    def __call__(self, request: Request) -> Answer:
+        self.runs.wait(20)
+        return super().__call__(request)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_server_that_hangs_is_noticed_by_a_request(
+    follow: Follow, connect_to: ConnectTo, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    """Its watches stay open and bring nothing, as those of a quiet cluster do."""
+    monkeypatch.setattr(informer, "PROBE_SECONDS", 0.4)
+    objects = Hanging(pods=[pod("a")], nodes=[node()], streams=streams)
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    objects.runs.clear()
+    bad = followed.until(fails())
+    assert str(bad.health.error).startswith("Unable to connect to the server: read tcp 127.0.0.1:")
+    assert names(bad) == ["a"]
+    assert "/version" in server.paths()
+    objects.put(pod("b"))
+    objects.runs.set()
+    followed.until(has("a", "b"))
+    assert_as_listed(followed, connect_to(server))
+
+
+def test_a_hang_is_on_the_screen_within_20_seconds() -> None:
+    """The silence, a round of the loop, and a new connection as well as an answer that do not come."""
+    assert informer.PROBE_SECONDS * (1 + 1 / 4 + 2 / 2) < 20
+
+
+@pytest.mark.parametrize("answer", [None, status(403, "Forbidden", "forbidden"), status(503, "", "")])
+def test_a_quiet_server_that_answers_is_live(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch, answer: Answer | None
+) -> None:
+    """Whatever it answers."""
+    probed: list[float] = []
+    probe = RestClient.probe
+
+    def patient(self: RestClient, seconds: float) -> None:
+        probe(self, 20)
+        probed.append(seconds)
+
+    monkeypatch.setattr(RestClient, "probe", patient)
+    monkeypatch.setattr(informer, "PROBE_SECONDS", 0.05)
+    objects = cluster("a")
+    objects.faults |= {"/version": answer} if answer is not None else {}
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    wait_for(lambda: len(probed) >= 3)
+    assert {update.health.error for update in followed.updates} == {None}
+    assert sum(request.path == PODS for request in server.requests) == 1, "its watch goes on"
+    assert set(probed) == {0.025}
+
+
+def test_a_silent_watch_is_opened_again_from_where_it_was(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection may be gone without a sign; that is no error, and no new list."""
+    monkeypatch.setattr(reflector, "SILENCE_SECONDS", 0.1)
+    objects = cluster("a")
+    followed, server = follow(objects)
+    followed.until(has("a"))
+    wait_for(lambda: sum(request.path == PODS for request in server.requests) >= 4)
+    objects.put(pod("b"))
+    followed.until(has("a", "b"))
+    assert {update.health.error for update in followed.updates} == {None}
+    first, *others = (request.query for request in server.requests if request.path == PODS)
+    assert "sendInitialEvents" in first
+    assert {"sendInitialEvents" in one or "limit" in one for one in others} == {False}
+
+
+def test_watches_that_stay_silent_lead_to_a_new_list(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a server that has another past: each of them alone is too short to tell."""
+    monkeypatch.setattr(reflector, "SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr(reflector, "MAX_EMPTY_WATCH_SECONDS", 0.25)
+    followed, server = follow(cluster("a"))
+    followed.until(has("a"))
+    wait_for(
+        lambda: (
+            sum(request.path == PODS and "sendInitialEvents" in request.query for request in server.requests)
+            > 1
+        )
+    )
+    assert {update.health.error for update in followed.updates} == {None}
 
 
 def test_an_event_without_end_is_not_kept_for_ever(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,6 +251,8 @@ def test_metrics_that_may_not_be_read_at_all(cluster: Cluster) -> None:
     assert snapshot.usage == {}
     (sentence,) = said(snapshot)
     assert sentence.startswith("memory usage is missing: Error from server (Forbidden)")
+    where = "in the namespace shop, or in all"
+    assert f"(grant list on pods in the API group metrics.k8s.io {where})" in sentence
 
 
 def everything_denied(cluster: Cluster) -> None:

@@ -169,7 +169,7 @@ def test_what_may_not_be_watched_is_polled(follow: Follow, monkeypatch: pytest.M
     objects.faults[f"watch {PODS}"] = forbidden
     followed, _ = follow(objects)
     followed.until(has("a"))
-    followed.until(lambda update: missing(update) == ["changes of pods"])
+    followed.until(lambda update: missing(update) == ["the watch of pods"])
     objects.put(pod("b"))
     followed.until(has("a", "b"))
     del objects.faults[f"watch {PODS}"]
@@ -188,7 +188,7 @@ def test_what_is_polled_is_polled_every_refresh_seconds(follow: Follow) -> None:
     followed.until(has("a", "b"), seconds=8)
     objects.put(pod("c"))
     found = held(followed.until(has("a", "b", "c"), seconds=8)).missing
-    assert [one.remedy for one in found if one.what == "changes of pods"] == [
+    assert [one.remedy for one in found if one.what == "the watch of pods"] == [
         "grant watch on pods; until then they are listed every 1 s"
     ]
 

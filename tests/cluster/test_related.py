@@ -112,7 +112,7 @@ def test_a_cluster_without_autoscalers_misses_none(around: Around) -> None:
     assert (found.autoscalers, found.missing) == ((), ())
     server.absent.add("limitranges")
     (missing,) = around(server).missing
-    assert missing.what == "the LimitRanges of the namespace shop"
+    assert missing.what == "the list of LimitRanges in the namespace shop"
     assert missing.remedy == ""
 
 
@@ -130,10 +130,12 @@ def test_what_may_not_be_read_is_said_with_the_right_for_it(around: Around) -> N
             "Error from server (Forbidden): not this",
             f"grant get on deployments.apps {in_shop}",
         ),
-        Missing("the LimitRanges of the namespace shop", no, f"grant list on limitranges {in_shop}"),
-        Missing("the ResourceQuotas of the namespace shop", no, f"grant list on resourcequotas {in_shop}"),
+        Missing("the list of LimitRanges in the namespace shop", no, f"grant list on limitranges {in_shop}"),
         Missing(
-            "the VerticalPodAutoscalers of the namespace shop",
+            "the list of ResourceQuotas in the namespace shop", no, f"grant list on resourcequotas {in_shop}"
+        ),
+        Missing(
+            "the list of VerticalPodAutoscalers in the namespace shop",
             no,
             f"grant list on verticalpodautoscalers.autoscaling.k8s.io {in_shop}",
         ),
@@ -207,7 +209,7 @@ def test_odd_answers_are_missing(around: Around, answer: Answer) -> None:
     found = around(server)
     assert [one.what for one in found.missing] == [
         "the owner deployment/web",
-        "the LimitRanges of the namespace shop",
+        "the list of LimitRanges in the namespace shop",
     ]
     assert all(one.why for one in found.missing)
     assert time.monotonic() - started < 4
@@ -236,9 +238,9 @@ def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pyt
     assert [owner.kind for owner in found.owners] == ["ReplicaSet"]
     assert [one.what for one in found.missing] == [
         "the owner deployment/web",
-        "the LimitRanges of the namespace shop",
-        "the ResourceQuotas of the namespace shop",
-        "the VerticalPodAutoscalers of the namespace shop",
+        "the list of LimitRanges in the namespace shop",
+        "the list of ResourceQuotas in the namespace shop",
+        "the list of VerticalPodAutoscalers in the namespace shop",
     ]
     assert {one.why for one in found.missing} == {
         "the server did not answer within 0.5 seconds",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.objects import json_decoder
@@ -15,13 +16,16 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import (
     ContainerUsage,
     PodUsage,
+    Pressure,
     Summary,
     UsageOrigin,
     sampled,
     usage_by_pod,
     usage_from_summary,
 )
+from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
 from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.reasons import usage_sentence
 from tests.cluster.cluster_objects import NODE_1, metrics, node, pod
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.following import held
@@ -29,6 +33,7 @@ from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.serving import Serve
 from tests.cluster.watch_server import WatchServer
+from tests.qos.recorded import pods_c, processes_c
 
 MI = 1 << 20
 
@@ -77,7 +82,9 @@ def test_the_recorded_summary_of_a_real_kubelet() -> None:
     found = usage_from_summary(json_decoder(Summary).decode(json.dumps(recorded()).encode()))
     assert len(found) == len(recorded()["pods"]) == 46
     partial = found["default", "pl-bu-partial"]
-    assert partial.of("b") == ContainerUsage(204800, 45056, 0)
+    of_b = partial.of("b")
+    assert of_b is not None
+    assert of_b[:3] == (204800, 45056, 0)
     assert partial.origin is UsageOrigin.KUBELET_SUMMARY
     for raw in recorded()["pods"]:
         usage = found[raw["podRef"]["namespace"], raw["podRef"]["name"]]
@@ -86,8 +93,103 @@ def test_the_recorded_summary_of_a_real_kubelet() -> None:
         assert usage.timestamp == min(one["memory"]["time"] for one in raw["containers"])
 
 
-def test_the_kernel_counts_rss_and_swap(serve: Serve, connect_to: ConnectTo) -> None:
-    """`cache` has the largest working set, most of it page cache; `swapped` the least, most of it in swap."""
+def second_node() -> Summary:
+    return json_decoder(Summary).decode((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+
+
+def test_shared_memory_counts_though_a_kubelet_calls_it_no_rss() -> None:
+    """By a summary, against the processes of that node: RSS, swap and page tables that the kernel counts.
+
+    Files that `tmpfs` wrote and does not map count for no process: for it the working set is an upper bound.
+    """
+    pods = {pod.name: pod for pod in pods_c("pending-resize")}
+    off = {}
+    for (_, name), usage in usage_from_summary(second_node()).items():
+        statuses = pods[name].status.every_container if name in pods else ()
+        for one_status in statuses:
+            counted = [
+                one.used_bytes
+                for one in processes_c("pending-resize")
+                if one.container_id and one_status.container_id.endswith(one.container_id)
+            ]
+            used = usage.of(one_status.name)
+            if len(counted) == 1 and used is not None:
+                off[name, one_status.name] = (
+                    used.kernel_bytes - counted[0],
+                    (used.rss_bytes or 0) - counted[0],
+                )
+    assert len(off) > 40
+    assert {name for (name, _), (estimate, _) in off.items() if abs(estimate) > 2 * MI} == {"tmpfs"}
+    estimate, by_rss = off["shm", "c"]
+    assert abs(estimate) < MI < -by_rss // 20
+
+
+def test_pressure_of_the_node_of_pods_and_of_containers() -> None:
+    found = second_node()
+    raw = json.loads((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+
+    def same(pressure: Pressure | None, stats: dict[str, Any]) -> bool:
+        assert pressure is not None
+        levels = {name: stats[name]["psi"] for name in ("cpu", "memory", "io")}
+        ages = ("avg10", "avg60", "avg300")
+        given = [levels[name][kind][one] for name in levels for kind in ("some", "full") for one in ages]
+        ours = [
+            getattr(getattr(getattr(pressure, name), kind), one)
+            for name in levels
+            for kind in ("some", "full")
+            for one in ages
+        ]
+        return ours == given
+
+    assert same(found.node.pressure, raw["node"])
+    usage = usage_from_summary(found)
+    for pod_stats in raw["pods"]:
+        of_pod = usage[pod_stats["podRef"]["namespace"], pod_stats["podRef"]["name"]]
+        assert same(of_pod.pressure, pod_stats)
+        for stats in pod_stats["containers"]:
+            of_container = of_pod.of(stats["name"])
+            assert of_container is not None
+            assert same(of_container.pressure, stats)
+    assert found.node.pressure is not None
+    assert found.node.pressure.cpu is not None
+    assert found.node.pressure.cpu.some.avg60 == 90.47
+
+
+def test_a_kubelet_without_pressure_says_nothing_of_it() -> None:
+    assert Summary().node.pressure is None
+
+
+def test_the_processes_of_pods_are_counted() -> None:
+    found = sampled(usage_from_summary(second_node()))
+    assert found is not None
+    assert found.crowded == 2, "be-children and ownadj"
+    sentence = usage_sentence(found, DEMO_TIME)
+    assert sentence.startswith("RANK is by swap and the larger of working set and RSS")
+    assert sentence.endswith("of each process: one per container is assumed, but 2 pods have more")
+    by_metrics = sampled({("n", "a"): PodUsage(("c",), (1,))})
+    assert by_metrics is not None
+    assert usage_sentence(by_metrics, DEMO_TIME).endswith("of each process: one per container is assumed")
+
+
+def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to: ConnectTo) -> None:
+    raw = json.loads((NODE_1.parent / "node-1.36-b" / "stats-summary.json").read_bytes())
+    app = next(one for one in raw["pods"] if one["podRef"]["name"] == "shm")
+    app |= {"podRef": {"name": "app", "namespace": "shop"}}
+    objects = ObjectServer(
+        pods=[pod("app")], nodes=[node()], others={proxied("worker-1"): {**raw, "pods": [app]}}
+    )
+    snapshot, _ = taken(objects, serve, connect_to)
+    explained = explain_pod(snapshot.pods[0], snapshot, DEMO_TIME)
+    said = " ".join(" ".join(text_lines(explained)).split())
+    assert "Pressure tasks waited, in the last minute (PSI) pod cpu" in said
+    assert "node cpu 90.5% some, 0.0% all; memory 0.0% some, 0.0% all; io 0.2% some, 0.0% all" in said
+    values = as_values(explained)["pressure"]
+    assert values["node"]["cpu"]["some"] == {"avg10": 83.28, "avg60": 90.47, "avg300": 52.29}
+    assert set(values) == {"pod", "node"}
+
+
+def test_the_kernel_counts_the_working_set_and_swap(serve: Serve, connect_to: ConnectTo) -> None:
+    """`cache` has the largest working set; `swapped` the least, with most of its memory in swap."""
     objects = ObjectServer(
         pods=[pod("cache"), pod("heap"), pod("swapped")],
         nodes=[node()],
@@ -95,11 +197,11 @@ def test_the_kernel_counts_rss_and_swap(serve: Serve, connect_to: ConnectTo) -> 
     )
     snapshot, _ = taken(objects, serve, connect_to)
     rows = build_rows(snapshot, Scope()).rows
-    assert [row.name for row in rows] == ["swapped", "heap", "cache"]
+    assert [row.name for row in rows] == ["cache", "swapped", "heap"]
     assert [(row.memory, row.rss, row.swap) for row in rows] == [
+        (900 * MI, 100 * MI, 0),
         (50 * MI, 40 * MI, 800 * MI),
         (500 * MI, 400 * MI, 0),
-        (900 * MI, 100 * MI, 0),
     ]
     by_working_set = build_rows(
         Snapshot(
@@ -199,6 +301,5 @@ def test_what_is_not_known_of_each_container_is_not_known_of_the_pod() -> None:
     usage = PodUsage.of_containers({"a": ContainerUsage(3, 2, 1), "b": ContainerUsage(5)})
     assert (usage.working_set_bytes, usage.rss_bytes, usage.swap_bytes) == (8, None, None)
     assert (usage.of("a"), usage.of("b"), usage.of("z")) == (ContainerUsage(3, 2, 1), ContainerUsage(5), None)
-    assert [
-        one.kernel_bytes for one in (ContainerUsage(9, 2, 1), ContainerUsage(9, 2), ContainerUsage(9))
-    ] == [3, 2, 9]
+    usages = ContainerUsage(9, 2, 1), ContainerUsage(9, 2), ContainerUsage(9), ContainerUsage(2, 9)
+    assert [one.kernel_bytes for one in usages] == [10, 9, 9, 9]

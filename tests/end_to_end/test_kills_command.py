@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,20 @@ def test_a_cluster_and_its_events(run: Run, live: Live) -> None:
     server.requests.clear()
     assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", "node", "likely"]
     assert "/api/v1/events" in server.paths()
+
+
+def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: Live) -> None:
+    """Its condition is dated: what was 42 h ago is not of the last hour."""
+    evicted = pod_object("web")
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+    ago = datetime.now(UTC) - timedelta(hours=42)
+    condition |= {"message": "The node was low on resource: memory.", "lastTransitionTime": f"{ago:%FT%TZ}"}
+    evicted["status"] = {"phase": "Failed", "reason": "Evicted", "conditions": [condition]}
+    live(ObjectServer(pods=[evicted], nodes=[node_object("worker-1")]), namespace="shop")
+    assert columns(run("kills", "--since", "43h").lines[1])[:1] == [f"{ago:%FT%TZ}"]
+    done = run("kills", "--since", "1h")
+    assert (done.out, done.code) == ("", 0)
+    assert "No kills found" in done.err
 
 
 @pytest.mark.parametrize(

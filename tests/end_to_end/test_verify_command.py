@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubectl_qos.cluster import exec as exec_module
 from tests.cluster.cluster_objects import recorded_node
 from tests.cluster.exec_server import ended, failure, switched
 from tests.end_to_end.command import Done, Run
@@ -60,6 +62,43 @@ def test_every_pod_of_a_node(verify: Any) -> None:
     done = verify(Cluster(lines), "node/node1")
     assert (done.code, done.out) == (0, "")
     assert re.search(r"^\d{3} values of 7\d containers match, no drift$", done.err, re.MULTILINE)
+
+
+def test_a_node_without_its_kubelet_is_left_after_the_first_containers(
+    verify: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was measured, so nothing is said to match; the others would only wait as long."""
+    monkeypatch.setattr(exec_module, "SECONDS", 0.2)
+    released = threading.Event()
+    cluster = Cluster(recorded())
+    silent = {one["name"] for line in cluster.lines.values() for one in line["containers"]}
+    cluster.answers = dict.fromkeys(
+        silent, lambda request: switched(request, lambda *_: released.wait(20) and None)
+    )
+    done = verify(cluster, "node/node1")
+    released.set()
+    assert (done.code, done.out) == (2, "")
+    assert len(cluster.execs) == 8
+    first, not_tried, *_, last = done.err.splitlines()
+    assert re.fullmatch(r"default/\S+ container .* and 5 more: no answer within 0.2 s: the API .*", first)
+    assert re.fullmatch(r".* and 6\d more: not tried, as no other container answered \(.*\)", not_tried)
+    assert re.fullmatch(r"nothing was measured: 7\d containers could not be read", last)
+    assert "no drift" not in done.err
+
+
+def test_containers_with_several_processes_are_named(verify: Any) -> None:
+    """The kernel scores each process: what a ranking counts as one may be many small ones."""
+    lines = recorded("bu-multi")
+    (container,) = (one for one in lines[0]["containers"] if one["name"] == "a")
+    (process,) = container["processes"]
+    container["processes"] = [{**process, "pid": 10 + score, "oom_score": score} for score in (700, 1343, 2)]
+    done = verify(Cluster(lines), "pod/bu-multi", "-o", "json")
+    found = json.loads(done.out)
+    (note,) = (note for note in found["notes"] if "several processes" in note)
+    assert note.endswith("default/bu-multi container a (3, the highest oom_score 1343)")
+    checks = [check for one in found["items"] for check in one["checks"] if check["container"] == "a"]
+    (adj,) = (check for check in checks if check["file"] == "oom_score_adj")
+    assert [one["oomScore"] for one in adj["processes"]] == [700, 1343, 2]
 
 
 def files_of(folder: Path, lines: list[dict[str, Any]]) -> Path:

@@ -41,7 +41,7 @@ def sections(container: Mapping[str, Any]) -> str:
     for process in container["processes"]:
         folder = f"/proc/{process['pid']}"
         found |= {f"{folder}/cgroup": "0::/", f"{folder}/oom_score_adj": str(process["oom_score_adj"])}
-        found[f"{folder}/comm"] = process["comm"]
+        found |= {f"{folder}/comm": process["comm"], f"{folder}/oom_score": str(process["oom_score"])}
     found |= {f"/sys/fs/cgroup/{name}": text for name, text in container["cgroup"].items() if "." in name}
     return "".join(f"==> {name}\n{text}\n" for name, text in found.items())
 

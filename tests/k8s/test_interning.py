@@ -25,11 +25,16 @@ def with_resources(name: str = "a", **resources: Any) -> Pod:
 
 
 def without_unused(pod: Pod) -> Pod:
-    """The pod without its version, and without volumes that only have a name."""
+    """The pod without its version, volumes that only have a name, and conditions that nothing looks at."""
     volumes = pod.spec.volumes and tuple(one for one in pod.spec.volumes if one != Volume(name=one.name))
     metadata = msgspec.structs.replace(pod.metadata, resource_version="")
+    used = {"DisruptionTarget", "PodResizePending", "PodResizeInProgress"}
+    conditions = pod.status.conditions and tuple(one for one in pod.status.conditions if one.type in used)
     return msgspec.structs.replace(
-        pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, volumes=volumes)
+        pod,
+        metadata=metadata,
+        spec=msgspec.structs.replace(pod.spec, volumes=volumes),
+        status=msgspec.structs.replace(pod.status, conditions=conditions),
     )
 
 
@@ -94,6 +99,18 @@ def test_pods_that_differ_in_restarts_or_messages_keep_their_own(statuses: list[
     for raw in statuses:
         pod = decoded({"status": raw})
         assert interner.pod(pod).status == pod.status
+
+
+@pytest.mark.parametrize("kind", ["terminated", "waiting"])
+def test_without_ids_messages_of_states_are_missing_too(kind: str) -> None:
+    """A termination message may have 4 KB, and a back-off names its pod."""
+    raw = {
+        "status": {"containerStatuses": [{"name": "c", "state": {kind: {"reason": "Error", "message": "x"}}}]}
+    }
+    for ids, expected in ((True, "x"), (False, "")):
+        (status,) = Interner(ids=ids).pod(decoded(raw)).status.container_statuses or ()
+        state = getattr(status.state, kind)
+        assert (state.reason, state.message) == ("Error", expected)
 
 
 @pytest.mark.parametrize(("ids", "expected"), [(True, "containerd://a"), (False, "")])

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.k8s.objects import PodStatus, convert
+from kubectl_qos.k8s.objects import Container, PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
@@ -188,6 +188,44 @@ def test_what_proves_nothing_is_said_to(reason: str, code: int, warned: bool) ->
     assert ("neither OOMKilled nor exit code 137 proves what happened" in text) is warned
 
 
+RUNC = "OCI runtime create failed: runc create failed: container init was OOM-killed (memory limit too low?)"
+
+
+def test_what_a_runtime_says_of_a_start_that_failed() -> None:
+    """Not started, so it did not run since 1970; the back-off that follows has another message."""
+    times = {"startedAt": "1970-01-01T00:00:00Z", "finishedAt": "2026-11-20T11:00:00Z"}
+    text = with_status(
+        "db-0",
+        **container(
+            state={"waiting": {"reason": "RunContainerError", "message": RUNC}},
+            lastState=ended("StartError", 128, message=RUNC, **times),
+        ),
+    )
+    assert f"c waits: RunContainerError {RUNC}" in text
+    assert f"StartError, exit code 128, 60m ago killed for memory as it was started: {RUNC}" in text
+
+
+def test_messages_are_one_line_and_have_an_end() -> None:
+    text = with_status(
+        "db-0", **container(lastState=ended("Error", 1, message="a\n\nb\x1b[31m" + "x" * 4096))
+    )
+    assert "exit code 1 a b\\x1b[31mxxx" in text
+    assert "x" * 400 not in text
+    assert "x… " in text
+
+
+def test_rules_say_what_restarts_after_a_kill() -> None:
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [137]}}
+    raw = {"name": "c", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    found = next(pod for pod in DEMO.pods if pod.name == "db-0")
+    spec_of = msgspec.structs.replace(found.spec, containers=(convert(raw, Container),))
+    changed = msgspec.structs.replace(found, spec=spec_of)
+    pods = tuple(changed if one is found else one for one in DEMO.pods)
+    text = " ".join(explained("db-0", replace(DEMO, pods=pods)).split())
+    assert "killed, c makes all containers of its pod restart restartPolicyRules, exit code 137" in text
+    assert "killed, c" not in " ".join(explained("db-0").split())
+
+
 def test_a_container_that_waits_says_for_what() -> None:
     text = with_status("db-0", **container(state={"waiting": {"reason": "CrashLoopBackOff"}}))
     assert "c waits: CrashLoopBackOff" in text
@@ -201,6 +239,13 @@ def test_an_eviction_is_explained_by_reason_or_by_condition_alone() -> None:
     by_condition = with_status("db-0", phase="Succeeded", conditions=[condition | {"message": "low on x"}])
     assert "ended by its kubelet: node pressure" in by_condition
     assert "(TerminationByKubelet) low on x" in by_condition
+    dated = condition | {"lastTransitionTime": "2026-11-18T18:00:00Z"}
+    shutdown = {"message": "Pod was terminated in response to imminent node shutdown."}
+    stopped = with_status("db-0", conditions=[dated | shutdown])
+    assert (
+        "ended by the kubelet as its node shut down; not for memory (TerminationByKubelet), 42h ago"
+        in stopped
+    )
     assert "its kubelet ended it" not in with_status("db-0", conditions=[condition | {"status": "False"}])
     drained = with_status("db-0", conditions=[condition | {"reason": "EvictionByEvictionAPI"}])
     assert "not for memory" in drained

@@ -18,12 +18,14 @@ from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from tests.host.kernel_logs import FORMS, RECORDED, RUNS, recorded_log, recorded_run, rewritten
+from tests.qos.recorded import RECORDED_C, pods_c
 
 LIMIT_OF_RUN = {"global-A": Mechanism.NODE, "kubepods-C": Mechanism.KUBEPODS_LIMIT}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
@@ -376,7 +378,6 @@ def test_what_the_kubelet_ended(
     "status",
     [
         {"reason": "Evicted", "message": DISK},
-        {"conditions": [{**TARGET, "message": "Pod was terminated in response to imminent node shutdown."}]},
         {"conditions": [{**TARGET, "reason": "EvictionByEvictionAPI", "message": EVICTED}]},
         {"conditions": [{**TARGET, "status": "False", "message": EVICTED}]},
     ],
@@ -384,6 +385,40 @@ def test_what_the_kubelet_ended(
 def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
     assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == []
     assert only(pod(status=status), OLD).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+
+
+SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{**TARGET, "message": SHUTDOWN, "lastTransitionTime": "2026-11-20T11:59:30Z"}]},
+        {"reason": "Terminated", "message": SHUTDOWN},
+        {"reason": "Shutdown", "message": "Node is shutting, evicting pods"},
+    ],
+)
+def test_a_node_that_was_shut_down_is_named_as_that(status: dict[str, Any]) -> None:
+    kill = only(pod(status=status), OLD)
+    assert diagnosed(kill) == (Mechanism.SHUTDOWN, Confidence.LIKELY)
+    assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == [], "not memory"
+    killed = only(pod(reason="OOMKilled", status=status), OLD)
+    assert killed.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT, "the runtime counted an OOM kill"
+
+
+def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
+    """42 h ago is not within the last hour, though no event is left."""
+    dated = {**TARGET, "message": EVICTED, "lastTransitionTime": DIED}
+    kill = only(pod(exit_code=0, state="lastState", status={"conditions": [dated]}))
+    assert (kill.container, kill.time, *diagnosed(kill)) == (
+        "",
+        DIED,
+        Mechanism.EVICTION,
+        Confidence.CERTAIN,
+    )
+    ended = {**dated, "lastTransitionTime": "2026-11-20T12:10:00Z"}
+    found = find_kills(Snapshot(pods=(pod(exit_code=143, status={"conditions": [ended]}),)), EventList())
+    assert [(kill.container, kill.time) for kill in found] == [("", "2026-11-20T12:10:00Z")]
 
 
 def test_a_volume_in_memory_that_was_too_full() -> None:
@@ -551,6 +586,116 @@ def test_a_static_pod_is_known_by_the_hash_of_its_file() -> None:
     log = read_log([f"oom-kill:constraint=CONSTRAINT_NONE,task_memcg={path},task=x,pid=7,uid=0"])
     kill = only(found, logs=[log])
     assert (kill.pod, kill.container) == ("web", "")
+
+
+def test_a_report_in_two_logs_is_one_kill() -> None:
+    """A log twice, the same as dmesg and from the journal, and one that shares a part with another."""
+    snapshot, event_list = recorded("global-A")
+    once = find_kills(snapshot, event_list, [log_of("global-A")])
+    journal = log_of("global-A", "journalctl -o json")
+    assert journal.reports[0].time
+    part = replace(journal, reports=journal.reports[2:])
+    for logs in ([log_of("global-A")] * 2, [log_of("global-A"), journal], [part, journal]):
+        found = find_kills(snapshot, event_list, logs)
+        assert len(found) == len(once) == len(find_kills(Snapshot(), EventList(), logs)) == 5
+        assert not any(Fact.OTHER_PROCESSES in facts(kill) for kill in found)
+    elsewhere = replace(log_of("global-A"), node="node2")
+    both = [replace(log_of("global-A"), node="node1"), elsewhere]
+    assert len(find_kills(Snapshot(), EventList(), both)) == 10, "two nodes that the user names are two"
+
+
+def test_the_same_victim_an_hour_later_is_another_kill() -> None:
+    early, late = (kernel(CGROUP, f"2026-11-20T1{hour}:30:00Z") for hour in (1, 2))
+    assert len(find_kills(Snapshot(), EventList(), [early, late])) == 2
+
+
+@pytest.mark.parametrize("name", ["CPUSET", "MEMORY_POLICY"])
+def test_only_some_memory_nodes_ran_out(name: str) -> None:
+    path = f"task_memcg={CGROUP}/aa11bb22cc33"
+    lines = [
+        f"oom-kill:constraint=CONSTRAINT_{name},nodemask=1,cpuset=a,mems_allowed=1,{path},task=x,pid=7,uid=0",
+        "Out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
+    ]
+    kill = only(pod(), logs=[read_log(lines)])
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_NODES
+    said = "\n".join(detail_lines(kill, 200))
+    assert "because NUMA nodes of a cpuset or memory policy ran out" in said
+    assert f"the kernel killed x (7): CONSTRAINT_{name}" in said
+    assert "the node ran out" not in said
+
+
+# --- what a runtime names
+
+RUNC = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed:"
+    " runc create failed: unable to start container process:"
+    " container init was OOM-killed (memory limit too low?): unknown"
+)
+CRUN = "container create failed: OOM: the memory limit could be too low: read from the init process"
+
+
+def not_started(message: str, *, waiting: str = "", ended: bool = True, **fields: Any) -> Pod:
+    """A pod whose container `a` could not be started, as containerd reports it, or CRI-O (not `ended`)."""
+    found = pod(exit_code=128, reason="StartError", state="lastState", **fields)
+    (raw,) = msgspec.to_builtins(found.status.container_statuses)
+    raw["lastState"] = (
+        {"terminated": {**raw["lastState"]["terminated"], "message": message}} if ended else None
+    )
+    raw["state"] = {
+        "waiting": {"reason": waiting or "CrashLoopBackOff", "message": message if waiting else ""}
+    }
+    status = convert({"phase": "Running", "containerStatuses": [raw]}, type(found.status))
+    return msgspec.structs.replace(found, status=status)
+
+
+@pytest.mark.parametrize("message", [RUNC, CRUN])
+@pytest.mark.parametrize("waiting", ["", "RunContainerError"])
+def test_a_runtime_names_an_oom_at_the_start(message: str, waiting: str) -> None:
+    """Once, also where the waiting state repeats what the last one says."""
+    kill = only(not_started(message, waiting=waiting))
+    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.CERTAIN)
+    assert (kill.time, kill.exit_code, kill.reason, kill.diagnosis.needs) == (DIED, 128, "StartError", None)
+    said = "\n".join(detail_lines(kill, 200))
+    assert "the runtime says: " in said
+    assert ("container init was OOM-killed (memory limit too low?)" in said) is (message is RUNC)
+
+
+def test_a_container_that_only_waits_was_killed_at_its_start_too() -> None:
+    """CRI-O keeps no container that it could not create: the event has the time."""
+    found = not_started(CRUN, waiting="CreateContainerError", ended=False)
+    kill = only(found, event("Failed", f"Error: {CRUN}", container="a"))
+    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.CERTAIN)
+    assert (kill.time, kill.exit_code, kill.reason) == (DIED, None, "CreateContainerError")
+    assert "it could not be started: CreateContainerError" in "\n".join(detail_lines(kill, 200))
+    assert only(found).time == ""
+
+
+def test_without_any_limit_a_runtime_does_not_name_what_ran_out() -> None:
+    kill = only(not_started(RUNC, limits={}), OLD)
+    assert diagnosed(kill) == (Mechanism.KUBEPODS_LIMIT, Confidence.LIKELY)
+
+
+def test_another_error_at_the_start_is_no_kill() -> None:
+    found = not_started(
+        'exec: "nope": executable file not found in $PATH: unknown', waiting="RunContainerError"
+    )
+    assert find_kills(Snapshot(pods=(found,)), EventList()) == []
+
+
+def test_the_kernels_report_of_an_oom_at_the_start_is_that_death() -> None:
+    kill = only(not_started(RUNC), logs=[kernel(CGROUP, DIED)])
+    assert (*diagnosed(kill), kill.exit_code) == (Mechanism.POD_LIMIT, Confidence.CERTAIN, 128)
+    assert Fact.WENT_ON not in facts(kill)
+
+
+def test_a_kernel_that_names_a_victim_twice_killed_it_once() -> None:
+    """Linux 6.12 with memory.oom.group: two lines about one process, and one kill of 500 MiB."""
+    log = read_log((RECORDED_C / "pending-resize-oom.dmesg.txt").read_text().splitlines())
+    victims = [killed.pid for report in log.reports for killed in report.victims]
+    assert victims == [6295, 6483, 6483]
+    kills = find_kills(Snapshot(pods=pods_c("pending-resize")), EventList(), [log])
+    assert {kill.pod: kill.freed_bytes for kill in kills} == {"be-a": 614876 * 1024, "bu-over": 512604 * 1024}
+    assert [len(kill.report.processes) for kill in kills if kill.report is not None] == [1, 1]
 
 
 # --- paths

@@ -180,7 +180,7 @@ def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
         for key, usage in view_model.snapshot.usage.items()
     }
     measured = build_view_model(replace(view_model.snapshot, usage=by_kubelet), Scope(), DEMO_TIME)
-    assert title_words("demo", measured, DEMO_TIME)[-1] == "RSS and swap 12s old"
+    assert title_words("demo", measured, DEMO_TIME)[-1] == "memory and swap 12s old"
     one = {"worker-1": view_model.snapshot.nodes["worker-1"]}
     same = build_view_model(replace(view_model.snapshot, nodes=one), Scope(), DEMO_TIME)
     assert title_words("demo", same, DEMO_TIME)[2:4] == ["v1.36.2", "4 nodes"], "those that have pods too"

@@ -21,6 +21,7 @@ from kubectl_qos.qos.cgroup.names import pod_cgroup, pod_uid
 from kubectl_qos.qos.kills.evidence import (
     OOM_KILLED,
     SIGKILLED,
+    WAITING,
     DeathContext,
     Diagnosis,
     Evidence,
@@ -32,11 +33,19 @@ from kubectl_qos.qos.kills.evidence import (
     ended_evidence,
     kubelet_kill,
     memory_limits,
+    oom_at_start,
     report_evidence,
     reported_mechanism,
+)
+from kubectl_qos.qos.kills.report import (
+    KernelLog,
+    OomReport,
+    Unranked,
+    VictimChoice,
+    distinct_reports,
+    explain_choice,
     seconds_between,
 )
-from kubectl_qos.qos.kills.report import KernelLog, OomReport, Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
@@ -99,7 +108,10 @@ def find_kills(
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """An end of a container, by its status: `state` of the last one, `lastState` of the one before."""
+    """An end of a container, by its status: `state` of the last one, `lastState` of the one before.
+
+    With `waiting` the container could not be started, and the reason of the state says why.
+    """
 
     pod: Pod
     container: str
@@ -113,9 +125,14 @@ class _Death:
         return self.end.finished_at or ""
 
     @property
+    def is_named(self) -> bool:
+        return bool(oom_at_start(self.end.message))
+
+    @property
     def is_sigkill(self) -> bool:
         end = self.end
-        return end.exit_code == SIGKILLED or end.signal == _KILL_SIGNAL or end.reason == OOM_KILLED
+        is_killed = end.exit_code == SIGKILLED or end.signal == _KILL_SIGNAL or end.reason == OOM_KILLED
+        return is_killed or self.is_named
 
 
 @dataclass(eq=False)
@@ -136,12 +153,11 @@ class _KillAnalyzer:
         self._logs = logs
         self._reported: list[_Reported] = []
         self._by_container: dict[str, list[_Reported]] = {}
-        for log in logs:
-            for report in log.reports:
-                cgroup = pod_cgroup(report.task_memcg or report.group_kill)
-                ids = (cgroup.pod_uid, cgroup.container_id) if cgroup is not None else ("", "")
-                self._reported.append(_Reported(report, log, *ids))
-                self._by_container.setdefault(ids[1], []).append(self._reported[-1])
+        for report, log in distinct_reports(logs):
+            cgroup = pod_cgroup(report.task_memcg or report.group_kill)
+            ids = (cgroup.pod_uid, cgroup.container_id) if cgroup is not None else ("", "")
+            self._reported.append(_Reported(report, log, *ids))
+            self._by_container.setdefault(ids[1], []).append(self._reported[-1])
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
@@ -160,11 +176,12 @@ class _KillAnalyzer:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
         kubelet = kubelet_kill(pod, events)
         is_explained = False
-        for death in _deaths(pod):
+        for death in _deaths(pod, events):
             end, state = death.end, death.state
             reports = self._reports_of(death)
             by_kubelet = kubelet
-            if kubelet and not (state == "state" and kubelet.has_ended(end, runs_once=death.runs_once)):
+            is_last = state == "state" and not death.is_named
+            if kubelet and not (is_last and kubelet.has_ended(end, runs_once=death.runs_once)):
                 by_kubelet = None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
                 yield self._kernel_kill(death, reports, by_kubelet)
@@ -175,7 +192,7 @@ class _KillAnalyzer:
                 context = self._context(death, events)
                 yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
-        if kubelet is not None and not is_explained:
+        if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
             yield _kill(pod, kubelet.diagnosis(), time=kubelet.time)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
@@ -243,7 +260,7 @@ class _KillAnalyzer:
             time=death.time,
             container=death.container,
             container_id=death.container_id,
-            exit_code=death.end.exit_code,
+            exit_code=death.end.exit_code if death.state != WAITING else None,
             reason=death.end.reason,
         )
 
@@ -342,15 +359,25 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
     )
 
 
-def _deaths(pod: Pod) -> Iterator[_Death]:
+def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
     sidecars = {container.name for container in pod.init_containers if container.restart_policy == "Always"}
     init = {status.name for status in pod.status.init_container_statuses or ()} - sidecars
     for status in pod.status.every_container:
-        for field_name, state in (("state", status.state), ("lastState", status.last_state)):
+        is_named = False
+        for field_name, state in (("lastState", status.last_state), ("state", status.state)):
             end = state.terminated if state is not None else None
             if end is not None:
                 container_id = end.container_id or (status.container_id if field_name == "state" else "")
-                yield _Death(pod, status.name, end, field_name, _hex(container_id), status.name in init)
+                death = _Death(pod, status.name, end, field_name, _hex(container_id), status.name in init)
+                is_named |= death.is_named
+                yield death
+        waiting = status.state.waiting if status.state is not None else None
+        # After a start that failed lastState has it too, except where the runtime keeps no such container.
+        if waiting is not None and oom_at_start(waiting.message) and not is_named:
+            of_start = [one for one in events if one.container == status.name and oom_at_start(one.message)]
+            time = max((event.last for event in of_start), default="")
+            end = ContainerStateTerminated(reason=waiting.reason, message=waiting.message, finished_at=time)
+            yield _Death(pod, status.name, end, WAITING, "", status.name in init)
 
 
 def _hex(container_id: str) -> str:

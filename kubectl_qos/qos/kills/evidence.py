@@ -1,8 +1,9 @@
 """What speaks for one explanation of a death or another, and the diagnosis that it leads to.
 
 Sources: pkg/kubelet/eviction/helpers.go (evictionMessage) and eviction_manager.go (evictPod),
-pkg/kubelet/preemption/preemption.go, pkg/kubelet/events/event.go. Not here: finding the deaths and what is
-known of each (analyze.py), and the words (present/kills.py).
+pkg/kubelet/preemption/preemption.go, pkg/kubelet/nodeshutdown, pkg/kubelet/events/event.go; runc's
+libcontainer/process_linux.go and crun's src/libcrun/container.c (an OOM at the start). Not here: finding the
+deaths and what is known of each (analyze.py), and the words (present/kills.py).
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from typing import Any, Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, ContainerStateTerminated, Pod, all_containers
-from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.objects import (
+    DISRUPTION_TARGET,
+    MEMORY,
+    ContainerStateTerminated,
+    Pod,
+    all_containers,
+)
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
-from kubectl_qos.qos.kills.report import Constraint, OomReport
+from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
@@ -29,6 +35,8 @@ STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 EVICTED: Final = "Evicted"
 PREEMPTING: Final = "Preempting"
 BY_KUBELET: Final = "TerminationByKubelet"
+WAITING: Final = "waiting"
+"""In place of a field of the status with an end: the container waits because it could not be started."""
 
 SLACK_SECONDS: Final = 2.0
 """Events and statuses have whole seconds."""
@@ -42,6 +50,7 @@ class Fact(Enum):
     """One piece of evidence; the names after the colon are those of `Evidence.details`."""
 
     ENDED = "the status has how it ended: state, exit_code, reason"
+    OOM_AT_START = "the runtime says that memory ran out as it was started: words, message"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
@@ -89,16 +98,25 @@ class Diagnosis:
     needs: Need | None = None
 
 
-def seconds_between(earlier: str | None, later: str | None) -> float | None:
-    """How long after the first time the second is, None if one is not known."""
-    first, second = parse_time(earlier), parse_time(later)
-    return (second - first).total_seconds() if first is not None and second is not None else None
+_OOM_AT_START: Final = re.compile(
+    r"container init was OOM-killed(?: \(memory limit too low\?\))?|OOM: the memory limit could be too low"
+)
+
+
+def oom_at_start(message: str) -> str:
+    """The words of runc or crun for a container whose first process was killed for memory, else empty."""
+    match = _OOM_AT_START.search(message)
+    return match[0] if match is not None else ""
 
 
 def ended_evidence(end: ContainerStateTerminated, state: str) -> Iterator[Evidence]:
     """What a container's status says; `state` is the field of its status that has the end."""
-    details = {"state": state, "exit_code": end.exit_code, "reason": end.reason}
+    exit_code = end.exit_code if state != WAITING else None
+    details = {"state": state, "exit_code": exit_code, "reason": end.reason}
     yield Evidence(Fact.ENDED, details, end.finished_at or "")
+    words = oom_at_start(end.message)
+    if words:
+        yield Evidence(Fact.OOM_AT_START, {"words": words, "message": end.message})
     if end.reason == OOM_KILLED:
         yield Evidence(Fact.OOM_KILLED)
     if end.reason == STATUS_UNKNOWN:
@@ -127,7 +145,9 @@ def reported_mechanism(report: OomReport) -> Mechanism:
     """Whose memory ran out by a report of the kernel."""
     if report.constraint is None:
         return Mechanism.UNKNOWN
-    if report.constraint is not Constraint.MEMCG:
+    if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
+        return Mechanism.MEMORY_NODES
+    if report.constraint is Constraint.NONE:
         return Mechanism.NODE
     if not report.oom_memcg:
         return Mechanism.UNKNOWN
@@ -157,12 +177,13 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
 
 _MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
+_SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 _EMPTY_DIR: Final = re.compile(r'Usage of EmptyDir volume "(?P<name>[^"]*)" exceeds')
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletKill:
-    """A pod that its kubelet evicted or preempted; `time` is that of the event, empty without one.
+    """A pod that its kubelet ended; `time` is that of the event, else of the condition, empty without both.
 
     `names_resource` is whether a message does: the status of old kubelets may have none.
     """
@@ -173,7 +194,12 @@ class KubeletKill:
     names_resource: bool = True
 
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
-        """Whether a container ended by it: not before, and not an init container that was done."""
+        """Whether a container ended by it: not before, and not an init container that was done.
+
+        A shutdown explains no more than a SIGKILL that the runtime does not count as an OOM kill.
+        """
+        if self.mechanism is Mechanism.SHUTDOWN and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
+            return False
         after = seconds_between(self.time, end.finished_at)
         if after is not None:
             return after >= -SLACK_SECONDS
@@ -196,28 +222,32 @@ class KubeletKill:
 
 
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
-    """How its kubelet ended a pod for memory; None if it did not, or for disks or process IDs.
+    """How its kubelet ended a pod for memory or a shutdown; None if it did not, or for disks or process IDs.
 
     A pod whose processes end well on SIGTERM gets phase Succeeded and no status.reason: then only the
     condition (1.26 and later) and the event show it.
     """
     status = pod.status
     kubelet_events = [event for event in events if event.reason in {EVICTED, PREEMPTING}]
-    evidence, messages = [], []
-    if status.reason in {EVICTED, PREEMPTING}:
+    evidence, messages, times = [], [], [event.last for event in kubelet_events]
+    if status.reason in {EVICTED, PREEMPTING} or _SHUTDOWN.search(status.message):
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
     for condition in status.conditions or ():
         is_kubelet = condition.reason == BY_KUBELET and condition.status == "True"
-        if condition.type == "DisruptionTarget" and is_kubelet:
+        if condition.type == DISRUPTION_TARGET and is_kubelet:
             details = {"reason": condition.reason, "message": condition.message}
-            evidence.append(Evidence(Fact.DISRUPTED, details))
+            time = condition.last_transition_time or ""
+            evidence.append(Evidence(Fact.DISRUPTED, details, time))
             messages.append(condition.message)
+            times = times or [time]
     evidence += map(_event_evidence, kubelet_events)
     messages += [event.message for event in kubelet_events]
     if not evidence:
         return None
-    time = max((event.last for event in kubelet_events), default="")
+    time = max(times, default="")
+    if any(map(_SHUTDOWN.search, messages)):
+        return KubeletKill(Mechanism.SHUTDOWN, time, tuple(evidence))
     if status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
         return KubeletKill(Mechanism.PREEMPTION, time, tuple(evidence))
     if any(_MEMORY.search(message) for message in messages) or _fills_memory_volume(pod, messages):
@@ -315,13 +345,17 @@ class DeathContext:
 def diagnosis_without_kernel(
     end: ContainerStateTerminated, state: str, container: str, context: DeathContext
 ) -> Diagnosis:
-    """The best explanation of a SIGKILL without a report of the kernel; never certain."""
+    """The best explanation of a SIGKILL without a report of the kernel; certain if the runtime names it."""
     time = end.finished_at or ""
     evidence = list(ended_evidence(end, state))
+    is_named = bool(oom_at_start(end.message))
+    if is_named and context.limits.nearest is not None:
+        evidence += context.limits.evidence()
+        return Diagnosis(context.limits.nearest, Confidence.CERTAIN, tuple(evidence))
     needs = Need.LOG_OF_THAT_TIME if context.has_log else Need.KERNEL_LOG
     if end.reason == STATUS_UNKNOWN:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
-    is_oom_killed = end.reason == OOM_KILLED
+    is_oom_killed = is_named or end.reason == OOM_KILLED
     stops = [
         event
         for event in context.pod_events

@@ -5,17 +5,26 @@ Source: Linux mm/oom_kill.c (dump_header, dump_tasks, __oom_kill_process). Not h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
 """Of x86 and most arm64, of some arm64 and of arm64 and ppc64le with large pages."""
+_SAME_SECONDS: Final = 2.0
+"""Logs round the times of their lines."""
+
+
+def seconds_between(earlier: str | None, later: str | None) -> float | None:
+    """How long after the first time the second is, None if one is not known."""
+    first, second = parse_time(earlier), parse_time(later)
+    return (second - first).total_seconds() if first is not None and second is not None else None
 
 
 class Constraint(StrEnum):
@@ -205,6 +214,24 @@ class KernelLog:
             return replace(report, time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
         return replace(self, reports=tuple(map(with_time, self.reports)))
+
+
+def distinct_reports(logs: Iterable[KernelLog]) -> Iterator[tuple[OomReport, KernelLog]]:
+    """Every report with its log, once where several logs have it: equal victims, sizes and tasks."""
+    seen: dict[tuple[object, ...], list[tuple[OomReport, KernelLog]]] = {}
+    for log in logs:
+        for report in log.reports:
+            alike = seen.setdefault((report.task_memcg, report.victims, report.tasks), [])
+            if not report.victims or not any(_may_be_same(report, log, *other) for other in alike):
+                alike.append((report, log))
+                yield report, log
+
+
+def _may_be_same(report: OomReport, log: KernelLog, other: OomReport, other_log: KernelLog) -> bool:
+    apart = seconds_between(report.time, other.time)
+    known = (report.uptime, other.uptime), (report.node, other.node), (log.node, other_log.node)
+    differ = any(one not in {None, ""} and two not in {None, "", one} for one, two in known)
+    return not differ and (apart is None or abs(apart) < _SAME_SECONDS)
 
 
 class Unranked(Enum):
