@@ -11,6 +11,7 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
+from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
@@ -130,6 +131,7 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """What is estimated, assumed or unknown."""
     steps, scenario = simulation.steps, simulation.scenario
+    yield from killer_notes({"": node_state.setup})
     yield "a container counts as one process with all of its memory, without page cache"
     if node_state.by_working_set:
         yield "memory is the working set: the kernel counts RSS and swap, which may be less"

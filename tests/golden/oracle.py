@@ -460,9 +460,14 @@ def _capacity(raw: Mapping[str, Json]) -> ResourceList:
 
 
 def _overcommitted(name: str, reserved: Quantity, capacity: Quantity, release: Release) -> str:
-    """The sentence of `validateNodeAllocatable`, which prints Go structs; up to 1.29 it was another one."""
+    """The sentence of `validateNodeAllocatable`, which prints Go structs; up to 1.29 it was another one.
+
+    What does not fit an int64 is behind a pointer, whose value nobody can know: the vectors have 0xPTR.
+    """
 
     def struct(found: Quantity) -> str:
+        if found.is_decimal:
+            return f"{{{{0 0}} {{0xPTR}}  {found.format}}}"
         return f"{{{{{found.unscaled} {found.exponent}}} {{<nil>}}  {found.format}}}"
 
     if release.minor < 30:
