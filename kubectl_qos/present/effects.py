@@ -11,7 +11,7 @@ from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -296,14 +296,21 @@ def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]
 
 
 def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
-    """Why the new kubelet would not start, if so; and who kills on the node, if that changes."""
+    """Why the new kubelet would not start; who kills on the node and when it evicts, if that changes."""
     refusals = _kubelet_refusals(comparison)
-    sections = (Section("Kubelet", "would not start", sentences(*refusals), warns=True),) if refusals else ()
-    old, new = (killer_sentence(killers(setup)) for setup in (comparison.before, comparison.after))
-    if old == new:
-        return sections
-    answer = "the kernel kills by oom_score" if not new else ""
-    return (*sections, Section("Who kills", answer, sentences(*filter(None, [new])), changed=True))
+    sections = [Section("Kubelet", "would not start", sentences(*refusals), warns=True)] if refusals else []
+    setups = comparison.before, comparison.after
+    old, new = (killer_sentence(killers(setup)) for setup in setups)
+    if old != new:
+        answer = "the kernel kills by oom_score" if not new else ""
+        sections.append(Section("Who kills", answer, sentences(*filter(None, [new])), changed=True))
+    thresholds = tuple(
+        ValueChange(label, *(getattr(setup.kubelet, name).get(MEMORY_AVAILABLE, "never") for setup in setups))
+        for label, name in (("below", "eviction_hard"), ("soft, below", "eviction_soft"))
+    )
+    if any(threshold.changed for threshold in thresholds):
+        sections.append(Section(f"Eviction by {MEMORY_AVAILABLE}", changes=thresholds, changed=True))
+    return tuple(sections)
 
 
 def _kubelet_refusals(comparison: Comparison) -> list[str]:
@@ -408,6 +415,7 @@ def _setup_values(setup: NodeSetup) -> dict[str, Any]:
         "release": str(setup.release),
         "cgroupDriver": setup.kubelet.cgroup_driver.value,
         "cgroupVersion": setup.node.cgroup_version,
+        "userspaceOOMKiller": killers(setup).userspace,
     }
 
 

@@ -402,7 +402,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
         "containers": [_container_values(container) for container in prediction.containers],
         "cgroup": _cgroup_values(prediction.cgroup),
         "assumed": {one.name: _plain(one.value) for one in prediction.assumptions},
-        "assumedFrom": {one.name: one.basis for one in prediction.assumptions if one.basis},
+        "assumed_from": {one.name: one.basis for one in prediction.assumptions if one.basis},
     }
 
 

@@ -79,7 +79,7 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
 
 
 def evictable_capacity(setup: NodeSetup) -> int | None:
-    """What memory.available is of: the machine's memory, from 1.37 on without hugepages; None is unknown.
+    """The bytes that memory.available is part of, from 1.37 on without hugepages; None is unknown.
 
     Source: pkg/kubelet/server/stats/summary.go (PR 138127); the eviction manager adds the working set to what
     is available.

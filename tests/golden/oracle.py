@@ -170,7 +170,9 @@ def known_gates(release: Release) -> dict[str, bool]:
 
 def _gates(release: Release) -> Json:
     unseen = {
+        Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY.value,
         Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value,
+        Gate.LOGARITHMIC_OOM_SCORE_ADJ.value,
         Gate.MUTABLE_SUSPENDED_JOBS.value,
     }
     return {name: on for name, on in known_gates(release).items() if name not in unseen}

@@ -74,7 +74,7 @@ def test_an_old_kernel_has_no_cgroup_v2(kernel: str, version: int) -> None:
         ("containerd", None),
     ],
 )
-def test_the_runtime_version_tells_the_oci_runtime_of_its_time(runtime: str, oci: OciRuntime | None) -> None:
+def test_the_runtime_version_names_the_oci_runtime_of_its_time(runtime: str, oci: OciRuntime | None) -> None:
     assert packaged_runtime(runtime) == oci
     found = setup(raw(containerRuntimeVersion=runtime))
     assert found.node.oci_runtime == (oci or OciRuntime())

@@ -15,6 +15,7 @@ from kubectl_qos.present.effects import kubelet_sections
 from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.reasons import killer_sentence, why_lines
@@ -134,6 +135,14 @@ def test_compare_switches_killers() -> None:
     (section,) = kubelet_sections(found)
     assert (section.title, section.changed) == ("Who kills", True)
     assert kubelet_sections(compare((), before, before)) == ()
+
+
+def test_compare_says_when_the_kubelet_would_evict() -> None:
+    before = demo().setup("worker-2")
+    after = apply_overrides(before, [NodeOverride.parse("evictionHard=memory.available<1Gi")])
+    (section,) = kubelet_sections(compare((), before, after))
+    assert [one for one in section.changes if one.changed] == [ValueChange("below", "100Mi", "1Gi")]
+    assert section.title == "Eviction by memory.available"
 
 
 # -- Windows -----------------------------------------------------------------------------------------

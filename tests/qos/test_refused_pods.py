@@ -157,7 +157,7 @@ def answers(pod: Pod, other: Pod, setup: NodeSetup) -> None:
     node, release = setup.node, setup.release
     usage = {(pod.namespace, pod.name): PodUsage(("a",), (100 << 20,))}
     snapshot = Snapshot(pods=(pod, other), usage=usage, overrides=NodeOverrides(16 << 30))
-    for ask in (
+    for compute in (
         lambda: predict(pod, node, kubelet=setup.kubelet, release=release),
         lambda: rank_node([pod, other], node, release, usage),
         lambda: cgroup_tree([pod, other], setup),
@@ -169,7 +169,7 @@ def answers(pod: Pod, other: Pod, setup: NodeSetup) -> None:
         lambda: list(text_lines(explain_pod(pod, snapshot, NOW))),
     ):
         with suppress(QosError):
-            ask()
+            compute()
 
 
 @settings(max_examples=200)

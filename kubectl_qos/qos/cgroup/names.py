@@ -1,4 +1,7 @@
-"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to."""
+"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to.
+
+Source: pkg/kubelet/cm/cgroup_manager_linux.go (NewCgroupName, ToSystemd).
+"""
 
 from __future__ import annotations
 

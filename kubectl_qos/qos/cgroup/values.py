@@ -164,14 +164,14 @@ def container_files(resources: CriResources, setup: NodeSetup) -> dict[str, str]
     files = process_files(resources, setup, rounds=True)
     if not has_process_cgroup(setup):
         return files
-    files = {name: text for name, text in files.items() if name in _TOLD_TO_SYSTEMD}
+    files = {name: text for name, text in files.items() if name in _SYSTEMD_PROPERTIES}
     total = resources.memory_swap_limit_bytes or resources.memory_limit_bytes
     if total > 0 and setup.node.swap_controller_available:
         files["memory.swap.max"] = read_back("memory.swap.max", str(total), setup.node.page_size_bytes)
     return files
 
 
-_TOLD_TO_SYSTEMD: Final = {"cpu.weight", "cpu.max", "memory.max", "memory.low", "memory.swap.max"}
+_SYSTEMD_PROPERTIES: Final = {"cpu.weight", "cpu.max", "memory.max", "memory.low", "memory.swap.max"}
 
 
 def process_files(resources: CriResources, setup: NodeSetup, *, rounds: bool = False) -> dict[str, str]:
