@@ -9,8 +9,7 @@ from typing import Final
 
 from kubectl_qos.cli.commands.host import read_dump, roots
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
-from kubectl_qos.host.node_view import read_host
-from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy
+from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy, read_host
 from kubectl_qos.k8s.kubelet import CgroupDriver, NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.managers import ManagedValue, ManagerKind, find_managers, m
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import with_limit_ranges
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
@@ -68,6 +68,8 @@ class FindingCode(StrEnum):
     NODE_CRITICAL = "node critical"
     LOW_PRIORITY = "low priority"
     PRIORITY_UNKNOWN = "priority class without its number"
+    RUNTIME_MAY_REFUSE = "container runtime may refuse"
+    LIMIT_BELOW_CREATION = "limit below what creation takes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,12 @@ def find_findings(
     if kind is StrategyKind.IN_PLACE:
         findings += _kubelet_answer(preview)
         findings += _dropped_weights(target)
+        if preview.after.setup.release.has(Change.RUNTIME_MAY_REFUSE_RESIZE) and any(
+            edit.owner == POD_LEVEL for edit in target.edits
+        ):
+            findings.append(Finding(Severity.NOTE, "container runtime", FindingCode.RUNTIME_MAY_REFUSE))
+    if kind is not StrategyKind.IN_PLACE or preview.restarts:
+        findings += _creation(preview)
     if usage is not None:
         findings += _memory(preview, kind, target, usage)
     findings += _no_room(preview, kind, target)
@@ -262,6 +270,19 @@ def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
     for container in target.new.containers:
         if CPU not in container.requests and CPU not in container.limits:
             yield Finding(Severity.WARNING, f"container {container.name}", FindingCode.WEIGHT_DROPS)
+
+
+def _creation(preview: Preview) -> Iterator[Finding]:
+    """CRI-O starts conmon and runc inside the pod's cgroup (kubernetes/kubernetes 135680)."""
+    node, limit = preview.after.setup.node, preview.after.totals.memory_limit
+    is_limited = preview.after.totals.declared.memory and 0 < limit < _TAKEN_BY_CREATION
+    if is_limited and node.runtime.startswith("cri-o") and node.oci_runtime.name == "runc":
+        facts = {"limit": limit}
+        yield Finding(Severity.WARNING, "CRI-O", FindingCode.LIMIT_BELOW_CREATION, facts=facts)
+
+
+_TAKEN_BY_CREATION: Final = 32 << 20
+"""What upstream raised its tests to: runc takes 20 to 22 MB while it creates a container."""
 
 
 def _memory(

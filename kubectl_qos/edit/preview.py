@@ -161,7 +161,7 @@ class Effects:
         """Whether the pod or a container moves in the cgroup tree."""
         pairs = zip(self.before.containers, self.after.containers, strict=True)
         return self.before.cgroup.path != self.after.cgroup.path or any(
-            old.process_path != new.process_path for old, new in pairs
+            old.process_cgroup.path != new.process_cgroup.path for old, new in pairs
         )
 
     @property
@@ -218,15 +218,15 @@ def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[Containe
 def _file_changes(before: Prediction, after: Prediction) -> Iterable[FileChange]:
     """The files of the pod's and the containers' cgroups that differ, at their new paths."""
     pairs = [("", before.cgroup, after.cgroup)]
-    pairs += [
-        (new.name, old.cgroup, new.cgroup)
-        for old, new in zip(before.containers, after.containers, strict=True)
-    ]
-    for container, old, new in pairs:
-        for name in {**old.files, **new.files}:
-            old_value, new_value = old.files.get(name), new.files.get(name)
+    for old, new in zip(before.containers, after.containers, strict=True):
+        pairs.append((new.name, old.cgroup, new.cgroup))
+        if new.has_process_cgroup:
+            pairs.append((new.name, old.process_cgroup, new.process_cgroup))
+    for container, was, becomes in pairs:
+        for name in {**was.files, **becomes.files}:
+            old_value, new_value = was.files.get(name), becomes.files.get(name)
             if old_value != new_value:
-                yield FileChange(new.path, name, old_value, new_value, container)
+                yield FileChange(becomes.path, name, old_value, new_value, container)
 
 
 class StrategyKind(StrEnum):

@@ -9,6 +9,7 @@ Not here: reading these from a cluster (cluster/), and what follows from them (q
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from kubectl_qos.k8s.objects import (
     resource_list,
 )
 from kubectl_qos.k8s.quantity import Format, Quantity, from_float, parse_duration
-from kubectl_qos.k8s.releases import CURRENT_RUNC, Change, OciRuntime, Release
+from kubectl_qos.k8s.releases import CURRENT_RUNC, Change, OciRuntime, Release, packaged_runtime
 
 
 class Origin(StrEnum):
@@ -73,9 +74,24 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
 }
 
 
+MEMORY_AVAILABLE: Final = "memory.available"
+"""The eviction signal of memory."""
+_WINDOWS_EVICTION_HARD: Final = {
+    MEMORY_AVAILABLE: "500Mi",
+    "nodefs.available": "10%",
+    "imagefs.available": "15%",
+}
+LINUX: Final = "linux"
+WINDOWS: Final = "windows"
+_FIRST_KERNEL_WITH_V2: Final = (4, 15)
+"""With the CPU controller on cgroup v2, without which neither runc nor the kubelet uses it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WithOrigins:
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    basis: Mapping[str, str] = field(default_factory=dict)
+    """Of assumed fields: the fact that speaks for the value, such as `containerd 1.7.27` or `profile eks`."""
 
     def origin(self, field_name: str) -> Origin:
         """Where the value of a field came from; assumed if nothing else is known."""
@@ -97,6 +113,7 @@ class Kubelet(_WithOrigins):
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period_us: int = DEFAULT_CFS_PERIOD_US
     cpu_manager_policy: str = "none"
+    memory_manager_policy: str = "None"
     exclusive_cpu_containers: frozenset[str] | None = None
     pod_pids_limit: int = -1
     memory_throttling_factor: float | None = 0.9
@@ -115,8 +132,11 @@ class Kubelet(_WithOrigins):
     eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def defaults(release: Release) -> Kubelet:
+    def defaults(release: Release, operating_system: str = LINUX) -> Kubelet:
         """The configuration of a kubelet of that release where only the systemd driver is configured."""
+        if operating_system == WINDOWS:
+            evicts = release.has(Change.WINDOWS_EVICTS_FOR_MEMORY)
+            return Kubelet(eviction_hard=_WINDOWS_EVICTION_HARD if evicts else {})
         if release.has(Change.MEMORY_HIGH_NEEDS_FACTOR):
             factor = None
         elif release.has(Change.MEMORY_HIGH_ABOVE_REQUEST):
@@ -134,6 +154,8 @@ class Node(_WithOrigins):
     status.allocatable the eviction threshold is subtracted too. None is unknown.
     `declared_features` is status.declaredFeatures, which lists what the kubelet supports (1.36 and later).
     `runtime_oom_score_adj` is containerd's own where its `restrict_oom_score_adj` is on, else None.
+    `oci_runtimes` are those of RuntimeClasses, by name; `userspace_oom_killer` is a stated one, such as
+    `systemd-oomd`, `talos` or `talos-1.12`, or `none`; empty is unknown.
     """
 
     name: str = ""
@@ -152,7 +174,28 @@ class Node(_WithOrigins):
     runtime: str = "containerd"
     runtime_oom_score_adj: int | None = None
     oci_runtime: OciRuntime = CURRENT_RUNC
+    oci_runtimes: Mapping[str, OciRuntime] = field(default_factory=dict)
     kernel: str = ""
+    os_image: str = ""
+    operating_system: str = LINUX
+    userspace_oom_killer: str = ""
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether there are neither cgroups nor oom_score_adj."""
+        return self.operating_system == WINDOWS
+
+    def for_runtime_class(self, name: str | None) -> Node:
+        """The node with the OCI runtime of pods with a RuntimeClass: given, or by the name of the class."""
+        if not name:
+            return self
+        given = self.oci_runtimes.get(name)
+        if given is not None:
+            return with_origin(self, Origin.GIVEN, oci_runtime=given)
+        named = _NAMED_RUNTIME.search(name)
+        if named is None or named[0] == self.oci_runtime.name:
+            return self
+        return with_origin(self, Origin.ASSUMED, f"RuntimeClass {name}", oci_runtime=OciRuntime(named[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,43 +218,72 @@ class NodeSetup:
 def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     """The facts of a Node object and its kubelet's configuration.
 
-    Assumed are cgroup v2, 4 KiB pages, and no swap unless nodeInfo reports it. Capacity minus reserved is
-    status.allocatable plus the hard eviction threshold and the hugepages, which
-    pkg/kubelet/nodestatus/setters.go subtracts.
+    Assumed are cgroup v2 where the kernel has it, the OCI runtime that the container runtime is packaged
+    with, 4 KiB pages, and no swap unless nodeInfo reports it.
     """
     capacity = raw.status.capacity or EMPTY_RESOURCES
-    hugepages = {name: size.value() for name, size in capacity.items() if name.startswith(HUGEPAGES_PREFIX)}
-    page_sizes = sorted(Quantity.parse(name.removeprefix(HUGEPAGES_PREFIX)).value() for name in hugepages)
+    sizes = [name.removeprefix(HUGEPAGES_PREFIX) for name in capacity if name.startswith(HUGEPAGES_PREFIX)]
+    page_sizes = sorted(Quantity.parse(size).value() for size in sizes)
     allocatable = raw.status.allocatable or EMPTY_RESOURCES
     info = raw.status.node_info
     memory = capacity[MEMORY].value() if MEMORY in capacity else None
-    origins = dict.fromkeys(("name", "kubelet_version", "runtime", "kernel", "hugepage_sizes"), Origin.API)
-    if memory is not None:
-        origins["memory_capacity_bytes"] = Origin.API
     swap = info.swap.capacity if info.swap is not None else None
-    if swap is not None:
-        origins["swap_capacity_bytes"] = Origin.API
-    allocatable_memory = None
-    if MEMORY in allocatable and memory is not None:
-        hard = kubelet.eviction_hard.get("memory.available")
-        threshold = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
-        allocatable_memory = allocatable[MEMORY].value() + threshold + sum(hugepages.values())
-        allocatable_memory = min(memory, allocatable_memory)
-    return Node(
-        name=raw.name,
-        memory_capacity_bytes=memory,
-        swap_capacity_bytes=swap or 0,
-        allocatable_memory_bytes=allocatable_memory,
+    stated = {
+        "name": raw.name,
+        "memory_capacity_bytes": memory,
+        "swap_capacity_bytes": swap,
+        "kubelet_version": info.kubelet_version or None,
+        "runtime": info.container_runtime_version or None,
+        "kernel": info.kernel_version or None,
+        "os_image": info.os_image or None,
+        "operating_system": info.operating_system or None,
+        "hugepage_sizes": tuple(map(hugepage_size_name, page_sizes)),
+    }
+    node = Node(
+        allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,
         capacity=capacity,
         declared_features=raw.status.declared_features or (),
-        hugepage_sizes=tuple(map(hugepage_size_name, page_sizes)),
-        kubelet_version=info.kubelet_version or "1.36",
-        runtime=info.container_runtime_version or "containerd",
-        kernel=info.kernel_version,
-        origins=origins,
     )
+    known = {name: value for name, value in stated.items() if value is not None}
+    return with_deduced(with_origin(node, Origin.API, **known))
+
+
+def with_deduced(node: Node) -> Node:
+    """The node with what its kernel and container runtime say about cgroups and the OCI runtime."""
+    if node.origin("oci_runtime") is Origin.ASSUMED:
+        runtime = packaged_runtime(node.runtime)
+        basis = node.runtime.replace("://", " ") if runtime is not None else ""
+        node = with_origin(node, Origin.ASSUMED, basis, oci_runtime=runtime or CURRENT_RUNC)
+    if node.origin("cgroup_version") is Origin.ASSUMED:
+        release = _KERNEL.match(node.kernel)
+        is_old = release is not None and (int(release[1]), int(release[2])) < _FIRST_KERNEL_WITH_V2
+        basis = f"kernel {node.kernel}" if is_old else ""
+        node = with_origin(node, Origin.ASSUMED, basis, cgroup_version=1 if is_old else 2)
+    return node
+
+
+_KERNEL: Final = re.compile(r"(\d+)\.(\d+)", re.ASCII)
+_NAMED_RUNTIME: Final = re.compile(r"(?<![a-z])(?:crun|runc)(?![a-z])")
+
+
+def hugepages_bytes(capacity: ResourceList) -> int:
+    """The memory that is set aside for hugepages."""
+    return sum(size.value() for name, size in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
+
+
+def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet: Kubelet) -> int | None:
+    """Capacity minus reserved, from status.allocatable; None where that has no memory.
+
+    The kubelet subtracts the hard eviction threshold and the hugepages too (nodestatus/setters.go).
+    """
+    if MEMORY not in allocatable or MEMORY not in capacity:
+        return None
+    hard = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
+    threshold = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
+    most = allocatable[MEMORY].value() + threshold + hugepages_bytes(capacity)
+    return min(capacity[MEMORY].value(), most)
 
 
 def hugepage_size_name(size_bytes: int) -> str:
@@ -231,11 +303,17 @@ def hugepage_size_name(size_bytes: int) -> str:
 _Facts = TypeVar("_Facts", Kubelet, Node)
 
 
-def with_origin(facts: _Facts, origin: Origin, **changes: Any) -> _Facts:
-    """The facts with fields set, each with this origin."""
+def with_origin(facts: _Facts, origin: Origin, basis: str = "", /, **changes: Any) -> _Facts:
+    """The facts with fields set, each with this origin and, if assumed, the fact that speaks for it."""
     if not changes:
         return facts
-    return replace(facts, **changes, origins={**facts.origins, **dict.fromkeys(changes, origin)})
+    kept = {name: fact for name, fact in facts.basis.items() if name not in changes}
+    return replace(
+        facts,
+        **changes,
+        origins={**facts.origins, **dict.fromkeys(changes, origin)},
+        basis=kept | dict.fromkeys(changes, basis) if basis else kept,
+    )
 
 
 class _Configuration(ApiStruct, frozen=True):
@@ -245,6 +323,7 @@ class _Configuration(ApiStruct, frozen=True):
     cpu_cfs_quota: bool = msgspec.field(name="cpuCFSQuota", default=True)
     cpu_cfs_quota_period: str = msgspec.field(name="cpuCFSQuotaPeriod", default="100ms")
     cpu_manager_policy: str = "none"
+    memory_manager_policy: str = "None"
     pod_pids_limit: int = -1
     memory_throttling_factor: float | None = None
     memory_reservation_policy: str = ""

@@ -11,26 +11,36 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.k8s.kubelet import (
     DEFAULT_PAGE_SIZE,
+    LINUX,
     MAX_CFS_PERIOD_US,
+    MEMORY_AVAILABLE,
     MIN_CFS_PERIOD_US,
+    WINDOWS,
     CgroupDriver,
     Kubelet,
     MemoryReservationPolicy,
     Node,
     NodeSetup,
     Origin,
+    hugepages_bytes,
+    parse_threshold,
+    with_deduced,
     with_origin,
 )
-from kubectl_qos.k8s.objects import MEMORY, ResourceList
-from kubectl_qos.k8s.quantity import MAX_INT64, Format, Quantity, parse_duration
+from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ResourceList, resource_list
+from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Format, Quantity, parse_duration
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, OciRuntime, Release
 
 FEATURE_GATES: Final = "featureGates."
+OCI_RUNTIME_OF_CLASS: Final = "ociRuntime."
+KUBELET_VERSION: Final = "kubeletVersion"
+PROFILE: Final = "profile"
 _EXAMPLES: Final = ("cgroupDriver", "cgroupVersion", "featureGates.MemoryQoS", "ociRuntime", "memory")
 
 
@@ -50,12 +60,14 @@ class NodeOverride(NamedTuple):
         override.value()
         return override
 
-    def value(self) -> object:
+    def value(self) -> Any:
         """The value as predictions take it. Raises UsageError for an unknown key or a wrong text."""
-        field = _FIELDS.get(self.key)
+        field = FIELDS.get(self.key)
+        if self.key.startswith(OCI_RUNTIME_OF_CLASS):
+            field = FIELDS["ociRuntime"]
         if field is None:
             is_gate = self.key.startswith(FEATURE_GATES)
-            keys = [key for key in _FIELDS if not is_gate or key.startswith(FEATURE_GATES)]
+            keys = [key for key in FIELDS if not is_gate or key.startswith(FEATURE_GATES)]
             near = get_close_matches(self.key, sorted(keys), n=3, cutoff=0.5) or _EXAMPLES
             raise UsageError(
                 f"unknown node setting {self.key!r}", hint=f"write one such as {', '.join(near)}"
@@ -72,39 +84,91 @@ class NodeOverride(NamedTuple):
 
 
 def apply_overrides(
-    setup: NodeSetup, overrides: Iterable[NodeOverride], release: str | None = None
+    setup: NodeSetup, overrides: Iterable[NodeOverride], release: str | None = None, *, stated: bool = False
 ) -> NodeSetup:
     """The same node with other settings and, if given, its kubelet on another release.
 
-    Assumed values become those of the new release, as in an upgrade. Raises InputError for what is not a
-    release, UsageError for an unknown release or setting, or a gate that the release does not have.
+    Assumed values become those of the new release, as in an upgrade. `stated` settings are what the node has
+    already, so that its own status.allocatable holds; others are a change of the node. Raises InputError for
+    what is not a release, UsageError for an unknown release or setting, or a gate that the release does not
+    have.
     """
-    kubelet_changes: dict[str, Any] = {}
-    node_changes: dict[str, Any] = {}
-    gates = dict(setup.kubelet.feature_gates)
-    for override in overrides:
-        value = override.value()
-        if override.key.startswith(FEATURE_GATES):
-            gates[override.key.removeprefix(FEATURE_GATES)] = bool(value)
-        elif override.key in _KUBELET:
-            kubelet_changes[_KUBELET[override.key].name] = value
-        else:
-            node_changes[_NODE[override.key].name] = value
+    settings = {override.key: override.value() for override in overrides}
+    gates = {**setup.kubelet.feature_gates, **_below(settings, FEATURE_GATES)}
+    kubelet_changes = {_KUBELET[key].name: value for key, value in settings.items() if key in _KUBELET}
+    node_changes = {_NODE[key].name: value for key, value in settings.items() if key in _NODE}
+    runtimes = _below(settings, OCI_RUNTIME_OF_CLASS)
+    if runtimes:
+        node_changes["oci_runtimes"] = {**setup.node.oci_runtimes, **runtimes}
+    release = release or settings.get(KUBELET_VERSION)
     after = _release(setup, gates, release)
     node, kubelet = setup.node, setup.kubelet
-    if kubelet.origin("memory_throttling_factor") is Origin.ASSUMED:
-        kubelet = replace(kubelet, memory_throttling_factor=Kubelet.defaults(after).memory_throttling_factor)
+    defaults = Kubelet.defaults(after, node_changes.get("operating_system", node.operating_system))
+    for name in ("memory_throttling_factor", "eviction_hard"):
+        if kubelet.origin(name) is Origin.ASSUMED and name not in kubelet.basis:
+            kubelet = replace(kubelet, **{name: getattr(defaults, name)})
     if gates:
         kubelet_changes["feature_gates"] = gates
     if release is not None:
         node_changes["kubelet_version"] = str(after)
     if "memory_capacity_bytes" in node_changes:
         node_changes |= _with_memory(node, node_changes["memory_capacity_bytes"])
-    return NodeSetup(
-        with_origin(node, Origin.GIVEN, **node_changes),
-        with_origin(kubelet, Origin.GIVEN, **kubelet_changes),
-        after,
-    )
+    node = with_origin(node, Origin.GIVEN, **node_changes)
+    if not {"runtime", "kernel"}.isdisjoint(node_changes):
+        node = with_deduced(node)
+    changed = NodeSetup(node, with_origin(kubelet, Origin.GIVEN, **kubelet_changes), after)
+    changed = _with_profile(changed, settings.get(PROFILE, ""))
+    return _with_reservations(changed, setup.kubelet, stated=stated)
+
+
+def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The settings whose keys have a prefix, without it."""
+    return {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+
+
+def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
+    """The published defaults of a kind of cluster, where nothing is known of the node."""
+    profile = PROFILES.get(name)
+    if profile is None:
+        return setup
+    kubelet, node, basis = setup.kubelet, setup.node, f"profile {name}"
+    changes = {FIELDS[one.key].name: one.value() for one in map(NodeOverride.parse, profile.settings.split())}
+    if profile.reserved is not None and node.memory_capacity_bytes and node.allocatable_memory_bytes is None:
+        most_pods = node.capacity["pods"].value() if "pods" in node.capacity else DEFAULT_MAX_PODS
+        reserved = profile.reserved(node.memory_capacity_bytes, most_pods)
+        changes["kube_reserved"] = ResourceList({MEMORY: Quantity(reserved, 0, Format.BINARY_SI)})
+    for field, value in changes.items():
+        if hasattr(node, field) and node.origin(field) is Origin.ASSUMED:
+            node = with_origin(node, Origin.ASSUMED, basis, **{field: value})
+        elif hasattr(kubelet, field) and kubelet.origin(field) is Origin.ASSUMED:
+            kubelet = with_origin(kubelet, Origin.ASSUMED, basis, **{field: value})
+    return NodeSetup(node, kubelet, setup.release)
+
+
+def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> NodeSetup:
+    """What other reservations and another eviction threshold leave for pods, and for their requests."""
+    node, kubelet = setup.node, setup.kubelet
+    memory, kubepods = node.memory_capacity_bytes, node.allocatable_memory_bytes
+    reserved = kubelet.kube_reserved, kubelet.system_reserved
+    other_reserved = reserved != (before.kube_reserved, before.system_reserved)
+    other_reserved &= kubepods is None or not stated
+    if memory is None or not (other_reserved or kubelet.eviction_hard != before.eviction_hard):
+        return setup
+    old, new = (_threshold(one.eviction_hard.get(MEMORY_AVAILABLE), memory) for one in (before, kubelet))
+    if other_reserved:
+        kubepods = max(memory - sum(one.get(MEMORY, ZERO).value() for one in reserved), 0)
+    elif stated and kubepods is not None:
+        kubepods = min(kubepods + new - old, memory)
+    allocatable = node.status_allocatable
+    if kubepods is not None and (other_reserved or not stated):
+        left = Quantity(max(kubepods - new - hugepages_bytes(node.capacity), 0), 0, Format.BINARY_SI)
+        allocatable = ResourceList({**allocatable, MEMORY: left})
+    node = replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
+    return NodeSetup(node, kubelet, setup.release)
+
+
+def _threshold(text: str | None, capacity: int) -> int:
+    return parse_threshold(text, Quantity(capacity, 0, Format.BINARY_SI)).value() if text else 0
 
 
 def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -> Release:
@@ -133,6 +197,71 @@ def _with_memory(node: Node, size: int) -> dict[str, object]:
         changes["allocatable_memory_bytes"] = max(size - reserved, 0)
     return changes
 
+
+class Profile(NamedTuple):
+    """The published defaults of one kind of cluster, by where and when they were read.
+
+    `settings` are overrides between spaces; `reserved` are the bytes kept of the machine's memory and the
+    most pods of the node, None where that is a setting.
+    """
+
+    settings: str
+    source: str
+    date: str
+    reserved: Callable[[int, int], int] | None = None
+
+
+DEFAULT_MAX_PODS: Final = 110
+_GKE_TIERS: Final = ((4, 25), (8, 20), (16, 10), (128, 6), (1 << 40, 2))
+"""Up to how many GiB of memory how many percent are reserved."""
+
+
+def _reserved_by_gke(memory: int, _: int) -> int:
+    if memory < 1 << 30:
+        return 255 << 20
+    ends = [0, *(end << 30 for end, _ in _GKE_TIERS)]
+    parts = zip(pairwise(ends), _GKE_TIERS, strict=True)
+    return sum(max(min(memory, end) - begin, 0) * share // 100 for (begin, end), (_, share) in parts)
+
+
+PROFILES: Final[Mapping[str, Profile]] = {
+    "gke": Profile(
+        "evictionHard=memory.available<100Mi cgroupVersion=2",
+        "https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes",
+        "2026-08",
+        _reserved_by_gke,
+    ),
+    "eks": Profile(
+        "cgroupDriver=systemd evictionHard=memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%",
+        "https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go",
+        "2026-07-23",
+        lambda _, most_pods: (255 + 11 * most_pods) << 20,
+    ),
+    "aks": Profile(
+        "cgroupDriver=systemd evictionHard=memory.available<100Mi",
+        "https://learn.microsoft.com/en-us/azure/aks/node-resource-reservations, and its driver by"
+        " https://github.com/Azure/AgentBaker/blob/main/parts/linux/cloud-init/artifacts/cse_main.sh",
+        "2026-08-21",
+        lambda memory, most_pods: min((20 * most_pods + 50) * 1_000_000, memory // 4),
+    ),
+    "openshift": Profile(
+        "cgroupDriver=systemd podPidsLimit=4096 systemReserved=cpu=500m,memory=1Gi ociRuntime=crun"
+        " memorySwap.swapBehavior=NoSwap",
+        "https://github.com/openshift/machine-config-operator/tree/main/templates/worker",
+        "2026-08-20",
+    ),
+    "k3s": Profile(
+        "cgroupDriver=systemd evictionHard=imagefs.available<5%,nodefs.available<5%",
+        "https://github.com/k3s-io/k3s/tree/main/pkg/daemons/agent",
+        "2026-09",
+    ),
+    "talos": Profile(
+        "cgroupDriver=cgroupfs systemReserved=cpu=50m,memory=384Mi userspaceOOMKiller=talos",
+        "https://github.com/siderolabs/talos/blob/main/pkg/machinery/constants/constants.go",
+        "2026-08-21",
+    ),
+}
+"""By the name that --assume profile= takes: a worker's values, where those of control planes differ."""
 
 T = TypeVar("T")
 
@@ -176,6 +305,41 @@ _period = _checked(
     lambda period_us: MIN_CFS_PERIOD_US <= period_us <= MAX_CFS_PERIOD_US,
     "a duration from 1ms to 1s",
 )
+_THRESHOLD: Final = re.compile(r"(?P<signal>[a-zA-Z]+\.[a-zA-Z]+)[<=](?P<value>[0-9.]+%|[0-9][0-9a-zA-Z.]*)")
+
+
+def _thresholds(text: str) -> Mapping[str, str]:
+    """`memory.available<500Mi,nodefs.available<10%` as the kubelet's flag has it; none for `none`."""
+    thresholds: dict[str, str] = {}
+    for statement in text.split(",") if text != "none" else ():
+        match = _THRESHOLD.fullmatch(statement.strip())
+        if match is None:
+            raise ValueError("must be thresholds such as memory.available<500Mi, or none")
+        _threshold(match["value"], 1 << 30)
+        thresholds[match["signal"]] = match["value"]
+    return thresholds
+
+
+def _reservation(text: str) -> ResourceList:
+    """`cpu=100m,memory=1Gi` as the kubelet's flag has it; none for `none`."""
+    if text == "none":
+        return EMPTY_RESOURCES
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and amount.strip() for name, _, amount in pairs):
+        raise ValueError("must be resources such as memory=1Gi,cpu=100m, or none")
+    return resource_list({name.strip(): amount.strip() for name, _, amount in pairs})
+
+
+def _version(text: str) -> str:
+    Release.of(text)
+    return text
+
+
+_oom_killer = _checked(
+    str,
+    re.compile(r"none|systemd-oomd|talos(-1\.[0-9]+(\.[0-9]+)?)?").fullmatch,
+    "none, systemd-oomd, talos or a release of it such as talos-1.12",
+)
 _factor = _checked(float, lambda factor: 0 < factor <= 1, "a number above 0 and up to 1")
 _kernel = _checked(str, re.compile(r"[0-9]+\.[0-9]+").match, "a kernel version, such as 6.1")
 _runtime = _checked(
@@ -185,40 +349,66 @@ _runtime = _checked(
 )
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """A setting: its field in Kubelet or Node, how it is read, and what its values are or begin with."""
+
     name: str
     parse: Callable[[str], object]
+    begins: tuple[str, ...] = ()
 
 
-_KUBELET: Final[Mapping[str, _Field]] = {
-    "cgroupDriver": _Field("cgroup_driver", lambda text: CgroupDriver(_choice(*CgroupDriver)(text))),
-    "cgroupRoot": _Field("cgroup_root", str),
-    "cgroupsPerQOS": _Field("cgroups_per_qos", _switch),
-    "cpuCFSQuota": _Field("cpu_cfs_quota", _switch),
-    "cpuCFSQuotaPeriod": _Field("cpu_cfs_quota_period_us", _period),
-    "cpuManagerPolicy": _Field("cpu_manager_policy", _choice("none", "static")),
-    "podPidsLimit": _Field("pod_pids_limit", _number(-1, MAX_INT64)),
-    "memoryThrottlingFactor": _Field("memory_throttling_factor", _factor),
-    "memoryReservationPolicy": _Field(
+def _one_of(name: str, *values: str) -> Field:
+    return Field(name, _choice(*values), values)
+
+
+def _on_off(name: str) -> Field:
+    return Field(name, _switch, ("true", "false"))
+
+
+_KUBELET: Final[Mapping[str, Field]] = {
+    "cgroupDriver": Field(
+        "cgroup_driver", lambda text: CgroupDriver(_choice(*CgroupDriver)(text)), ("cgroupfs", "systemd")
+    ),
+    "cgroupRoot": Field("cgroup_root", str),
+    "cgroupsPerQOS": _on_off("cgroups_per_qos"),
+    "cpuCFSQuota": _on_off("cpu_cfs_quota"),
+    "cpuCFSQuotaPeriod": Field("cpu_cfs_quota_period_us", _period),
+    "cpuManagerPolicy": _one_of("cpu_manager_policy", "none", "static"),
+    "memoryManagerPolicy": _one_of("memory_manager_policy", "None", "Static"),
+    "podPidsLimit": Field("pod_pids_limit", _number(-1, MAX_INT64)),
+    "memoryThrottlingFactor": Field("memory_throttling_factor", _factor),
+    "memoryReservationPolicy": Field(
         "memory_reservation_policy",
         lambda text: MemoryReservationPolicy(_choice("None", "TieredReservation")(text)),
+        ("None", "TieredReservation"),
     ),
-    "memorySwap.swapBehavior": _Field(
-        "memory_swap_behavior", _choice("NoSwap", "LimitedSwap", "UnlimitedSwap")
-    ),
-    "singleProcessOOMKill": _Field("single_process_oom_kill", _switch),
+    "memorySwap.swapBehavior": _one_of("memory_swap_behavior", "NoSwap", "LimitedSwap", "UnlimitedSwap"),
+    "singleProcessOOMKill": _on_off("single_process_oom_kill"),
+    "evictionHard": Field("eviction_hard", _thresholds, ("memory.available<",)),
+    "evictionSoft": Field("eviction_soft", _thresholds, ("memory.available<",)),
+    "kubeReserved": Field("kube_reserved", _reservation, ("memory=",)),
+    "systemReserved": Field("system_reserved", _reservation, ("memory=",)),
 }
 
-_NODE: Final[Mapping[str, _Field]] = {
-    "cgroupVersion": _Field("cgroup_version", lambda text: int(_choice("1", "2")(text))),
-    "runtime": _Field("runtime", _runtime),
-    "ociRuntime": _Field("oci_runtime", OciRuntime.parse),
-    "runtimeOOMScoreAdj": _Field("runtime_oom_score_adj", _number(-1000, 1000)),
-    "kernel": _Field("kernel", _kernel),
-    "memory": _Field("memory_capacity_bytes", _bytes),
-    "swap": _Field("swap_capacity_bytes", _bytes),
-    "pageSize": _Field("page_size_bytes", _page_size),
+_NODE: Final[Mapping[str, Field]] = {
+    "cgroupVersion": Field("cgroup_version", lambda text: int(_choice("1", "2")(text)), ("1", "2")),
+    "runtime": Field("runtime", _runtime, ("containerd://", "cri-o://", "docker://")),
+    "ociRuntime": Field("oci_runtime", OciRuntime.parse, ("runc-", "crun-")),
+    "runtimeOOMScoreAdj": Field("runtime_oom_score_adj", _number(-1000, 1000)),
+    "kernel": Field("kernel", _kernel),
+    "osImage": Field("os_image", str),
+    "operatingSystem": _one_of("operating_system", LINUX, WINDOWS),
+    "userspaceOOMKiller": Field("userspace_oom_killer", _oom_killer, ("none", "systemd-oomd", "talos")),
+    "memory": Field("memory_capacity_bytes", _bytes),
+    "swap": Field("swap_capacity_bytes", _bytes),
+    "pageSize": Field("page_size_bytes", _page_size, ("4Ki", "16Ki", "64Ki")),
 }
 
-_GATES: Final = {FEATURE_GATES + gate: _Field(gate, _switch) for gate in Gate}
-_FIELDS: Final = {**_KUBELET, **_NODE, **_GATES}
+FIELDS: Final = {
+    **_KUBELET,
+    **_NODE,
+    KUBELET_VERSION: Field("", _version, ("1.",)),
+    PROFILE: _one_of("", *PROFILES),
+    **{FEATURE_GATES + gate: _on_off(gate) for gate in Gate},
+}
+"""Every key of a setting; RuntimeClasses have `ociRuntime.NAME` too."""

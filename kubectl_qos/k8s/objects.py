@@ -20,6 +20,7 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
+PIDS: Final = "pids"
 
 
 class ResourceList(dict[str, Quantity]):
@@ -348,11 +349,14 @@ class _NodeSystemInfo(ApiStruct, frozen=True):
     swap: _NodeSwap | None = None
 
 
+NO_NODE_INFO: Final = _NodeSystemInfo()
+
+
 class _NodeStatus(ApiStruct, frozen=True):
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
     conditions: tuple[Condition, ...] | None = None
-    node_info: _NodeSystemInfo = _NodeSystemInfo()
+    node_info: _NodeSystemInfo = NO_NODE_INFO
     declared_features: tuple[str, ...] | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,13 +52,18 @@ class Change(StrEnum):
     SIDECARS = 28, "restartable init containers are added to the pod's totals"
     CUMULATIVE_DECLARED_LIMITS = 28, "init containers declare limits with their preceding sidecars"
     EVICTION_COUNTS_POD_REQUESTS = 34, "eviction compares usage with the pod's total requests"
-    # pkg/apis/core/v1/helper/qos/qos.go (PR 137150)
+    # pkg/apis/core/v1/helper/qos/qos.go
     STORED_QOS_CLASS = 29, "status.qosClass is trusted when set"
-    POD_LEVEL_NEEDS_A_KEY = 37, "an empty spec.resources no longer decides the class"
     # k8s.io/component-helpers/resource/helpers.go
     STATUS_RESOURCES = 32, "pod totals may use actual resources instead of allocated ones"
     POD_LEVEL_HUGEPAGES = 33, "hugepages may be set at pod level"
     ALLOCATED_STATUS = 33, "pod totals take the largest of spec, actual and allocated"
+    # pkg/kubelet/cm/qos_container_manager_linux.go (PR 138903)
+    MEMORY_QOS_IS_RESET = 37, "without MemoryQoS, memory.min and memory.low of kubepods and burstable are 0"
+    # pkg/kubelet/kuberuntime/kuberuntime_manager.go (PR 137555)
+    RUNTIME_MAY_REFUSE_RESIZE = 36, "the container runtime or NRI may refuse a resize at pod level"
+    # pkg/kubelet/eviction/defaults_windows.go (PR 122922)
+    WINDOWS_EVICTS_FOR_MEMORY = 31, "Windows nodes evict under memory pressure, by default below 500Mi"
     # pkg/kubelet/apis/config/v1beta1/defaults.go
     CGROUP_V1_IS_REFUSED = 35, "a kubelet starts on cgroup v1 only with failCgroupV1 false"
     MEMORY_HIGH_NEEDS_FACTOR = 37, "memory.high is set only with a configured throttling factor"
@@ -119,10 +125,16 @@ class Gate(StrEnum):
     IN_PLACE_RESIZE = "InPlacePodVerticalScaling", 27, 33, 35
     IN_PLACE_RESIZE_ALLOCATED_STATUS = "InPlacePodVerticalScalingAllocatedStatus", 32
     IN_PLACE_RESIZE_EXCLUSIVE_CPUS = "InPlacePodVerticalScalingExclusiveCPUs", 32
+    IN_PLACE_RESIZE_EXCLUSIVE_MEMORY = "InPlacePodVerticalScalingExclusiveMemory", 34
     IN_PLACE_RESIZE_INIT_CONTAINERS = "InPlacePodVerticalScalingInitContainers", 36, 36, 37
     MUTABLE_SUSPENDED_JOBS = "MutablePodResourcesForSuspendedJobs", 35, 36
     IN_PLACE_RESIZE_POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling", 35, 36
+    IN_PLACE_RESIZE_VOLUMES = "InPlacePodVerticalScalingMemoryBackedVolumes", 37
+    IN_PLACE_RESIZE_PREEMPTION = "InPlacePodVerticalScalingSchedulerPreemption", 37
+    POD_LEVEL_FIX_QOS_CLASS = "PodLevelResourcesFixKubeletQOSClass", 37, 37
     POD_LEVEL_RESOURCE_MANAGERS = "PodLevelResourceManagers", 36
+    PER_POD_PID_LIMIT = "PerPodPIDLimit", 37
+    HUGEPAGE_AWARE_EVICTION = "HugepageAwareEviction", 37, 37
     SIDECAR_CONTAINERS = "SidecarContainers", 28, 29, 33
     MEMORY_QOS = "MemoryQoS", 22, 37
     NODE_SWAP = "NodeSwap", 22, 30, 34
@@ -132,6 +144,8 @@ class Gate(StrEnum):
     DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources", 36
     CONTAINER_RESTART_RULES = "ContainerRestartRules", 34, 35
     RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits", 35, 36
+    # An open proposal (kubernetes/kubernetes issue 142230, PR 142235): no release has it, any can try it.
+    LOGARITHMIC_OOM_SCORE_ADJ = "KubeletLogarithmicOOMScoreAdj", OLDEST_MINOR
 
 
 _LAST_MINOR: Final[Mapping[Change | Gate, int]] = {
@@ -265,3 +279,33 @@ class OciRuntime(NamedTuple):
 
 CURRENT_RUNC: Final = OciRuntime()
 """What nearly every node has; assumed where nothing is known."""
+
+_RUNC_OF_CONTAINERD: Final = (
+    *(((1, 5, 0), (1, 0)), ((1, 5, 12), (1, 1)), ((1, 6, 37), (1, 2)), ((1, 6, 39), (1, 3, 0))),
+    *(((1, 7, 0), (1, 1)), ((1, 7, 24), (1, 2)), ((1, 7, 28), (1, 3, 0)), ((1, 7, 29), (1, 3, 3))),
+    *(((2, 0, 0), (1, 2)), ((2, 0, 6), (1, 3, 0)), ((2, 0, 7), (1, 3, 3))),
+    *(((2, 1, 0), (1, 3, 0)), ((2, 1, 5), (1, 3, 3)), ((2, 3, 0), (1, 4))),
+)
+"""From which containerd on which runc is released with it: script/setup/runc-version of its tags."""
+_CRUN_SINCE_CRIO: Final = (1, 31)
+_RUNTIME_VERSION = re.compile(r"(?P<name>containerd|cri-o)://v?(?P<version>\d+\.\d+(?:\.\d+)?)", re.ASCII)
+
+
+def packaged_runtime(runtime: str) -> OciRuntime | None:
+    """The OCI runtime of the time of `containerd://1.7.27` or `cri-o://1.31.0`; None where that says nothing.
+
+    containerd's own packages have that runc; a distribution may combine it with another one. CRI-O's packages
+    configure crun from 1.31 on.
+    """
+    match = _RUNTIME_VERSION.match(runtime)
+    if match is None:
+        return None
+    version = tuple(map(int, match["version"].split(".")))
+    if match["name"] == "cri-o":
+        return OciRuntime("crun") if version >= _CRUN_SINCE_CRIO else None
+    newest = version if len(version) > 2 else (*version, _NEWEST_PATCH)
+    index = bisect_right(_RUNC_OF_CONTAINERD, newest, key=lambda pinned: pinned[0])
+    return OciRuntime("runc", _RUNC_OF_CONTAINERD[index - 1][1]) if index else None
+
+
+_NEWEST_PATCH: Final = 1 << 16

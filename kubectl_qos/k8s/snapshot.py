@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
-from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
@@ -81,17 +81,18 @@ class Snapshot:
     def setup(self, node_name: str) -> NodeSetup:
         """What predictions for pods of that node depend on; an unknown node has no capacity."""
         kubelet, raw = self.kubelets.get(node_name), self.nodes.get(node_name)
-        version = raw.status.node_info.kubelet_version if raw is not None else ""
+        info = raw.status.node_info if raw is not None else NO_NODE_INFO
         gates = kubelet.feature_gates if kubelet is not None else {}
-        release = Release.of(version or self.server_version or "1.36", gates)
-        kubelet = kubelet or Kubelet.defaults(release)
+        release = Release.of(info.kubelet_version or self.server_version or "1.36", gates)
+        kubelet = kubelet or Kubelet.defaults(release, info.operating_system)
         if raw is not None:
             node = node_from_object(raw, kubelet)
         else:
             memory = self.overrides.memory_bytes
             node = Node(name=node_name, memory_capacity_bytes=memory, kubelet_version=str(release))
         setup = NodeSetup(node, kubelet, release)
-        return apply_overrides(setup, self.overrides.settings) if self.overrides.settings else setup
+        settings = self.overrides.settings
+        return apply_overrides(setup, settings, stated=True) if settings else setup
 
     def by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node they are bound to; those not bound yet under the empty name."""

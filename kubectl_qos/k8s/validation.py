@@ -23,6 +23,7 @@ from kubectl_qos.k8s.objects import (
     EMPTY_RESOURCES,
     HUGEPAGES_PREFIX,
     MEMORY,
+    PIDS,
     Pod,
     ResourceRequirements,
 )
@@ -133,7 +134,8 @@ def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[
         supported = '"cpu", "memory"'
     for side, quantities in (("limits", resources.limits), ("requests", resources.requests)):
         for name in quantities or EMPTY_RESOURCES:
-            if not is_supported_at_pod_level(name, release):
+            may_limit = side == "limits" and name == PIDS and release.enabled(Gate.PER_POD_PID_LIMIT)
+            if not may_limit and not is_supported_at_pod_level(name, release):
                 shown = f'"{name}"' if release.has(Change.REFUSAL_QUOTES_NAMES) else name
                 yield Refusal(
                     f"spec.resources.{side}[{name}]",

@@ -11,7 +11,7 @@ from kubectl_qos.edit.edits import Edit, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
@@ -19,7 +19,8 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
 from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
-from kubectl_qos.present.reasons import sentence
+from kubectl_qos.present.reasons import killer_sentence, sentence
+from kubectl_qos.qos.killers import killers
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
@@ -184,14 +185,14 @@ def _cgroup(effects: Effects) -> Iterator[Section]:
         yield Section("cgroup", answer, sentences(f"from {old}", f"to {new}"), changed=True)
     elif effects.changes_path:
         moved = [
-            f"{escape(after.name)}: from {_below(old, before.process_path)}"
-            f" to {_below(new, after.process_path)}"
+            f"{escape(after.name)}: from {_below(old, before.process_cgroup.path)}"
+            f" to {_below(new, after.process_cgroup.path)}"
             for before, after in zip(effects.before.containers, effects.after.containers, strict=True)
-            if before.process_path != after.process_path
+            if before.process_cgroup.path != after.process_cgroup.path
         ]
         yield Section("cgroup", "the containers' processes move", sentences(*moved), changed=True)
-    for container in dict.fromkeys(file.container for file in effects.files):
-        files = [file for file in effects.files if file.container == container]
+    for container, path in dict.fromkeys((file.container, file.path) for file in effects.files):
+        files = [file for file in effects.files if (file.container, file.path) == (container, path)]
         owner = f"container {escape(container)}" if container else "pod"
         names = [container] if container else []
         changes = [(_file_change(file), moment(file.when, names)) for file in files]
@@ -295,9 +296,21 @@ def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]
 
 
 def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
-    """Why the new kubelet would not start, if so."""
+    """Why the new kubelet would not start; who kills on the node and when it evicts, if that changes."""
     refusals = _kubelet_refusals(comparison)
-    return (Section("Kubelet", "would not start", sentences(*refusals), warns=True),) if refusals else ()
+    sections = [Section("Kubelet", "would not start", sentences(*refusals), warns=True)] if refusals else []
+    setups = comparison.before, comparison.after
+    old, new = (killer_sentence(killers(setup)) for setup in setups)
+    if old != new:
+        answer = "the kernel kills by oom_score" if not new else ""
+        sections.append(Section("Who kills", answer, sentences(*filter(None, [new])), changed=True))
+    thresholds = tuple(
+        ValueChange(label, *(getattr(setup.kubelet, name).get(MEMORY_AVAILABLE, "never") for setup in setups))
+        for label, name in (("below", "eviction_hard"), ("soft, below", "eviction_soft"))
+    )
+    if any(threshold.changed for threshold in thresholds):
+        sections.append(Section(f"Eviction by {MEMORY_AVAILABLE}", changes=thresholds, changed=True))
+    return tuple(sections)
 
 
 def _kubelet_refusals(comparison: Comparison) -> list[str]:
@@ -402,6 +415,7 @@ def _setup_values(setup: NodeSetup) -> dict[str, Any]:
         "release": str(setup.release),
         "cgroupDriver": setup.kubelet.cgroup_driver.value,
         "cgroupVersion": setup.node.cgroup_version,
+        "userspaceOOMKiller": killers(setup).userspace,
     }
 
 

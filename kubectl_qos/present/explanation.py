@@ -44,12 +44,16 @@ from kubectl_qos.present.reasons import (
     assumption_sentence,
     class_lacks,
     formula,
+    killer_notes,
+    killer_sentence,
     pod_subject,
+    profile_notes,
     resize_sentence,
     sentence,
     step_sentence,
 )
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
+from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
@@ -114,10 +118,15 @@ def _class(prediction: Prediction) -> Section:
         if steps:
             lines.append(Line(f"to become {target.value}:"))
             lines += [Line(step_sentence(step), depth=1) for step in steps]
-    return Section("Class", f"{qos.value}, {CLASS_MEANINGS[qos]}", tuple(lines))
+    meaning = "" if prediction.setup.node.is_windows else f", {CLASS_MEANINGS[qos]}"
+    return Section("Class", f"{qos.value}{meaning}", tuple(lines))
 
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
+    found = killers(prediction.setup)
+    killed_by = sentences(*filter(None, [killer_sentence(found)]))
+    if not found.kernel:
+        return Section("OOM", "none", killed_by)
     lines = [_container_line(container) for container in prediction.containers]
     lines += _restarts(prediction)
     if prediction.node_critical:
@@ -134,7 +143,21 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
                 lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
         elif row.adj is not None or node.basis is not Basis.NOTHING:
             answer = "not ranked: no running process"
-    return Section("OOM", answer, tuple(lines))
+        lines += _userspace_lines(row, rows, found)
+    return Section("OOM", answer, (*lines, *killed_by))
+
+
+def _userspace_lines(row: PodRow, rows: PodRows, found: Killers) -> Iterable[Line]:
+    """The pod's place in the order of a userspace killer."""
+    alive = [one for one in rows.rows if one.node == row.node and not one.ended]
+    order = userspace_order(
+        found, [Candidate(one.key[:2], one.qos, one.limit is not None, one.memory) for one in alive]
+    )
+    if order is None or row.ended:
+        return
+    key = row.key[:2]
+    place = f"rank {order.index(key) + 1} of {len(order)}" if key in order else "never killed"
+    yield Line(f"by the OOM controller of Talos: {place}")
 
 
 def _restarts(prediction: Prediction) -> Iterable[Line]:
@@ -153,6 +176,8 @@ def _container_line(container: ContainerPrediction) -> Line:
         name += f" ({container.kind.value})"
     reason = container.oom_score_adj_reason
     if reason is None:
+        if container.oom_score_adj_range is None:
+            return Line(name)
         low, high = container.oom_score_adj_range
         return Line(f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown")
     return Line(f"{name}  adj {container.oom_score_adj}", formula(reason))
@@ -174,15 +199,17 @@ def _short(row: PodRow) -> str:
     return f"{full_name(row.pod.namespace, row.name)} ({row.score})"
 
 
-def _cgroup(prediction: Prediction) -> Section:
+def _cgroup(prediction: Prediction) -> Section | None:
+    if prediction.setup.node.is_windows:
+        return None
     version = prediction.setup.node.cgroup_version
     driver = prediction.setup.kubelet.cgroup_driver
     lines = [Line(prediction.class_cgroup_path)]
     lines += _cgroup_lines("pod", prediction.cgroup, 1)
     for container in prediction.containers:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
-        if container.process_path != container.cgroup.path:
-            lines.append(Line(f"{short_path(container.process_path)}/", "its processes, by crun", 3))
+        if container.has_process_cgroup:
+            lines += _cgroup_lines("its processes, by crun", container.process_cgroup, 3)
     answer = f"v{version}, {driver} driver"
     if version != 1:
         answer += f", MemoryQoS {'on' if has_memory_qos(prediction.setup) else 'off'}"
@@ -205,10 +232,10 @@ def _swap(prediction: Prediction) -> Section | None:
     behavior = prediction.setup.kubelet.memory_swap_behavior or "NoSwap"
     lines = []
     for container in prediction.containers:
-        value = container.cgroup.files.get("memory.swap.max")
+        value = container.process_cgroup.files.get("memory.swap.max")
         if value is not None:
             shown = value if value == "max" else binary(int(value))
-            reason = container.cgroup.reasons.get("memory.swap.max")
+            reason = container.process_cgroup.reasons.get("memory.swap.max")
             why = sentence(reason) if reason is not None else ""
             lines.append(Line(f"{escape(container.name)}  {shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
@@ -250,6 +277,8 @@ def _resize(prediction: Prediction, effects: Effects) -> Section:
     pod, release = prediction.pod, prediction.setup.release
     if prediction.static or prediction.mirror:
         return Section("Resize", "static pods cannot be resized")
+    if prediction.setup.node.is_windows:
+        return Section("Resize", "Windows pods cannot be resized in place")
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return Section("Resize", f"not in place on {release}: the pod must be recreated")
     lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
@@ -383,7 +412,10 @@ def _meaning(end: ContainerStateTerminated) -> str:
 
 def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
     assumed = [assumption_sentence(one) for one in prediction.assumptions]
-    notes = [*rows.notes, *([f"not measured, assumed: {', '.join(assumed)}"] if assumed else [])]
+    shown = set(killer_notes({name: node.setup for name, node in rows.nodes.items()}))
+    notes = [note for note in rows.notes if note not in shown]
+    notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
+    notes += profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None
 
 
@@ -418,6 +450,7 @@ def as_values(explanation: Explanation) -> dict[str, Any]:
         "containers": [_container_values(container) for container in prediction.containers],
         "cgroup": _cgroup_values(prediction.cgroup),
         "assumed": {one.name: _plain(one.value) for one in prediction.assumptions},
+        "assumed_from": {one.name: one.basis for one in prediction.assumptions if one.basis},
     }
 
 
@@ -437,10 +470,11 @@ def _container_values(container: ContainerPrediction) -> dict[str, Any]:
         "name": container.name,
         "kind": container.kind.value,
         "oom_score_adj": container.oom_score_adj,
-        "oom_score_adj_range": list(container.oom_score_adj_range),
+        "oom_score_adj_range": container.oom_score_adj_range and list(container.oom_score_adj_range),
         "reason": None if reason is None else _reason_values(reason),
         "cgroup": _cgroup_values(container.cgroup),
-        "processCgroupPath": container.process_path,
+        "processCgroupPath": container.process_cgroup.path,
+        "processCgroupFiles": dict(container.process_cgroup.files) if container.has_process_cgroup else None,
     }
 
 

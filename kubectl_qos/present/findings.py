@@ -211,6 +211,13 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.PRIORITY_UNKNOWN: (
         "its number is unknown here: eviction compares it once a pod uses more than it requests"
     ),
+    FindingCode.RUNTIME_MAY_REFUSE: (
+        "it, or a plugin of it (NRI), may refuse a resize at pod level: the kubelet then keeps the old values"
+    ),
+    FindingCode.LIMIT_BELOW_CREATION: lambda _, facts: (
+        f"its conmon and runc run inside the pod while a container is created and take about 20Mi of the"
+        f" {binary(facts['limit'])} limit, so the pod may be OOM killed at its start; choose 32Mi or more"
+    ),
 }
 
 

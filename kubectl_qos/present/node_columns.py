@@ -30,7 +30,7 @@ def _used_by(qos: QosClass, what: str) -> NodeColumn:
 
 
 def _no_victim(row: NodeRow) -> str:
-    return UNKNOWN if row.memory.pods else NONE
+    return UNKNOWN if row.memory.pods and not row.windows else NONE
 
 
 def _no_threshold(row: NodeRow) -> str:

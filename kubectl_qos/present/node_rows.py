@@ -8,14 +8,19 @@ from operator import is_
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import NodeSetup, Origin
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count
-from kubectl_qos.present.reasons import ranking_notes
-from kubectl_qos.qos.eviction import MEMORY_AVAILABLE, memory_threshold, to_hard_eviction, to_soft_eviction
+from kubectl_qos.present.reasons import killer_notes, ranking_notes
+from kubectl_qos.qos.eviction import (
+    evictable_capacity,
+    memory_threshold,
+    to_hard_eviction,
+    to_soft_eviction,
+)
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node
@@ -51,6 +56,7 @@ class NodeRow:
     soft_eviction: int | None
     to_soft_eviction: int | None
     configured: bool
+    windows: bool = False
 
     @property
     def own_words(self) -> tuple[str, ...]:
@@ -134,7 +140,10 @@ def build_node_rows(
         nodes[name] = row
     rows = sorted((cached_row.row for cached_row in nodes.values()), key=trouble_first)
     orders = {name: row.order for name, row in nodes.items() if row.order is not None}
-    notes = [*ranking_notes(snapshot, orders)]
+    notes = [
+        *ranking_notes(snapshot, orders),
+        *killer_notes({name: one.setup for name, one in orders.items()}),
+    ]
     if any(row.memory.used_bytes for row in rows):
         notes.append("the used memory is that of pods, without the node's own processes")
     return NodeRows(tuple(rows), tuple(notes), tuple(_eviction_notes(rows)), nodes)
@@ -155,7 +164,7 @@ def _build_row(
     ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
-    used = memory.used_bytes
+    used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     row = NodeRow(
         name=name,
         memory=memory,
@@ -163,11 +172,12 @@ def _build_row(
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking),
         troubles=troubles(node) if node is not None else None,
-        eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity or 0),
+        eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used) if used is not None else None,
-        soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), capacity or 0),
+        soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
         to_soft_eviction=to_soft_eviction(setup, used) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
+        windows=setup.node.is_windows,
     )
     order = OrderBasis(setup, ranking.basis, ranking.without_usage) if ranking.pods else None
     return CachedRow(row, order, made_from)

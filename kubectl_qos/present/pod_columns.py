@@ -22,6 +22,10 @@ def rank_text(rank: int | None, *, tied: bool) -> str:
     return f"{rank}=" if tied else str(rank)
 
 
+def _adj_range(row: PodRow) -> str:
+    return NONE if row.adj_range is None else "{}..{}".format(*row.adj_range)
+
+
 def _limit_percent_text(row: PodRow) -> str:
     if row.limit_percent is not None:
         return f"{row.limit_percent:.0f}%"
@@ -67,10 +71,16 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.adj,
         "oom_score_adj of the container killed first",
         NUMBER,
-        cell=lambda row: str(row.adj) if row.adj is not None else "{}..{}".format(*row.adj_range),
+        cell=lambda row: str(row.adj) if row.adj is not None else _adj_range(row),
         header="OOM_ADJ",
     ),
-    column("oom_score", lambda row: row.score, "/proc/PID/oom_score of that container", NUMBER),
+    column(
+        "oom_score",
+        lambda row: row.score,
+        "/proc/PID/oom_score of that container",
+        NUMBER,
+        empty=lambda row: NONE if row.windows else UNKNOWN,
+    ),
     column("memory", lambda row: row.memory, "memory in use (working set)", BYTES),
     column("rss", lambda row: row.rss, "anonymous memory in use (--usage=summary)", BYTES),
     column("swap", lambda row: row.swap, "swap in use (--usage=summary)", BYTES),

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Sampled, sampled
-from kubectl_qos.present.reasons import ranking_notes
+from kubectl_qos.present.reasons import killer_notes, ranking_notes
 from kubectl_qos.qos import flags
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.flags import Flag, Risk
@@ -72,11 +72,13 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     worst: str = ""
     container: str = ""
     words: str = ""
+    windows: bool = False
 
     @property
-    def adj_range(self) -> tuple[int, int]:
-        """The bounds of oom_score_adj."""
-        return (self.adj, self.adj) if self.adj is not None else UNKNOWN_BURSTABLE_ADJ
+    def adj_range(self) -> tuple[int, int] | None:
+        """The bounds of oom_score_adj, None on Windows, which has none."""
+        unknown = None if self.windows else UNKNOWN_BURSTABLE_ADJ
+        return (self.adj, self.adj) if self.adj is not None else unknown
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -142,7 +144,9 @@ def build_rows(
             node = _reuse_rows(new, node) if node is not None else new
         nodes[name] = node
     usage = sampled(snapshot.usage, before.sampled if before is not None else None)
-    return PodRows(_in_kill_order(nodes), nodes, tuple(ranking_notes(snapshot, nodes)), usage)
+    setups = {name: node.setup for name, node in nodes.items()}
+    notes = (*ranking_notes(snapshot, nodes), *killer_notes(setups))
+    return PodRows(_in_kill_order(nodes), nodes, notes, usage)
 
 
 def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
@@ -240,6 +244,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         desired_limit=desired[1],
         worst=worst.name if worst is not None else "",
         words=words.casefold(),
+        windows=setup.node.is_windows,
     )
 
 

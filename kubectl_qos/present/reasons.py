@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, resize_condition
+from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
 from kubectl_qos.k8s.usage import UsageOrigin
@@ -17,14 +18,17 @@ from kubectl_qos.present.format import (
     duration,
     escape,
     exact_binary,
+    first_few,
     full_name,
 )
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
+from kubectl_qos.qos.killers import Killers, UserspaceKiller, killers
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
+    from kubectl_qos.k8s.kubelet import NodeSetup
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Missing, Snapshot
     from kubectl_qos.k8s.usage import Sampled
@@ -116,7 +120,8 @@ def assumption_sentence(assumption: Assumption) -> str:
     """An assumed value: `cgroup v2`, `no swap`."""
     name, value = assumption.name, assumption.value
     words = _ASSUMPTIONS.get(name)
-    return words(value) if words is not None else f"{name.replace('_', ' ')} {value}"
+    text = words(value) if words is not None else f"{name.replace('_', ' ')} {value}"
+    return f"{text} (from {escape(assumption.basis)})" if assumption.basis else text
 
 
 def _owner(inputs: Inputs) -> str:
@@ -177,10 +182,10 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.CPU_EXCLUSIVE: "has exclusive CPUs, so no quota",
     Rule.MEMORY_HIGH: "MemoryQoS throttles above this",
     Rule.MEMORY_OOM_GROUP: "the kernel kills all processes of the container together",
+    Rule.SWAP_OF_SCOPE: "memory and swap together, as crun tells systemd; the cgroup below it decides",
     Rule.SWAP_NONE: "no swap",
     Rule.SWAP_UNLIMITED: "UnlimitedSwap: as much swap as the node has",
     Rule.HUGEPAGES: "hugepages requested, 0 by default",
-    Rule.PIDS: "podPidsLimit {limit}",
     Rule.CLASS_STORED: _stored,
     Rule.LACKS_LIMIT: lambda inputs, _: f"{_owner(inputs)} has no {inputs['resource']} limit",
     Rule.REQUEST_DIFFERS: lambda inputs, _: (
@@ -193,6 +198,10 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.ADJ_BURSTABLE: lambda inputs, result: (
         f"1000 - 1000 × request / capacity, request {binary(inputs['request'])}"
         f" of {binary(inputs['capacity'])} gives {result}"
+    ),
+    Rule.ADJ_LOGARITHMIC: lambda _, result: (
+        "800 - 400 × request / limit - 350 × log2(1 + request) / log2(1 + capacity)"
+        f" = {result}, the open proposal of kubernetes/kubernetes 142230"
     ),
     Rule.ADJ_POD_LEVEL_SHARE: lambda inputs, _: f"plus {binary(inputs['share'])} of the pod-level request",
     Rule.CPU_WEIGHT: _cpu_weight,
@@ -210,6 +219,9 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.SWAP_SHARE: lambda inputs, _: (
         f"LimitedSwap: swap in proportion to the memory request of {binary(inputs['request'])}"
     ),
+    Rule.PIDS: lambda inputs, result: (
+        f"podPidsLimit {inputs['limit']}" if str(inputs["limit"]) == result else "limits.pids of the pod"
+    ),
 }
 
 _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -219,7 +231,7 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "cgroup_version": lambda v: f"cgroup v{v}",
     "kubelet_version": lambda v: f"kubelet {v}",
     "runtime": lambda v: f"runtime {v}",
-    "oci_runtime": lambda v: f"{v} or later" if v.version else f"a current {v}",
+    "oci_runtime": lambda v: str(v) if v.version else f"a current {v}",
     "cgroup_driver": lambda v: f"cgroup driver {v}",
     "cgroup_root": lambda v: f"cgroup root {v}",
     "cpu_cfs_quota": lambda v: "cpuCFSQuota on" if v else "cpuCFSQuota off",
@@ -229,8 +241,59 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "single_process_oom_kill": lambda v: f"singleProcessOOMKill {'on' if v else 'off'}",
     "feature_gates": lambda v: "feature gates at their defaults" if not v else f"feature gates {v}",
     "enforce_node_allocatable": lambda v: f"enforceNodeAllocatable {', '.join(v)}",
-    "kube_reserved": lambda v: "nothing reserved" if not v else f"kubeReserved {v}",
+    "kube_reserved": lambda v: "nothing reserved" if not v else f"kubeReserved {_amounts(v)}",
+    "system_reserved": lambda v: f"systemReserved {_amounts(v)}",
+    "eviction_hard": lambda v: f"evictionHard {', '.join(f'{key}<{text}' for key, text in v.items())}",
+    "userspace_oom_killer": lambda v: f"userspace OOM killer {v}",
 }
+
+
+def _amounts(reserved: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={amount}" for name, amount in reserved.items())
+
+
+_TALOS_ORDERS: Final = {
+    True: "BestEffort pods first, then Burstable ones, in each class the largest first",
+    False: "the largest first, of Burstable pods half of the memory counts",
+}
+
+
+def killer_sentence(found: Killers) -> str:
+    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds."""
+    assumed = " (assumed)" if found.is_assumed else ""
+    if not found.kernel:
+        return "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction hold"
+    if found.userspace is UserspaceKiller.TALOS:
+        return (
+            f"the OOM controller of Talos{assumed} kills before the kernel under memory pressure:"
+            f" {_TALOS_ORDERS[found.strict]}; pods with a memory limit and Guaranteed ones never. RANK is the"
+            " kernel's order"
+        )
+    if found.userspace is UserspaceKiller.SYSTEMD_OOMD:
+        return (
+            f"systemd-oomd{assumed} kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
+            " ManagedOOMMemoryPressure: by swap in use or by reclaim, which is not known here. RANK is the"
+            " kernel's order"
+        )
+    return ""
+
+
+def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
+    """Where the values of a profile were published, and when they were read there."""
+    for name in dict.fromkeys(one.basis.removeprefix("profile ") for one in assumed):
+        profile = PROFILES.get(name)
+        if profile is not None:
+            yield f"profile {name}: as published on {profile.date} by {profile.source}"
+
+
+def killer_notes(setups: Mapping[str, NodeSetup]) -> Iterator[str]:
+    """The sentences for these nodes, each with the nodes that it holds for."""
+    nodes: dict[str, list[str]] = {}
+    for name, setup in setups.items():
+        nodes.setdefault(killer_sentence(killers(setup)), []).append(escape(name))
+    for text, names in nodes.items():
+        if text:
+            yield f"{first_few(sorted(names))}: {text}" if any(names) else text
 
 
 def pod_subject(prediction: Prediction) -> str:
@@ -276,6 +339,8 @@ def _rank_clause(row: PodRow, node: RankedNode | None) -> str:
             return ", not ranked: not scheduled"
         if node is not None and node.basis is Basis.NOTHING:
             return ", rank unknown: the node's memory capacity is unknown"
+        if node is not None and node.basis is Basis.NO_KERNEL_ORDER:
+            return ", not ranked: Windows has no OOM killer"
         return ", not ranked: no running process"
     total = node.ranked if node is not None else 0
     of_node = f" of {where}" if where else ""
@@ -292,10 +357,12 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     container = next((one for one in containers if one.name == row.worst), containers[0])
     text = escape(container.name)
     reason = container.oom_score_adj_reason
-    if reason is None:
+    if container.oom_score_adj_range is None:
+        text += ": no oom_score_adj"
+    elif reason is None:
         low, high = container.oom_score_adj_range
         text += f": oom_score_adj {low}..{high}"
-    elif reason.rule is Rule.ADJ_BURSTABLE:
+    elif reason.rule in {Rule.ADJ_BURSTABLE, Rule.ADJ_LOGARITHMIC}:
         text += f": oom_score_adj = {formula(reason)}"
     else:
         text += f": oom_score_adj {container.oom_score_adj} ({formula(reason)})"
@@ -317,9 +384,7 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasi
         if without_usage:
             yield f"{count(without_usage, 'pod')} without usage counted as using nothing"
     without_capacity = [
-        name
-        for name, node in nodes.items()
-        if not node.setup.node.memory_capacity_bytes and (name or not snapshot.nodes)
+        name for name, node in nodes.items() if node.basis is Basis.NOTHING and (name or not snapshot.nodes)
     ]
     if without_capacity:
         yield capacity_sentence(without_capacity)

@@ -11,6 +11,7 @@ from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
+from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.node_state import (
@@ -131,6 +132,7 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """What is estimated, assumed or unknown."""
     steps, scenario = simulation.steps, simulation.scenario
+    yield from killer_notes({"": node_state.setup})
     yield "a container counts as one process with all of its memory"
     counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"
     yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import count, escape, first_few, full_name, short_path
-from kubectl_qos.present.reasons import assumption_sentence, missing_sentence
+from kubectl_qos.present.reasons import assumption_sentence, killer_notes, missing_sentence, profile_notes
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.ranking import ContainerKind
 
@@ -30,6 +30,8 @@ def tree_subject(tree: CgroupTree) -> str:
     """Which node, and what its paths and files depend on."""
     node, kubelet = tree.setup.node, tree.setup.kubelet
     name = f"node {escape(node.name)}" if node.name else "an assumed node"
+    if node.is_windows:
+        return f"{name}, kubelet {tree.setup.release}, Windows"
     return (
         f"{name}, kubelet {tree.setup.release}, cgroup v{node.cgroup_version}, {kubelet.cgroup_driver} driver"
     )
@@ -120,6 +122,9 @@ def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[
 
 
 def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
+    yield from killer_notes({"": tree.setup})
+    if tree.setup.node.is_windows:
+        return
     if not tree.setup.kubelet.cgroups_per_qos:
         yield "cgroupsPerQOS is off: the kubelet creates no cgroups, the runtime decides where containers are"
         return
@@ -135,6 +140,7 @@ def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
         yield f"the values of kubepods and the classes count {more} not shown"
     yield f"unknown, so left out of kubepods: {', '.join(tree.unknown)}"
     yield f"not measured, assumed: {', '.join(map(assumption_sentence, tree.assumptions))}"
+    yield from profile_notes(tree.assumptions)
 
 
 def tree_values(tree: CgroupTree, notes: Sequence[str]) -> dict[str, Any]:

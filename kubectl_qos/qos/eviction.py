@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, parse_threshold
+from kubectl_qos.k8s.kubelet import (
+    ENFORCE_PODS,
+    MEMORY_AVAILABLE,
+    NodeSetup,
+    hugepages_bytes,
+    parse_threshold,
+)
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.ranking import Basis, Ranking, has_processes
-
-MEMORY_AVAILABLE: Final = "memory.available"
-"""The eviction signal of memory."""
 
 EvictionKey = tuple[int, int, int]
 """What a pod is sorted by, the first evicted first."""
@@ -45,9 +49,10 @@ def eviction_ranks(
 
 def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
     """The place of each pod with processes of a node; empty where no usage is known."""
-    if ranking.basis is not Basis.USAGE:
-        return {}
     running = [row for row in ranking.pods if has_processes(row.pod)]
+    measured = any(row.usage is not None for row in running)
+    if ranking.basis not in {Basis.USAGE, Basis.NO_KERNEL_ORDER} or not measured:
+        return {}
     ranks = eviction_ranks(
         [row.pod for row in running],
         [row.usage.working_set_bytes if row.usage is not None else None for row in running],
@@ -73,6 +78,18 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
     return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() or None
 
 
+def evictable_capacity(setup: NodeSetup) -> int | None:
+    """The bytes that memory.available is part of, from 1.37 on without hugepages; None is unknown.
+
+    Source: pkg/kubelet/server/stats/summary.go (PR 138127); the eviction manager adds the working set to what
+    is available.
+    """
+    capacity = setup.node.memory_capacity_bytes
+    if capacity is None or not setup.release.enabled(Gate.HUGEPAGE_AWARE_EVICTION):
+        return capacity
+    return max(capacity - hugepages_bytes(setup.node.capacity), 0)
+
+
 def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
     """How much more memory may be used before the kubelet evicts; below zero it already does.
 
@@ -87,14 +104,15 @@ def to_hard_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None =
     distances = []
     if ENFORCE_PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
         distances.append(_distance(text, node.allocatable_memory_bytes, pods_bytes))
-    if node.memory_capacity_bytes:
-        distances.append(_distance(text, node.memory_capacity_bytes, node_bytes or pods_bytes))
+    capacity = evictable_capacity(setup)
+    if capacity:
+        distances.append(_distance(text, capacity, node_bytes or pods_bytes))
     return min((distance for distance in distances if distance is not None), default=None)
 
 
 def to_soft_eviction(setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None) -> int | None:
     """The same for the soft threshold, which is of memory.available alone."""
-    text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), setup.node.memory_capacity_bytes
+    text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable_capacity(setup)
     return _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
 
 

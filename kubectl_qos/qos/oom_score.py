@@ -7,6 +7,7 @@ Sources: pkg/kubelet/qos/policy.go and helpers.go (GetContainerOOMScoreAdjust), 
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -96,18 +97,34 @@ class PodAdj:
         release = self._release
         request = self._request(container)
         share = self._pod_level_share()
-        raw = 1000 - truncating_div(wrap(1000 * (request + share)), capacity)
+        raw = self._formula(container, request, share, capacity)
         adj, floor = raw, None
         if is_sidecar(container, release) and release.has(Change.SIDECAR_OOM_SCORE):
             lowest = self._least_protected(share, capacity)
-            if adj > lowest and any(container.name == init.name for init in self._pod.init_containers):
+            is_init = any(container.name == init.name for init in self._pod.init_containers)
+            if lowest is not None and adj > lowest and is_init:
                 adj = floor = lowest
         clamp = None
         if adj < LOWEST_BURSTABLE_ADJ:
             adj, clamp = LOWEST_BURSTABLE_ADJ, Rule.ADJ_CLAMPED_LOW
         elif adj == BEST_EFFORT_ADJ:
             adj, clamp = BEST_EFFORT_ADJ - 1, Rule.ADJ_BELOW_BEST_EFFORT
-        return AdjSteps(adj, Rule.ADJ_BURSTABLE, request, share, capacity, raw, floor, clamp)
+        rule = Rule.ADJ_LOGARITHMIC if self._is_logarithmic else Rule.ADJ_BURSTABLE
+        return AdjSteps(adj, rule, request, share, capacity, raw, floor, clamp)
+
+    @property
+    def _is_logarithmic(self) -> bool:
+        return self._release.enabled(Gate.LOGARITHMIC_OOM_SCORE_ADJ)
+
+    def _formula(self, container: Container, request: int, share: int, capacity: int) -> int:
+        """The value before the sidecar rule and the clamps."""
+        request = wrap(request + share)
+        if not self._is_logarithmic:
+            return 1000 - truncating_div(wrap(1000 * request), capacity)
+        limit = container.limits.get(MEMORY, ZERO).value()
+        kept = min(request / limit, 1) if limit > 0 else 0
+        scale = math.log2(1 + max(request, 0)) / math.log2(1 + capacity)
+        return math.floor(800 - 400 * kept - 350 * scale + 0.5)
 
     def _request(self, container: Container) -> int:
         """The memory request; from 1.27 to 1.31 with in-place resize on, what is allocated."""
@@ -120,9 +137,7 @@ class PodAdj:
                 }
             if container.name in self._allocated:
                 return self._allocated[container.name]
-        requests = container.resources.requests
-        memory = requests.get(MEMORY) if requests else None
-        return memory.value() if memory is not None else 0
+        return _memory_request(container)
 
     def _pod_level_share(self) -> int:
         """Each container's part of the pod-level memory request that no container claims."""
@@ -134,14 +149,22 @@ class PodAdj:
                 if not memory.is_zero:
                     claimed = aggregate_requests(pod, release).get(MEMORY, ZERO).value()
                     count = len(pod.containers) + len(pod.init_containers)
-                    self._share = truncating_div(wrap(memory.value() - claimed), count)
+                    # Without any the real code panics.
+                    self._share = truncating_div(wrap(memory.value() - claimed), count) if count else 0
         return self._share
 
-    def _least_protected(self, share: int, capacity: int) -> int:
-        if self._floor is None:
-            least = min(container.requests.get(MEMORY, ZERO).value() for container in self._pod.containers)
-            self._floor = 1000 - truncating_div(wrap(1000 * (least + share)), capacity)
+    def _least_protected(self, share: int, capacity: int) -> int | None:
+        """Of the app containers; None without any, where the real code panics: such a pod never runs."""
+        if self._floor is None and self._pod.containers:
+            least = min(self._pod.containers, key=_memory_request)
+            self._floor = self._formula(least, _memory_request(least), share, capacity)
         return self._floor
+
+
+def _memory_request(container: Container) -> int:
+    requests = container.resources.requests
+    memory = requests.get(MEMORY) if requests else None
+    return memory.value() if memory is not None else 0
 
 
 def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
@@ -184,7 +207,7 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
     if applied != steps.adj:
         children.append(Reason(Rule.ADJ_RESTRICTED, applied, {"raw": steps.adj}))
     inputs: dict[str, object] = {}
-    if steps.rule is Rule.ADJ_BURSTABLE:
+    if steps.rule in {Rule.ADJ_BURSTABLE, Rule.ADJ_LOGARITHMIC}:
         inputs = {
             "request": steps.request,
             "share": steps.pod_level_share,

@@ -6,7 +6,8 @@ This is the public API of the predictions (`kubectl_qos.predict`). The rules are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
@@ -24,7 +25,13 @@ from kubectl_qos.qos.cgroup.pod import (
     pod_settings,
     pod_totals,
 )
-from kubectl_qos.qos.cgroup.values import CriResources, container_files, files_on_node
+from kubectl_qos.qos.cgroup.values import (
+    CriResources,
+    container_files,
+    files_on_node,
+    has_process_cgroup,
+    process_files,
+)
 from kubectl_qos.qos.oom_score import (
     PodAdj,
     adj_reason,
@@ -51,32 +58,44 @@ class CgroupPrediction:
     reasons: Mapping[str, Reason]
 
 
+NO_CGROUP: Final = CgroupPrediction("", {}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerPrediction:
     """What happens to one container.
 
     `oom_score_adj` is None where the node's memory is not known; `oom_score_adj_range` then bounds it.
-    `asked` is the CRI message that the kubelet sends, `cgroup` what the runtime makes of it; with crun the
-    processes are in `process_path`, a cgroup below that.
+    On Windows there is neither, nor any cgroup. `asked` is the CRI message that the kubelet sends, `cgroup`
+    what the runtime makes of it; the processes are in `process_cgroup`, with crun below that one.
     """
 
     name: str
     kind: ContainerKind
     container: Container
     oom_score_adj: int | None
-    oom_score_adj_range: tuple[int, int]
+    oom_score_adj_range: tuple[int, int] | None
     oom_score_adj_reason: Reason | None
     asked: CriResources
     cgroup: CgroupPrediction
-    process_path: str
+    process_cgroup: CgroupPrediction
+
+    @property
+    def has_process_cgroup(self) -> bool:
+        """Whether the processes are in a cgroup of their own, below that of the container."""
+        return self.process_cgroup is not self.cgroup
 
 
 class Assumption(NamedTuple):
-    """An input of the prediction that was neither measured nor configured, with the value assumed."""
+    """An input of the prediction that was neither measured nor configured, with the value assumed.
+
+    `basis` is the fact that speaks for it, such as `containerd 1.7.27` or `profile eks`, if any.
+    """
 
     name: str
     value: object
     origin: Origin
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +148,7 @@ def predict(
     >>> result.qos_class.value, result.containers[0].oom_score_adj
     ('Burstable', 938)
     """
-    setup = NodeSetup.of(node, kubelet, release)
+    setup = NodeSetup.of(node.for_runtime_class(pod.spec.runtime_class_name), kubelet, release)
     if not pod.containers:
         raise InputError(
             f"pod {pod.metadata.name or '(unnamed)'} has no containers: spec.containers is required",
@@ -141,7 +160,7 @@ def predict(
     path = _pod_path(pod, qos, setup.kubelet)
     settings = pod_settings(pod, qos, totals, setup)
     files = files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
-    return Prediction(
+    prediction = Prediction(
         pod=pod,
         setup=setup,
         qos_class=qos,
@@ -156,6 +175,23 @@ def predict(
         cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
         class_cgroup_path=names.literal(names.class_name(qos, setup.kubelet), setup.kubelet.cgroup_driver),
     )
+    return _without_linux(prediction) if setup.node.is_windows else prediction
+
+
+def _without_linux(prediction: Prediction) -> Prediction:
+    """Of a Windows node: without cgroups and oom_score_adj."""
+    containers = [
+        replace(
+            container,
+            oom_score_adj=None,
+            oom_score_adj_range=None,
+            oom_score_adj_reason=None,
+            cgroup=NO_CGROUP,
+            process_cgroup=NO_CGROUP,
+        )
+        for container in prediction.containers
+    ]
+    return replace(prediction, containers=tuple(containers), cgroup=NO_CGROUP, class_cgroup_path="")
 
 
 def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:
@@ -171,8 +207,16 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
     for container, kind in container_kinds(pod, release):
         steps = adj.steps_for(container) if node.memory_capacity_bytes else adj.fixed
         resources = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
-        files = container_files(resources, setup)
         path = names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
+        is_scope = has_process_cgroup(setup)
+        reasons_of = partial(
+            container_reasons, pod=pod, container=container, resources=resources, setup=setup
+        )
+        files = container_files(resources, setup)
+        cgroup = process_cgroup = CgroupPrediction(path, files, reasons_of(files, is_scope=is_scope))
+        if is_scope:
+            files = process_files(resources, setup)
+            process_cgroup = CgroupPrediction(f"{path}/container", files, reasons_of(files, is_scope=False))
         value = restrict_adj(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
         yield ContainerPrediction(
             name=container.name,
@@ -182,8 +226,8 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
             oom_score_adj_reason=adj_reason(steps, node.runtime_oom_score_adj) if steps is not None else None,
             asked=resources,
-            cgroup=CgroupPrediction(path, files, container_reasons(files, pod, container, resources, setup)),
-            process_path=names.process_path(path, kubelet, node),
+            cgroup=cgroup,
+            process_cgroup=process_cgroup,
         )
 
 
@@ -215,13 +259,16 @@ _KUBELET_INPUTS = (
 )
 
 
+_WINDOWS_INPUTS = frozenset({"memory_capacity_bytes", "kubelet_version", "eviction_hard", "kube_reserved"})
+
+
 def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """The inputs that were neither measured nor configured, in the order of the fields."""
+    """The inputs that were neither measured nor configured, and what else a profile says."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
-    for name in _NODE_INPUTS:
-        if node.origin(name) is Origin.ASSUMED:
-            value = getattr(node, name)
-            yield Assumption(name, str(release) if name == "kubelet_version" else value, Origin.ASSUMED)
-    for name in _KUBELET_INPUTS:
-        if kubelet.origin(name) is Origin.ASSUMED:
-            yield Assumption(name, getattr(kubelet, name), Origin.ASSUMED)
+    for facts, inputs in ((node, _NODE_INPUTS), (kubelet, _KUBELET_INPUTS)):
+        for name in dict.fromkeys((*inputs, *facts.basis)):
+            is_known = facts.origin(name) is not Origin.ASSUMED
+            if is_known or (node.is_windows and name not in _WINDOWS_INPUTS):
+                continue
+            value = str(release) if name == "kubelet_version" else getattr(facts, name)
+            yield Assumption(name, value, Origin.ASSUMED, facts.basis.get(name, ""))

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList, ResourceRequirements
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.resources import has_pod_level_resources
 from kubectl_qos.qos.reason import Reason, Rule
 
 
@@ -59,8 +60,8 @@ def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
     resources = pod.spec.resources
     if resources is None or not release.enabled(Gate.POD_LEVEL_RESOURCES):
         return False
-    if release.has(Change.POD_LEVEL_NEEDS_A_KEY):
-        return bool(resources.requests or resources.limits)
+    if release.enabled(Gate.POD_LEVEL_FIX_QOS_CLASS):
+        return has_pod_level_resources(pod, release)
     return True
 
 

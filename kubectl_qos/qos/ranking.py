@@ -54,6 +54,7 @@ class Basis(StrEnum):
     USAGE = "memory usage and oom_score_adj"
     ADJ = "oom_score_adj alone"
     NOTHING = "nothing: the node's memory capacity is unknown"
+    NO_KERNEL_ORDER = "nothing: Windows has no OOM killer"
 
 
 class ContainerScore(NamedTuple):
@@ -177,7 +178,9 @@ def rank_node(
         for pod in pods
     ]
     running = [row for row in rows if row.worst is not None]
-    if not scorer.total_pages:
+    if node.is_windows:
+        basis = Basis.NO_KERNEL_ORDER
+    elif not scorer.total_pages:
         basis = Basis.NOTHING
     elif any(row.usage is not None for row in running):
         basis = Basis.USAGE
@@ -274,11 +277,12 @@ class Profiles:
 
 
 class _Scorer:
-    __slots__ = ("_kernel", "_page", "_runtime_adj", "total_pages")
+    __slots__ = ("_has_adj", "_kernel", "_page", "_runtime_adj", "total_pages")
 
     def __init__(self, node: Node) -> None:
         self._page = node.page_size_bytes
         self._runtime_adj = node.runtime_oom_score_adj
+        self._has_adj = not node.is_windows
         self._kernel = kernel_formula(node.kernel)
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
@@ -291,6 +295,8 @@ class _Scorer:
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
         name, kind, adj, _ = container
+        if not self._has_adj:
+            adj = None
         if adj is not None and self._runtime_adj is not None:
             adj = restrict_adj(adj, self._runtime_adj)
         used = usage.of(name) if usage is not None else None

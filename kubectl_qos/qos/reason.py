@@ -36,6 +36,7 @@ class Rule(StrEnum):
     ADJ_GUARANTEED = "adj.guaranteed", _POLICY
     ADJ_BEST_EFFORT = "adj.best-effort", _POLICY
     ADJ_BURSTABLE = "adj.burstable", _POLICY
+    ADJ_LOGARITHMIC = "adj.logarithmic", "kubernetes/kubernetes issue 142230 and PR 142235, open"
     ADJ_POD_LEVEL_SHARE = "adj.pod-level-share", f"{_HELPERS} remainingPodMemReqPerContainer"
     ADJ_SIDECAR_FLOOR = "adj.sidecar-floor", f"{_HELPERS} minRegularContainerMemory"
     ADJ_CLAMPED_LOW = "adj.clamped-low", _POLICY
@@ -52,6 +53,7 @@ class Rule(StrEnum):
     MEMORY_PROTECTION = "memory.protection", f"{_RUNTIME} generateLinuxContainerResources"
     MEMORY_OOM_GROUP = "memory.oom-group", f"{_RUNTIME} calculateLinuxResources"
     SWAP_SHARE = "swap.share", f"{_RUNTIME} calcSwapForBurstablePods"
+    SWAP_OF_SCOPE = "swap.scope", "crun src/libcrun/cgroup-systemd.c get_memory_swap_max"
     SWAP_NONE = "swap.none", f"{_RUNTIME} GetContainerSwapBehavior"
     SWAP_UNLIMITED = "swap.unlimited", f"{_RUNTIME} GetContainerSwapBehavior"
     HUGEPAGES = "hugepages", f"{_CM}/helpers_linux.go HugePageLimits"

@@ -285,6 +285,13 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
         and any(_differs(before, after, CPU) for before, after in pairs)
     ):
         return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+    if (
+        is_guaranteed
+        and kubelet.memory_manager_policy == "Static"
+        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY)
+        and any(_differs(before, after, MEMORY) for before, after in pairs)
+    ):
+        return 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
     can_swap = kubelet.memory_swap_behavior == LIMITED_SWAP and not is_guaranteed
     if can_swap and setup.node.swap_capacity_bytes:
         restarted = set(restarting(old, new))

@@ -184,9 +184,9 @@ def _check_container(
         yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
     yield from _check_adj(container, read, causes)
     cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
-    yield from _check_files(
-        CgroupLevel.CONTAINER, container.name, container.cgroup.files, read.files, cause_of
-    )
+    # Without its path, it was read in the cgroup of its processes.
+    cgroup = container.process_cgroup if read.path is None else container.cgroup
+    yield from _check_files(CgroupLevel.CONTAINER, container.name, cgroup.files, read.files, cause_of)
 
 
 def _container_directory_cause(computed: str, measured: str) -> DriftCause | None:
@@ -202,6 +202,8 @@ def _check_adj(
 
     Without a computed value (the node's memory is not known) its range decides.
     """
+    if container.oom_score_adj_range is None:
+        return
     name, (lowest, highest) = container.name, container.oom_score_adj_range
     computed = str(lowest) if lowest == highest else f"{lowest}..{highest}"
     by_value: dict[int, list[ObservedProcess]] = {}
@@ -277,13 +279,13 @@ _SETTINGS: Final = (
     ("cgroupDriver=systemd",),
     ("ociRuntime=runc 1.2",),
     ("ociRuntime=runc",),
-    ("ociRuntime=crun 1.22",),
     ("cpuManagerPolicy=static",),
     ("cpuManagerPolicy=none",),
     ("cpuCFSQuota=false",),
     ("cpuCFSQuota=true",),
     ("singleProcessOOMKill=true",),
     ("singleProcessOOMKill=false",),
+    ("ociRuntime=crun 1.22",),
     ("memorySwap.swapBehavior=NoSwap",),
     ("memorySwap.swapBehavior=LimitedSwap",),
     ("featureGates.MemoryQoS=false",),
@@ -336,7 +338,8 @@ class CauseFinder:
         for other in self._alternatives:
             files = other.prediction.cgroup.files
             if level is CgroupLevel.CONTAINER:
-                files = other.prediction.container(container).cgroup.files
+                found = other.prediction.container(container)
+                files = (found.process_cgroup if inner else found.cgroup).files
             is_older = other.cause.reason is DriftReason.OLDER_RELEASE
             if is_older and self._was_changed and name in UPDATED_IN_PLACE:
                 return DriftCause(DriftReason.RESIZED, Confidence.POSSIBLE)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, SETTINGS, find_completer
+from kubectl_qos.cli.completion.completers import EVERY_COMMAND, OF_COMMAND, find_completer
 from kubectl_qos.cli.main import build_parsers
 from kubectl_qos.errors import UsageError
-from kubectl_qos.k8s import node_overrides as settings
-from kubectl_qos.k8s.node_overrides import NodeOverride
+from kubectl_qos.k8s.node_overrides import FIELDS, NodeOverride
 
 
 def _with_values(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -35,15 +34,16 @@ def test_no_line_is_about_what_is_no_longer_there() -> None:
         assert set(lines) <= known[command], command
 
 
-def test_settings_are_those_that_change_a_prediction() -> None:
-    assert list(SETTINGS) == [*settings._KUBELET, *settings._NODE]
+MORE = {"runtime": "2.1.4", "ociRuntime": "1.3.0", "kubeletVersion": "36"} | dict.fromkeys(
+    ("evictionHard", "evictionSoft", "kubeReserved", "systemReserved"), "1Gi"
+)
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, values in SETTINGS.items() for value in values]
+    ("key", "value"), [(key, value) for key, field in FIELDS.items() for value in field.begins]
 )
 def test_offered_values_are_taken(key: str, value: str) -> None:
-    whole = {"runtime": f"{value}2.1.4", "ociRuntime": f"{value}1.3.0"}.get(key, value)
+    whole = value + MORE.get(key, "")
     assert NodeOverride.parse(f"{key}={whole}")
 
 

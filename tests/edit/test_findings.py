@@ -21,6 +21,7 @@ from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
+from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.findings import finding_line, findings_section
 from kubectl_qos.qos.resize import ResizeStatus
@@ -431,6 +432,46 @@ def test_a_container_without_a_cpu_request_loses_its_weight() -> None:
     change = edit("limits", "cpu", "3", POD_LEVEL)
     assert FindingCode.WEIGHT_DROPS in {one.code for one in of(change, subject=shared)}
     assert of(change, subject=shared, kind=StrategyKind.RECREATE) == ()
+
+
+@pytest.mark.parametrize(("release", "said_of"), [("1.35", 0), ("1.36", 1)])
+def test_a_runtime_may_refuse_a_resize_at_pod_level(release: str, said_of: int) -> None:
+    setup = NodeSetup.of(
+        NODE, Kubelet(), Release.of(release, {"InPlacePodLevelResourcesVerticalScaling": True})
+    )
+    shared = pod(RESOURCES, ", resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 2Gi}}")
+    for change, count in (edit("limits", "memory", "3Gi", POD_LEVEL), said_of), (MORE, 0):
+        found = find_findings(preview(shared, [change], setup), related(shared), StrategyKind.IN_PLACE, None)
+        refusing = [finding for finding in found if finding.code is FindingCode.RUNTIME_MAY_REFUSE]
+        assert [finding.severity for finding in refusing] == [Severity.NOTE] * count
+        assert "(NRI), may refuse a resize at pod level" in "".join(map(finding_line, refusing)) or not count
+
+
+@pytest.mark.parametrize(
+    ("runtime", "oci", "limit", "warns"),
+    [
+        ("cri-o://1.30.1", "runc 1.1.12", "31Mi", True),
+        ("cri-o://1.30.1", "runc 1.1.12", "32Mi", False),
+        ("cri-o://1.30.1", "crun 1.14", "31Mi", False),
+        ("containerd://2.3.4", "runc 1.4", "31Mi", False),
+    ],
+)
+def test_a_limit_too_small_for_cri_o_to_create_the_container(
+    runtime: str, oci: str, limit: str, warns: bool
+) -> None:
+    node = replace(NODE, runtime=runtime, oci_runtime=OciRuntime.parse(oci))
+    setup = NodeSetup.of(node, Kubelet(), "1.36")
+    subject = pod("requests: {cpu: 100m, memory: 16Mi}, limits: {memory: 64Mi}")
+    found = preview(subject, [edit("limits", "memory", limit)], setup)
+    small = [
+        finding_line(finding)
+        for finding in find_findings(found, related(subject), StrategyKind.RECREATE, None)
+        if finding.code is FindingCode.LIMIT_BELOW_CREATION
+    ]
+    assert bool(small) is warns
+    assert all("about 20Mi of the 31Mi limit" in line for line in small)
+    running = find_findings(found, related(subject), StrategyKind.IN_PLACE, None)
+    assert FindingCode.LIMIT_BELOW_CREATION not in {finding.code for finding in running}
 
 
 # -- laws --------------------------------------------------------------------------------------------

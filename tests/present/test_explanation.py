@@ -131,7 +131,9 @@ def test_predict_is_what_the_documentation_shows() -> None:
 
 def test_the_processes_of_crun_are_a_level_below() -> None:
     node = replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
-    lines = {line.text: line.note for line in _cgroup(on(one("requests: {memory: 1Gi}"), node=node)).lines}
+    section = _cgroup(on(one("requests: {memory: 1Gi}"), node=node))
+    assert section is not None
+    lines = {line.text: line.note for line in section.lines}
     assert lines["container/"] == "its processes, by crun"
     assert "linear curve" in lines["cpu.weight = 1"]
 
@@ -272,4 +274,5 @@ def test_a_resize_that_waits_is_explained() -> None:
 def test_whether_memory_qos_is_on_is_said(gates: dict[str, bool], said: str) -> None:
     release = Release.of("1.36", gates)
     section = _cgroup(predict(one("requests: {memory: 1Gi}"), MACHINE, release=release))
+    assert section is not None
     assert section.answer == f"v2, systemd driver, {said}"

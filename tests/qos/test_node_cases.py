@@ -152,11 +152,12 @@ def test_row_084_crun_has_a_child_for_the_processes() -> None:
     scope = cgroup_names.container_path(pod_path, "cri-o://abc", kubelet, "cri-o://1.36.0")
     assert scope == f"{pod_path}/crio-abc.scope"
     crun = OciRuntime.parse("crun 1.29.1")
-    assert cgroup_names.process_path(scope, kubelet, Node(oci_runtime=crun)) == f"{scope}/container"
-    assert cgroup_names.process_path(scope, kubelet, Node()) == scope
-    assert cgroup_names.process_path(scope, kubelet, Node(oci_runtime=crun, cgroup_version=1)) == scope
-    found = on(one("requests: {cpu: 1}"), node=Node(oci_runtime=crun, memory_capacity_bytes=16 << 30))
-    assert found.containers[0].process_path == f"{found.containers[0].cgroup.path}/container"
+    node = Node(oci_runtime=crun, memory_capacity_bytes=16 << 30)
+    (container,) = on(one("requests: {cpu: 1}"), node=node).containers
+    assert container.process_cgroup.path == f"{container.cgroup.path}/container"
+    for other in (Node(), replace(node, cgroup_version=1)):
+        (container,) = on(one("requests: {cpu: 1}"), node=other).containers
+        assert container.process_cgroup is container.cgroup
 
 
 def test_row_091_the_gate_alone_changes_nothing_visible() -> None:

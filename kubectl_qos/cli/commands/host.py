@@ -111,7 +111,7 @@ def _check(options: Options) -> None:
 def _read(options: Options, names: dict[str, PodNames]) -> HostView:
     import msgspec
 
-    from kubectl_qos.host.node_view import read_host
+    from kubectl_qos.host.procfs import read_host
 
     if options.from_dump is not None:
         host = read_dump(options.from_dump)
@@ -188,7 +188,7 @@ def read_dump(path: str) -> HostView:
     """A node as `host -o json` has written it, `-` for standard input. Raises InputError."""
     from pathlib import Path
 
-    from kubectl_qos.host.node_view import from_json
+    from kubectl_qos.host.procfs import from_json
 
     if path == "-":
         return from_json(sys.stdin.buffer.read(), "standard input")

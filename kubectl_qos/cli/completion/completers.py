@@ -146,28 +146,6 @@ Completer = Callable[[Position, Names], Completions]
 
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _SWITCH: Final = ("true", "false")
-SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "cgroupDriver": ("cgroupfs", "systemd"),
-    "cgroupRoot": (),
-    "cgroupsPerQOS": _SWITCH,
-    "cpuCFSQuota": _SWITCH,
-    "cpuCFSQuotaPeriod": (),
-    "cpuManagerPolicy": ("none", "static"),
-    "podPidsLimit": (),
-    "memoryThrottlingFactor": (),
-    "memoryReservationPolicy": ("None", "TieredReservation"),
-    "memorySwap.swapBehavior": ("NoSwap", "LimitedSwap", "UnlimitedSwap"),
-    "singleProcessOOMKill": _SWITCH,
-    "cgroupVersion": ("1", "2"),
-    "runtime": ("containerd://", "cri-o://", "docker://"),
-    "ociRuntime": ("runc-", "crun-"),
-    "runtimeOOMScoreAdj": (),
-    "kernel": (),
-    "memory": (),
-    "swap": (),
-    "pageSize": ("4Ki", "16Ki", "64Ki"),
-}
-"""The keys of k8s/node_overrides.py without feature gates, with values or what values begin with."""
 
 
 def free(_at: Position, _names: Names) -> Completions:
@@ -227,11 +205,9 @@ def releases(_at: Position, _names: Names) -> Completions:
 
 def settings(at: Position, _names: Names) -> Completions:
     """`KEY=`, and behind the sign its values."""
-    from kubectl_qos.k8s.node_overrides import FEATURE_GATES
-    from kubectl_qos.k8s.releases import Gate
+    from kubectl_qos.k8s.node_overrides import FIELDS
 
-    gates = {f"{FEATURE_GATES}{gate}": _SWITCH for gate in Gate}
-    return _assignments({**SETTINGS, **gates}, at.word, separator="")
+    return _assignments({key: field.begins for key, field in FIELDS.items()}, at.word, separator="")
 
 
 def gates(at: Position, _names: Names) -> Completions:

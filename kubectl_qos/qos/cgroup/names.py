@@ -1,4 +1,7 @@
-"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to."""
+"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to.
+
+Source: pkg/kubelet/cm/cgroup_manager_linux.go (NewCgroupName, ToSystemd).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node
+from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.qos_class import QosClass
 
@@ -111,18 +114,6 @@ def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: 
     if kubelet.cgroup_driver is CgroupDriver.SYSTEMD:
         return f"{pod_path}/{prefix}-{hex_id}.scope"
     return f"{pod_path}/crio-{hex_id}" if prefix == "crio" else f"{pod_path}/{hex_id}"
-
-
-def process_path(container_path: str, kubelet: Kubelet, node: Node) -> str:
-    """Where the container's processes are: below its own cgroup with crun, systemd and cgroup v2.
-
-    crun puts them into a `container` child of the scope, so that systemd keeps the scope to itself; limits
-    stay on the scope (libcrun cgroup-systemd.c, setup_subcgroup).
-    """
-    delegates = node.oci_runtime.has_process_cgroup and node.cgroup_version == 2
-    if delegates and kubelet.cgroup_driver is CgroupDriver.SYSTEMD:
-        return f"{container_path}/container"
-    return container_path
 
 
 class PathLevel(Enum):

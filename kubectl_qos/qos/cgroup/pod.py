@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
-from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
+from kubectl_qos.k8s.objects import CPU, MEMORY, PIDS, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import (
@@ -112,10 +112,22 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
         cpu_quota_us=quota,
         cpu_period_us=period,
         memory_limit_bytes=memory,
-        pids_limit=kubelet.pod_pids_limit if kubelet.pod_pids_limit > 0 else None,
+        pids_limit=_pids_limit(pod, setup),
         hugepage_limits=pod_hugepage_limits(pod, totals.requests, setup.release),
         unified=pod_memory_qos(qos, totals.memory_request, setup) if has_memory_qos(setup) else {},
     )
+
+
+def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
+    """The smaller of podPidsLimit and, with PerPodPIDLimit on cgroup v2, the pod's own; None without either.
+
+    Source: pkg/kubelet/cm/pod_container_manager_linux.go (KEP-6063).
+    """
+    limits = [setup.kubelet.pod_pids_limit] if setup.kubelet.pod_pids_limit > 0 else []
+    own = pod.spec.resources.limits if pod.spec.resources is not None else None
+    if own and PIDS in own and setup.release.enabled(Gate.PER_POD_PID_LIMIT):
+        limits += [own[PIDS].value()] if setup.node.cgroup_version != 1 else []
+    return min(limits, default=None)
 
 
 def container_resources(
@@ -227,6 +239,7 @@ class _Inputs(NamedTuple):
     request: int
     limit: int
     pids_limit: int
+    is_scope: bool = False
 
 
 def pod_reasons(
@@ -260,9 +273,15 @@ def pod_reasons(
 
 
 def container_reasons(
-    files: Mapping[str, str], pod: Pod, container: Container, resources: CriResources, setup: NodeSetup
+    files: Mapping[str, str],
+    pod: Pod,
+    container: Container,
+    resources: CriResources,
+    setup: NodeSetup,
+    *,
+    is_scope: bool,
 ) -> dict[str, Reason]:
-    """Why each of the container's files has its content."""
+    """Why each of the container's files has its content; `is_scope` with a cgroup for processes below."""
     node, requests, limits = setup.node, container.requests, container.limits
     cpu_request = requests.get(CPU)
     inputs = _Inputs(
@@ -286,12 +305,15 @@ def container_reasons(
         request=requests.get(MEMORY, ZERO).value(),
         limit=limits.get(MEMORY, ZERO).value(),
         pids_limit=setup.kubelet.pod_pids_limit,
+        is_scope=is_scope,
     )
     return {name: _reason(name, value, inputs) for name, value in files.items()}
 
 
 def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
     name = file.rpartition("/")[2]
+    if name == MEMORY_SWAP_MAX and inputs.is_scope:
+        return Reason(Rule.SWAP_OF_SCOPE, value)
     if name in {"cpu.weight", "cpu.shares"}:
         return Reason(Rule.CPU_WEIGHT, value, inputs.weight)
     if name in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:

@@ -111,7 +111,7 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
     cpu_milli, burstable_memory, guaranteed_memory = _sum_requests(pods, setup.release)
     kubepods_unified: dict[str, str] = {}
     burstable_unified: dict[str, str] = {}
-    if has_memory_qos(setup):
+    if has_memory_qos(setup) or _resets_memory_qos(setup):
         kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
     burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
     unbounded = unbounded_hugepages(setup.node)
@@ -130,6 +130,11 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
         CgroupWrite(class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
         CgroupWrite(class_name(QosClass.BURSTABLE, kubelet), burstable),
     )
+
+
+def _resets_memory_qos(setup: NodeSetup) -> bool:
+    """Whether a kubelet without MemoryQoS writes what it would with it, and without a policy: zeros."""
+    return setup.node.cgroup_version != 1 and setup.release.has(Change.MEMORY_QOS_IS_RESET)
 
 
 def unbounded_hugepages(node: Node) -> dict[int, int]:
@@ -200,7 +205,7 @@ class CgroupLevel(StrEnum):
     POD = "pod"
     CONTAINER = "container"
     PROCESSES = "processes"
-    """Below a container's scope with crun; the limits stay on the scope."""
+    """Below a container's scope with crun, which tells systemd only some of the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +260,8 @@ def cgroup_tree(
     """
     living = [pod for pod in pods if not pod.is_terminal]
     shown = [pod for pod in living if is_shown(pod)]
+    if setup.node.is_windows:
+        return CgroupTree(setup, (), (), 0, tuple(assumptions(setup)))
     roots = list(_reserved(setup))
     unknown: tuple[str, ...] = ()
     if setup.kubelet.cgroups_per_qos:
@@ -371,8 +378,9 @@ def _pod(prediction: Prediction) -> Directory:
 
 def _container(container: ContainerPrediction, pod: Pod) -> Directory:
     below: tuple[Directory, ...] = ()
-    if container.process_path != container.cgroup.path:
-        below = (Directory(container.process_path, CgroupLevel.PROCESSES, {}),)
+    if container.has_process_cgroup:
+        process = container.process_cgroup
+        below = (Directory(process.path, CgroupLevel.PROCESSES, in_reading_order(process.files)),)
     return Directory(
         container.cgroup.path,
         CgroupLevel.CONTAINER,

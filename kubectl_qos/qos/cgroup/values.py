@@ -148,11 +148,34 @@ def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
     return in_reading_order({**defaults, **files})
 
 
+def has_process_cgroup(setup: NodeSetup) -> bool:
+    """Whether crun puts the processes into a cgroup below the scope, so that systemd keeps that to itself."""
+    delegates = setup.node.oci_runtime.has_process_cgroup and setup.node.cgroup_version == 2
+    return delegates and setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
+
+
 def container_files(resources: CriResources, setup: NodeSetup) -> dict[str, str]:
     """File to content in the container's cgroup, as read back after the OCI runtime has written them.
 
-    The systemd driver's whole percents and the kernel's whole pages are applied.
+    The systemd driver's whole percents and the kernel's whole pages are applied. Above a cgroup for the
+    processes the scope has only what crun tells systemd (append_resources in its cgroup-systemd.c); for swap
+    that is the total of memory and swap, and what is meant is below.
     """
+    files = process_files(resources, setup, rounds=True)
+    if not has_process_cgroup(setup):
+        return files
+    files = {name: text for name, text in files.items() if name in _SYSTEMD_PROPERTIES}
+    total = resources.memory_swap_limit_bytes or resources.memory_limit_bytes
+    if total > 0 and setup.node.swap_controller_available:
+        files["memory.swap.max"] = read_back("memory.swap.max", str(total), setup.node.page_size_bytes)
+    return files
+
+
+_SYSTEMD_PROPERTIES: Final = {"cpu.weight", "cpu.max", "memory.max", "memory.low", "memory.swap.max"}
+
+
+def process_files(resources: CriResources, setup: NodeSetup, *, rounds: bool = False) -> dict[str, str]:
+    """File to content in the cgroup that holds the processes; `rounds` where systemd writes it."""
     node = setup.node
     runtime, page = node.oci_runtime, node.page_size_bytes
     if node.cgroup_version == 1:
@@ -160,7 +183,7 @@ def container_files(resources: CriResources, setup: NodeSetup) -> dict[str, str]
     weight = shares_to_weight_quadratic if runtime.has_quadratic_weight else shares_to_weight_linear
     files = {"cpu.weight": str(weight(resources.cpu_shares))}
     quota, period = resources.cpu_quota_us, resources.cpu_period_us
-    if setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and runtime.rounds_quota:
+    if rounds and setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD and runtime.rounds_quota:
         quota = systemd_quota(quota, period)
     files |= _cpu_max(quota, period) or {"cpu.max": V2_DEFAULTS["cpu.max"]}
     limit = resources.memory_limit_bytes

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate, Release
@@ -20,7 +20,7 @@ from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
-from kubectl_qos.qos.eviction import MEMORY_AVAILABLE, memory_threshold
+from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold
 from kubectl_qos.qos.oom_score import Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, container_kinds, rank_node
@@ -151,11 +151,15 @@ class AllowedDisruptions(NamedTuple):
 
 
 class Thresholds(NamedTuple):
-    """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top."""
+    """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top.
+
+    `hugepages_bytes` come off what is available (1.37 and later).
+    """
 
     node_bytes: int | None
     kubepods_bytes: int | None
     reclaim_bytes: int
+    hugepages_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +252,15 @@ def build_node_state(
     """
     node, kubelet = setup.node, setup.kubelet
     capacity = node.memory_capacity_bytes
-    if not capacity:
+    if capacity is None or capacity < node.page_size_bytes:
         raise InputError(
             f"the memory capacity of {node.name or 'the node'} is unknown: nothing says when it is full",
             hint="--node-memory 16Gi assumes one",
+        )
+    if node.is_windows:
+        raise InputError(
+            f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
+            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
         )
     ranking = rank_node(pods, node, setup.release, usage)
     simulated: list[SimulatedPod] = []
@@ -366,8 +375,10 @@ def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresh
     kubelet = setup.kubelet
     text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
     reclaim = kubelet.eviction_minimum_reclaim.get(MEMORY_AVAILABLE)
+    evictable = evictable_capacity(setup) or 0
     return Thresholds(
-        memory_threshold(text, capacity),
+        memory_threshold(text, evictable),
         memory_threshold(text, kubepods) if kubepods is not None else None,
-        memory_threshold(reclaim, capacity) or 0,
+        memory_threshold(reclaim, evictable) or 0,
+        capacity - evictable,
     )

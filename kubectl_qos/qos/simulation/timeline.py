@@ -43,6 +43,7 @@ class MemoryTimeline:
         pods, containers = node_state.pods, node_state.containers
         self._state = node_state
         self._evicts = scenario.eviction
+        self._evictable = node_state.capacity_bytes - node_state.thresholds.hugepages_bytes
         self._end = inf if scenario.until_oom else 1.0
         self._used = [container.used_bytes for container in containers]
         self._rate = _rates(node_state, scenario)
@@ -111,7 +112,7 @@ class MemoryTimeline:
         grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
         return MemoryLevel(
             self._most - self._total_used - grown,
-            self._state.capacity_bytes - self._total_working_set - grown,
+            self._evictable - self._total_working_set - grown,
         )
 
     def usages(self, containers: Iterable[int]) -> list[int]:
@@ -223,7 +224,7 @@ class MemoryTimeline:
         state, thresholds = self._state, self._state.thresholds
         if thresholds.node_bytes is not None:
             used, rate = self._own_used + self._total_working_set, self._total_rate + self._own_rate
-            yield state.capacity_bytes, thresholds.node_bytes, used, rate
+            yield self._evictable, thresholds.node_bytes, used, rate
         if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:
             yield state.kubepods_bytes, thresholds.kubepods_bytes, self._total_working_set, self._total_rate
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.host.node_view import from_json, read_host
-from kubectl_qos.host.procfs import find_hierarchy, with_parents
+from kubectl_qos.host.procfs import find_hierarchy, from_json, read_host, with_parents
 from kubectl_qos.k8s.objects import Pod, json_decoder
 from kubectl_qos.present.host import build_process_rows, host_columns, host_notes
 from kubectl_qos.present.output import table

@@ -1,0 +1,201 @@
+"""Who kills on a node: the kernel, Talos' OOM controller or systemd-oomd before it, or nobody (Windows)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubectl_qos.cluster.files import DEMO_TIME as NOW
+from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.compare import compare
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kubelet import Node, NodeSetup, Origin, with_origin
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+from kubectl_qos.present.effects import kubelet_sections
+from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.node_columns import NODE_COLUMNS
+from kubectl_qos.present.node_rows import build_node_rows
+from kubectl_qos.present.output import ValueChange
+from kubectl_qos.present.pod_columns import BY_KEY
+from kubectl_qos.present.pod_rows import build_rows
+from kubectl_qos.present.reasons import killer_sentence, why_lines
+from kubectl_qos.present.simulation import simulation_notes
+from kubectl_qos.present.tree import tree_notes, tree_subject
+from kubectl_qos.qos.cgroup.tree import cgroup_tree
+from kubectl_qos.qos.killers import Candidate, Killers, UserspaceKiller, killers, userspace_order
+from kubectl_qos.qos.prediction import predict_running
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
+
+TALOS = UserspaceKiller.TALOS
+
+
+def demo(*assumed: str) -> Snapshot:
+    settings = tuple(map(NodeOverride.parse, assumed))
+    return DemoSource(NodeOverrides(settings=settings)).snapshot(Scope())
+
+
+def on(image: str = "", given: str = "", system: str = "linux") -> Killers:
+    node = with_origin(Node(), Origin.API, os_image=image, operating_system=system)
+    return killers(NodeSetup.of(with_origin(node, Origin.GIVEN, userspace_oom_killer=given)))
+
+
+@pytest.mark.parametrize(
+    ("image", "userspace", "strict"),
+    [
+        ("Debian GNU/Linux 12 (bookworm)", None, False),
+        ("Talos (v1.11.5)", None, False),
+        ("Talos (v1.12.0)", TALOS, False),
+        ("Talos (v1.12.9)", TALOS, True),
+        ("Talos (v1.13.3)", TALOS, False),
+        ("Talos (v1.13.4)", TALOS, True),
+        ("Talos (v1.14.0-beta.1)", TALOS, True),
+        ("Talos (v2.0.0)", TALOS, True),
+    ],
+)
+def test_talos_has_its_own_since_1_12(image: str, userspace: UserspaceKiller | None, *, strict: bool) -> None:
+    """Class after class since 1.12.9, 1.13.4 and 1.14.0: DefaultOOMStrictCgroupClassOrdering of its tags."""
+    assert on(image) == Killers(True, userspace, strict)
+
+
+def test_what_is_given_counts_before_the_image() -> None:
+    assert on("Talos (v1.14.0)", "none") == Killers(kernel=True)
+    assert on("", "talos-1.12.0") == Killers(True, TALOS, strict=False, is_assumed=True)
+    assert on("", "talos") == Killers(True, TALOS, strict=True, is_assumed=True)
+    assert on("Talos (v1.12.0)", "talos") == Killers(True, TALOS, strict=False)
+    assert on("", "systemd-oomd") == Killers(True, UserspaceKiller.SYSTEMD_OOMD, is_assumed=True)
+    assert on("Windows Server 2022 Datacenter", "talos", "windows") == Killers(kernel=False)
+
+
+PODS = [
+    Candidate(("n", "small"), QosClass.BEST_EFFORT, is_limited=False, used_bytes=10),
+    Candidate(("n", "large"), QosClass.BEST_EFFORT, is_limited=False, used_bytes=30),
+    Candidate(("n", "burstable"), QosClass.BURSTABLE, is_limited=False, used_bytes=50),
+    Candidate(("n", "limited"), QosClass.BURSTABLE, is_limited=True, used_bytes=900),
+    Candidate(("n", "guaranteed"), QosClass.GUARANTEED, is_limited=True, used_bytes=900),
+    Candidate(("n", "idle"), QosClass.BEST_EFFORT, is_limited=False, used_bytes=0),
+]
+
+
+def test_the_order_of_talos() -> None:
+    """The scores of DefaultOOMCgroupRankingExpression; nothing of rank zero is killed."""
+
+    def order(*, strict: bool) -> list[str] | None:
+        found = userspace_order(Killers(True, TALOS, strict), PODS)
+        return None if found is None else [name for _, name in found]
+
+    assert order(strict=True) == ["large", "small", "burstable"]
+    assert order(strict=False) == ["large", "burstable", "small"]
+
+
+def test_an_order_that_cannot_be_known() -> None:
+    unknown = PODS[0]._replace(used_bytes=None)
+    assert userspace_order(Killers(True, TALOS), [*PODS, unknown]) is None
+    assert userspace_order(Killers(True, UserspaceKiller.SYSTEMD_OOMD), PODS) is None
+    assert userspace_order(Killers(kernel=True), PODS) is None
+
+
+@pytest.mark.parametrize("given", ["userspaceOOMKiller=talos-1.12", "userspaceOOMKiller=systemd-oomd"])
+def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
+    snapshot = demo(given)
+    setup = snapshot.setup("worker-2")
+    text = killer_sentence(killers(setup))
+    assert text.endswith("RANK is the kernel's order")
+    assert " (assumed) " in text
+    pods = snapshot.by_node()["worker-2"]
+    state = build_node_state(pods, setup, snapshot.usage)
+    for notes in (
+        build_rows(snapshot, Scope(node="worker-2")).notes,
+        build_node_rows(snapshot, lambda name, _: name == "worker-2").notes,
+        simulation_notes(state, simulate(state, Scenario(until_oom=True))),
+        tree_notes([cgroup_tree(pods, setup)], ()),
+        "\n".join(text_lines(explain_pod(pods[0], snapshot, NOW))).replace("\n    ", " ").splitlines(),
+    ):
+        assert any(text in note for note in notes)
+    assert not any("OOM" in note for note in build_rows(demo(), Scope()).notes)
+
+
+def test_a_pod_has_its_place_in_the_order_of_talos() -> None:
+    snapshot = demo("userspaceOOMKiller=talos")
+    lines = {
+        name: [line.strip() for line in text_lines(explain_pod(pod, snapshot, NOW)) if "Talos:" in line]
+        for pod in snapshot.by_node()["worker-2"]
+        for name in [pod.name]
+    }
+    assert lines["db-0"] == ["by the OOM controller of Talos: never killed"]
+    assert lines["crunch-x2k9f"] == ["by the OOM controller of Talos: rank 1 of 8"]
+
+
+def test_compare_switches_killers() -> None:
+    snapshot = demo()
+    before = snapshot.setup("worker-2")
+    after = apply_overrides(before, [NodeOverride.parse("userspaceOOMKiller=talos")])
+    found = compare(snapshot.by_node()["worker-2"], before, after, snapshot.usage)
+    (section,) = kubelet_sections(found)
+    assert (section.title, section.changed) == ("Who kills", True)
+    assert kubelet_sections(compare((), before, before)) == ()
+
+
+def test_compare_says_when_the_kubelet_would_evict() -> None:
+    before = demo().setup("worker-2")
+    after = apply_overrides(before, [NodeOverride.parse("evictionHard=memory.available<1Gi")])
+    (section,) = kubelet_sections(compare((), before, after))
+    assert [one for one in section.changes if one.changed] == [ValueChange("below", "100Mi", "1Gi")]
+    assert section.title == "Eviction by memory.available"
+
+
+# -- Windows -----------------------------------------------------------------------------------------
+
+WINDOWS = "operatingSystem=windows"
+
+
+def test_windows_has_no_kernel_order() -> None:
+    snapshot = demo(WINDOWS)
+    rows = build_rows(snapshot, Scope(node="worker-2"))
+    assert rows.rows
+    for row in rows.rows:
+        assert (row.rank, row.adj, row.adj_range, row.score) == (None, None, None, None)
+        assert BY_KEY["oom_score_adj"].cell(row, NOW) == BY_KEY["oom_score"].cell(row, NOW) == "<none>"
+    assert {row.eviction_rank for row in rows.rows} == set(range(1, len(rows.rows) + 1))
+    (note,) = [note for note in rows.notes if "Windows" in note]
+    assert note.removeprefix("worker-2: ") == killer_sentence(killers(snapshot.setup("worker-2")))
+    (node,) = build_node_rows(snapshot, lambda name, _: name == "worker-2").rows
+    assert NODE_COLUMNS["next_victim"].cell(node, NOW) == "<none>"
+
+
+def test_windows_pods_have_a_class_and_no_cgroups() -> None:
+    snapshot = demo(WINDOWS)
+    pod = next(pod for pod in snapshot.pods if pod.name == "db-0" and pod.node_name == "worker-2")
+    found = predict_running(pod, snapshot.setup("worker-2"))
+    assert found.qos_class is QosClass.GUARANTEED
+    assert (found.cgroup.path, found.cgroup.files, found.class_cgroup_path) == ("", {}, "")
+    for container in found.containers:
+        assert (container.oom_score_adj, container.oom_score_adj_range) == (None, None)
+        assert container.cgroup.files == container.process_cgroup.files == {}
+    explanation = explain_pod(pod, snapshot, NOW)
+    text = "\n".join(text_lines(explanation))
+    assert text.count("oom_score_adj") == 1
+    assert "cgroup " not in text
+    assert "memory.max" not in text
+    assert as_values(explanation)["containers"][0]["oom_score_adj_range"] is None
+    assert explanation.row is not None
+    assert next(iter(why_lines(found, explanation.row, build_rows(snapshot, Scope())))) == (
+        "data/db-0 is Guaranteed, not ranked: Windows has no OOM killer"
+    )
+
+
+def test_windows_has_no_tree_and_no_simulation() -> None:
+    snapshot = demo(WINDOWS)
+    pods, setup = snapshot.by_node()["worker-2"], snapshot.setup("worker-2")
+    tree = cgroup_tree(pods, setup)
+    assert (tree.roots, tree_subject(tree)) == ((), "node worker-2, kubelet 1.36, Windows")
+    assert tree_notes([tree], ()) == [killer_sentence(killers(setup))]
+    with pytest.raises(InputError, match="no OOM killer: nothing is killed there"):
+        build_node_state(pods, setup, snapshot.usage)
+
+
+@pytest.mark.parametrize(("release", "threshold"), [("1.30", None), ("1.31", "500Mi"), ("1.37", "500Mi")])
+def test_windows_evicts_for_memory_since_1_31(release: str, threshold: str | None) -> None:
+    setup = demo(WINDOWS, f"kubeletVersion={release}").setup("worker-2")
+    assert setup.kubelet.eviction_hard.get("memory.available") == threshold

@@ -1,0 +1,194 @@
+"""Rules that changed with 1.37 or are only proposed, and the memory manager; each with the release before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup
+from kubectl_qos.k8s.objects import Pod, convert, resource_list
+from kubectl_qos.k8s.releases import Change, Gate, Release
+from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.present.explanation import _container_line
+from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
+from kubectl_qos.qos.eviction import evictable_capacity, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.ranking import rank_node
+from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
+from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
+from tests.qos.corner import GI, MACHINE, TIERED, adj, on, one, pod_file
+
+MI = 1 << 20
+HUGE = replace(
+    MACHINE, capacity=resource_list({"memory": "16Gi", "hugepages-2Mi": "4Gi", "hugepages-1Gi": "1Gi"})
+)
+
+
+def setup(release: str, gates: dict[str, bool] | None = None, **kubelet: Any) -> NodeSetup:
+    return NodeSetup.of(HUGE, replace(Kubelet(feature_gates=gates or {}), **kubelet), release)
+
+
+# -- HugepageAwareEviction (kubernetes/kubernetes 138127) --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "capacity"),
+    [("1.36", {}, 16), ("1.37", {}, 11), ("1.37", {"HugepageAwareEviction": False}, 16)],
+)
+def test_hugepages_come_off_what_is_available(release: str, gates: dict[str, bool], capacity: int) -> None:
+    found = setup(release, gates, enforce_node_allocatable=(), eviction_soft={"memory.available": "10%"})
+    assert evictable_capacity(found) == capacity * GI
+    assert to_hard_eviction(found, GI) == (capacity - 1) * GI - 100 * MI
+    assert to_soft_eviction(found, GI) == pytest.approx(capacity * GI * 0.9 - GI, abs=1024)
+
+
+def test_a_simulated_node_with_hugepages_evicts_earlier() -> None:
+    pods = [one("limits: {memory: 12Gi}", "nodeName: n1")]
+    steps = {}
+    for release in ("1.36", "1.37"):
+        state = build_node_state(pods, setup(release, enforce_node_allocatable=()), {})
+        steps[release] = simulate(state, Scenario(all_at_limit=True, eviction=True)).steps
+    assert not steps["1.36"]
+    assert [step.mechanism.value for step in steps["1.37"]] == ["kubelet eviction"]
+
+
+# -- MemoryQoS off again (138903) --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("release", "zeros"), [("1.36", None), ("1.37", "0")])
+def test_memory_qos_off_is_written_for_classes(release: str, zeros: str | None) -> None:
+    assert Release.of(release).has(Change.MEMORY_QOS_IS_RESET) is (zeros is not None)
+    tree = cgroup_tree([one("requests: {memory: 1Gi}")], setup(release, {"MemoryQoS": False}))
+    levels = {(one.level, one.qos): one.files for one in tree.walk()}
+    assert levels[CgroupLevel.KUBEPODS, None].get("memory.min") == zeros
+    assert levels[CgroupLevel.CLASS, QosClass.BURSTABLE].get("memory.low") == zeros
+    tiered = cgroup_tree(
+        [one("requests: {memory: 1Gi}")], setup("1.37", memory_reservation_policy=TIERED)
+    ).roots[0]
+    assert tiered.files["memory.min"] == str(GI)
+
+
+# -- gates -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gate", [Gate.POD_LEVEL_FIX_QOS_CLASS, Gate.HUGEPAGE_AWARE_EVICTION])
+def test_beta_gates_of_1_37_are_on(gate: Gate) -> None:
+    assert Release.of("1.37").enabled(gate)
+    assert not Release.of("1.37", {gate: False}).enabled(gate)
+    assert Release.of("1.36").ignored_gates({gate: True}) == {gate: "unknown"}
+
+
+@pytest.mark.parametrize(
+    "gate", [Gate.PER_POD_PID_LIMIT, Gate.IN_PLACE_RESIZE_VOLUMES, Gate.IN_PLACE_RESIZE_PREEMPTION]
+)
+def test_alpha_gates_of_1_37_are_off(gate: Gate) -> None:
+    assert not Release.of("1.37").enabled(gate)
+    assert Release.of("1.37", {gate: True}).enabled(gate)
+    assert Release.of("1.36").ignored_gates({gate: True}) == {gate: "unknown"}
+
+
+def test_an_empty_pod_level_decides_the_class_without_the_fix() -> None:
+    pod = one("requests: {memory: 1Gi}", "resources: {}")
+    assert on(pod, "1.37").qos_class is QosClass.BURSTABLE
+    for release, gates in (("1.36", {}), ("1.37", {"PodLevelResourcesFixKubeletQOSClass": False})):
+        assert on(pod, release, gates=gates).qos_class is QosClass.BEST_EFFORT
+
+
+def test_a_pod_limits_its_processes() -> None:
+    pod = one("requests: {memory: 1Gi}", 'resources: {limits: {pids: "2048"}}')
+    on_, off = {"PerPodPIDLimit": True}, {"PerPodPIDLimit": False}
+    assert pod_file(on(pod, "1.37", gates=on_), "pids.max") == "2048"
+    assert pod_file(on(pod, "1.37", gates=on_, pod_pids_limit=1000), "pids.max") == "1000"
+    assert pod_file(on(pod, "1.37", gates=off, pod_pids_limit=1000), "pids.max") == "1000"
+    assert pod_file(on(pod, "1.37", gates=off), "pids.max") is None
+    assert on(pod, "1.37", gates=on_).qos_class is QosClass.BURSTABLE, "a limit of pids is no class"
+    reason = on(pod, "1.37", gates=on_).cgroup.reasons["pids.max"]
+    assert reason.result == "2048"
+    assert pod_refusals(default_pod(pod, Release.of("1.37", on_)), Release.of("1.37", on_)) == []
+    assert pod_refusals(default_pod(pod, Release.of("1.37")), Release.of("1.37")) != []
+
+
+# -- the proposed formula (142230, open) -------------------------------------------------------------
+
+LOGARITHMIC = {"KubeletLogarithmicOOMScoreAdj": True}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        # 800 - 400 * R / L - 350 * log2(1 + R) / log2(1 + C), C = 16Gi
+        ("requests: {memory: 1Gi}", 491),
+        ("requests: {memory: 1Gi}, limits: {memory: 2Gi}", 291),
+        ("requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}", 91),
+        ("requests: {cpu: 1}", 800),
+        ("requests: {memory: 16Gi}, limits: {memory: 16Gi}", 50),
+    ],
+)
+@pytest.mark.parametrize("release", ["1.33", "1.37"])
+def test_the_proposed_formula(release: str, resources: str, expected: int) -> None:
+    pod = one(resources)
+    assert adj(on(pod, release, gates=LOGARITHMIC)) == {"c1": expected}
+    assert adj(on(pod, release)) != {"c1": expected}
+
+
+def test_the_proposed_formula_leaves_the_other_classes_alone_and_is_called_one() -> None:
+    assert adj(on(one(""), gates=LOGARITHMIC)) == {"c1": 1000}
+    (container,) = on(one("requests: {memory: 1Gi}"), gates=LOGARITHMIC).containers
+    line = _container_line(container)
+    assert line.note == (
+        "800 - 400 × request / limit - 350 × log2(1 + request) / log2(1 + capacity) = 491, the open proposal"
+        " of kubernetes/kubernetes 142230"
+    )
+
+
+# -- the memory manager ------------------------------------------------------------------------------
+
+GUARANTEED = "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 1Gi}"
+MORE_MEMORY = "requests: {cpu: 1, memory: 2Gi}, limits: {cpu: 1, memory: 2Gi}"
+MORE_CPU = "requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi}"
+REFUSED = 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
+EXCLUSIVE = {"InPlacePodVerticalScalingExclusiveMemory": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gates", "message"),
+    [
+        (GUARANTEED, MORE_MEMORY, {}, REFUSED),
+        (GUARANTEED, MORE_MEMORY, EXCLUSIVE, ""),
+        (GUARANTEED, MORE_CPU, {}, ""),
+        ("requests: {memory: 1Gi}", "requests: {memory: 2Gi}", {}, ""),
+    ],
+)
+def test_static_memory_is_not_resized(before: str, after: str, gates: dict[str, bool], message: str) -> None:
+    for policy in ("Static", "None"):
+        found = resize_outcome(one(before), one(after), setup("1.36", gates, memory_manager_policy=policy))
+        is_refused = bool(message) and policy == "Static"
+        assert found.message == (message if is_refused else "")
+        assert found.answer is (ResizeStatus.INFEASIBLE if is_refused else ResizeStatus.ACTUATED)
+
+
+# -- a pod without app containers --------------------------------------------------------------------
+
+
+def running(**spec: Any) -> Pod:
+    """A pod that no server would store."""
+    return convert({"spec": {"nodeName": "n1", **spec}, "status": {"phase": "Running"}}, Pod)
+
+
+@pytest.mark.parametrize("release", ["1.31", "1.32", "1.37"])
+def test_a_sidecar_without_app_containers_is_ranked(release: str) -> None:
+    """minRegularContainerMemory panics there (index out of range): there is no container to compare with."""
+    sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"memory": "1Gi"}}}
+    pod = running(initContainers=[sidecar])
+    (row,) = rank_node([default_pod(pod, Release.of(release))], MACHINE, Release.of(release)).pods
+    assert [score.adj for score in row.containers] == [938]
+
+
+def test_a_share_of_the_pods_request_needs_containers() -> None:
+    pod = running(resources={"requests": {"memory": "1Gi"}}, ephemeralContainers=[{"name": "e"}])
+    (row,) = rank_node([pod], MACHINE, Release.of("1.36")).pods
+    assert [score.adj for score in row.containers] == [999]
