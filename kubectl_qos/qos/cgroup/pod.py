@@ -294,7 +294,9 @@ def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
     name = file.rpartition("/")[2]
     if name in {"cpu.weight", "cpu.shares"}:
         return Reason(Rule.CPU_WEIGHT, value, inputs.weight)
-    if name in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
+    if name == "cpu.cfs_period_us":
+        return Reason(Rule.CPU_PERIOD, value)
+    if name in {"cpu.max", "cpu.cfs_quota_us"}:
         rule = Rule.CPU_UNLIMITED if value.startswith("max") or value == "-1" else Rule.CPU_QUOTA
         return Reason(Rule.CPU_EXCLUSIVE if inputs.has_exclusive_cpus else rule, value, inputs.quota)
     if name in {"memory.max", "memory.limit_in_bytes"}:
