@@ -88,6 +88,8 @@ class PodTable:
         by_kubelet = rows.sampled is not None and rows.sampled.origin is UsageOrigin.KUBELET_SUMMARY
         if by_kubelet or output in {"json", "yaml", "csv"}:
             keys[keys.index("memory") + 1 : keys.index("memory") + 1] = ["rss", "swap"]
+        if output in {"json", "yaml", "csv"} and not self._options.containers:
+            keys.insert(keys.index("limit_percent") + 1, "limit_container")
         if sort_key and sort_key not in keys:
             keys.insert(len(keys) - 1, sort_key)
         return keys

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
+from kubectl_qos.qos.cgroup.values import KERNEL_DEFAULTS
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
@@ -69,6 +70,12 @@ class FileChange:
         is_limit = self.name.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
         return is_limit and (not after.isdigit() or int(after) > int(before))
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether it is more than writing, or no longer writing, what the kernel has by default."""
+        default = KERNEL_DEFAULTS.get(self.name)
+        return (self.before or default) != (self.after or default)
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerChange:
@@ -92,8 +99,8 @@ class Effects:
     """A pod before and after, with the moment of each effect.
 
     `rank_*` are kill ranks on the node, None without one: before the change, right after it, and once every
-    effect has taken place. `mine_*` are the pod's rows in the rankings; `when` is the moment of the class,
-    the path and the eviction rank.
+    effect has taken place. `mine_*` are the pod's rows in the rankings; `same_effect` the files that are
+    written otherwise without effect; `when` is the moment of the class, the path and the eviction rank.
     """
 
     before: Prediction
@@ -107,6 +114,7 @@ class Effects:
     rank_before: int | None
     rank_now: int | None
     rank_after: int | None
+    same_effect: tuple[FileChange, ...] = ()
     when: When = When.RECREATED
 
     @property
@@ -131,7 +139,7 @@ class Effects:
 
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
-        """The places in the kubelet's eviction order before and after, None where usage is unknown."""
+        """The places in the kubelet's eviction order before and after, None where it has none."""
         pod = self.before.pod
         ranks = (node_eviction_ranks(ranking) for ranking in (self.ranking_before, self.ranking_after))
         before, after = (found.get((pod.namespace, pod.name)) for found in ranks)
@@ -189,6 +197,7 @@ def build_effects(
     effects = []
     for before, after in pairs:
         mine_before, mine_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
+        files = list(_file_changes(before, after))
         effects.append(
             Effects(
                 before=before,
@@ -197,11 +206,12 @@ def build_effects(
                 rank_before=mine_before.rank,
                 rank_now=mine_before.rank,
                 rank_after=mine_after.rank,
-                files=tuple(_file_changes(before, after)),
+                files=tuple(file for file in files if file.has_effect),
                 ranking_before=ranking_before,
                 ranking_after=ranking_after,
                 mine_before=mine_before,
                 mine_after=mine_after,
+                same_effect=tuple(file for file in files if not file.has_effect),
             )
         )
     return effects

@@ -169,7 +169,7 @@ def goal_section(preview: Preview) -> Section:
 
 def _eviction(effects: Effects) -> Iterator[Section]:
     before, after = effects.eviction_ranks
-    if before != after and not effects.before.critical:
+    if before != after:
         yield Section("Eviction rank", f"{_moved(before, after)} {moment(effects.when)}", changed=True)
 
 
@@ -197,8 +197,15 @@ def _cgroup(effects: Effects) -> Iterator[Section]:
         names = [container] if container else []
         changes = [(_file_change(file), moment(file.when, names)) for file in files]
         yield _changes_section(f"cgroup of {owner}", f"{short_path(files[0].path)}/", changes)
-    if not effects.changes_path and not effects.files:
-        yield Section("cgroup", "no file changes")
+    same = same_effect_sentence(effects.same_effect)
+    if same or (not effects.changes_path and not effects.files):
+        yield Section("cgroup", same or "no file changes")
+
+
+def same_effect_sentence(files: Iterable[FileChange]) -> str:
+    """Which files are now written, or not any more, with what the kernel has by default; empty for none."""
+    names = ", ".join(sorted({file.name for file in files if not file.has_effect}))
+    return f"written with the same effect: {names}" if names else ""
 
 
 def _below(pod_path: str, path: str) -> str:
@@ -325,7 +332,8 @@ def pod_sections(effects: Effects) -> tuple[Section, ...]:
     if effects.before.pod.is_terminal:
         return (Section("Nothing changes", "the pod has ended: it has no processes"),)
     if not effects.changes_anything:
-        return (Section("Nothing changes", "class, scores, rank and cgroup files stay the same"),)
+        same = sentences(*filter(None, [same_effect_sentence(effects.same_effect)]))
+        return (Section("Nothing changes", "class, scores, rank and cgroup files stay the same", same),)
     return _effect_sections(effects)
 
 
@@ -333,10 +341,15 @@ def node_sections(comparison: Comparison) -> tuple[Section, ...]:
     """The cgroups above the pods that change, a section for each directory."""
     files: dict[str, list[FileChange]] = {}
     for file in comparison.node_files:
-        files.setdefault(file.path, []).append(file)
-    return tuple(
-        Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
-        for path, changed in files.items()
+        if file.has_effect:
+            files.setdefault(file.path, []).append(file)
+    same = same_effect_sentence(comparison.node_files)
+    return (
+        *(
+            Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
+            for path, changed in files.items()
+        ),
+        *((Section("cgroups above the pods", same),) if same else ()),
     )
 
 
@@ -383,7 +396,8 @@ def _worst_scores(effects: Effects) -> tuple[str, str]:
             f"{name}: {_moved(other.adj_before, other.adj_after)}",
             f"{name}: {_moved(other.score_before, other.score_after)}",
         )
-    return _moved(before.adj, after.adj), _moved(before.oom_score, after.oom_score)
+    old, new = (row.worst and row.worst.oom_score for row in (effects.mine_before, effects.mine_after))
+    return _moved(before.adj, after.adj), _moved(old, new)
 
 
 def _worst(row: RankedPod) -> ContainerScore:
@@ -437,12 +451,16 @@ def _pod_values(effects: Effects) -> dict[str, Any]:
             }
             for one in effects.containers
         ],
-        "files": [{"container": file.container or None, **_file_values(file)} for file in effects.files],
+        "files": [
+            {"container": file.container or None, **_file_values(file)}
+            for file in (*effects.files, *effects.same_effect)
+        ],
     }
 
 
 def _file_values(file: FileChange) -> dict[str, Any]:
-    return {"path": file.path, "file": file.name, **_pair(file.before, file.after)}
+    change = _pair(file.before, file.after)
+    return {"path": file.path, "file": file.name, **change, "sameEffect": not file.has_effect}
 
 
 def _pair(before: object, after: object) -> dict[str, Any]:

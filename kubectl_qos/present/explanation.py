@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -40,14 +40,17 @@ from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.present.reasons import (
-    CLASS_MEANINGS,
+    NO_PROCESS,
+    NOT_SCHEDULED,
     assumption_sentence,
     class_lacks,
+    class_sentence,
     formula,
     killer_notes,
     killer_sentence,
     pod_subject,
     profile_notes,
+    rank_sentence,
     resize_sentence,
     sentence,
     step_sentence,
@@ -57,7 +60,7 @@ from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, steps_to
-from kubectl_qos.qos.ranking import Basis, ContainerKind
+from kubectl_qos.qos.ranking import Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
 
@@ -118,8 +121,7 @@ def _class(prediction: Prediction) -> Section:
         if steps:
             lines.append(Line(f"to become {target.value}:"))
             lines += [Line(step_sentence(step), depth=1) for step in steps]
-    meaning = "" if prediction.setup.node.is_windows else f", {CLASS_MEANINGS[qos]}"
-    return Section("Class", f"{qos.value}{meaning}", tuple(lines))
+    return Section("Class", class_sentence(prediction), tuple(lines))
 
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
@@ -131,20 +133,18 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
-    node = rows.nodes.get(row.node) if row is not None else None
-    answer = "rank unknown: the node's memory capacity is unknown"
-    if row is not None and node is not None:
-        ranked = [one for one in rows.rows if one.node == row.node and one.rank is not None]
-        if row.rank is not None:
-            shared = " (shared)" if row.tied else ""
-            answer = f"rank {row.rank}{shared} of {len(ranked)}, oom_score {row.score}"
-            lines += _neighbours(row, ranked)
-            if node.basis is Basis.ADJ:
-                lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-        elif row.adj is not None or node.basis is not Basis.NOTHING:
-            answer = "not ranked: no running process"
-        lines += _userspace_lines(row, rows, found)
-    return Section("OOM", answer, (*lines, *killed_by))
+    if row is None:
+        return Section("OOM", NOT_SCHEDULED, (*lines, *killed_by))
+    node = rows.nodes[row.node]
+    if row.rank is not None:
+        if row.rank == 1:
+            lines.append(Line("one of the next victims" if row.tied else "the next victim of this node"))
+        named = [(one.rank, f"{_name(one)} ({one.score})") for one in node.rows if one.rank is not None]
+        lines += _neighbours("killed", row.rank, named)
+        if node.basis is Basis.ADJ:
+            lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
+    lines += _userspace_lines(row, rows, found)
+    return Section("OOM", rank_sentence(row, node), (*lines, *killed_by))
 
 
 def _userspace_lines(row: PodRow, rows: PodRows, found: Killers) -> Iterable[Line]:
@@ -183,20 +183,19 @@ def _container_line(container: ContainerPrediction) -> Line:
     return Line(f"{name}  adj {container.oom_score_adj}", formula(reason))
 
 
-def _neighbours(row: PodRow, ranked: Sequence[PodRow]) -> Iterable[Line]:
-    place = next(index for index, one in enumerate(ranked) if one.key == row.key)
-    before = [one for one in ranked[:place] if one.rank != row.rank]
-    after = [one for one in ranked[place + 1 :] if one.rank != row.rank]
+def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iterable[Line]:
+    """Which pods of an order come before this rank, and the next one after it."""
+    ordered = sorted(named, key=lambda place: place[0])
+    before = [name for place, name in ordered if place < rank]
+    after = [name for place, name in ordered if place > rank]
     if before:
-        yield Line(f"killed before it: {first_few(list(map(_short, before)))}")
-    else:
-        yield Line("the next victim of this node")
+        yield Line(f"{ended} before it: {first_few(before)}")
     if after:
-        yield Line(f"killed after it: {_short(after[0])}")
+        yield Line(f"{ended} after it: {after[0]}")
 
 
-def _short(row: PodRow) -> str:
-    return f"{full_name(row.pod.namespace, row.name)} ({row.score})"
+def _name(row: PodRow) -> str:
+    return full_name(row.pod.namespace, row.name)
 
 
 def _cgroup(prediction: Prediction) -> Section | None:
@@ -245,18 +244,21 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
     lines = [Line(f"counted request {binary(request)}, priority {pod.spec.priority or 0}")]
-    answer = "rank unknown: memory usage is unknown"
-    if row is not None and row.eviction_rank is not None and row.memory is not None:
-        total = sum(1 for one in rows.rows if one.node == row.node and one.eviction_rank is not None)
-        answer = f"rank {row.eviction_rank} of {total} under memory pressure"
+    if row is not None and row.memory is not None:
         over = row.memory - request
-        lines.append(
-            Line(f"uses {binary(over)} more than it requests: evicted first")
-            if over > 0
-            else Line(f"uses {binary(-over)} less than it requests")
-        )
+        lines.append(Line(f"uses {binary(abs(over))} {'more' if over > 0 else 'less'} than that"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
+    elif row is None or (not row.node and row.rank is None):
+        answer = NOT_SCHEDULED
+    elif row.eviction_rank is not None:
+        others = rows.nodes[row.node].rows
+        named = [(one.eviction_rank, _name(one)) for one in others if one.eviction_rank is not None]
+        shared = " (shared)" if [rank for rank, _ in named].count(row.eviction_rank) > 1 else ""
+        answer = f"rank {row.eviction_rank}{shared} of {len(named)} under memory pressure"
+        lines += _neighbours("evicted", row.eviction_rank, named)
+    else:
+        answer = "rank unknown: memory usage is unknown" if has_processes(row.pod) else NO_PROCESS
     return Section("Eviction", answer, tuple(lines))
 
 

@@ -170,10 +170,12 @@ def _request_below_usage(_: str, facts: Facts) -> str:
 
 
 def _low_priority(_: str, facts: Facts) -> str:
-    lowest = ", the lowest on its node" if facts["lowest"] else ""
+    lowest, order = "", "before pods of higher priority"
+    if facts["lowest"]:
+        lowest, order = ", the lowest on its node", "first"
     return (
-        f"priority {facts['priority']}{lowest}: preempted first, and evicted first among pods that use more "
-        "than they request, whatever their class; only another PriorityClass changes that"
+        f"priority {facts['priority']}{lowest}: preempted {order}, and evicted {order} among pods that use "
+        "more than they request, whatever their class; only another PriorityClass changes that"
     )
 
 
@@ -206,7 +208,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.LIMIT_BELOW_USAGE: _limit_below_usage,
     FindingCode.LIMIT_NEAR_USAGE: _limit_near_usage,
     FindingCode.REQUEST_BELOW_USAGE: _request_below_usage,
-    FindingCode.NODE_CRITICAL: "oom_score_adj stays -997 and the pod is never evicted",
+    FindingCode.NODE_CRITICAL: "neither its oom_score_adj nor its eviction depends on requests",
     FindingCode.LOW_PRIORITY: _low_priority,
     FindingCode.PRIORITY_UNKNOWN: (
         "its number is unknown here: eviction compares it once a pod uses more than it requests"

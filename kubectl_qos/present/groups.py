@@ -21,7 +21,8 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 class GroupRow(Generic[KeyT]):
     """Pods that belong together, in bytes; None where nothing is known of any of them.
 
-    `worst` is the pod with the best rank; `victims` and `at_risk` count next victims and flags of risk.
+    `pods`, `classes` and amounts are those of pods that have not ended. `worst` is the pod with the best
+    rank; `victims` and `at_risk` count next victims and flags of risk.
     """
 
     key: KeyT
@@ -57,18 +58,19 @@ def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[Ke
 
 
 def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> GroupRow[KeyT]:
-    """The row of a group of at least one pod."""
-    classes = [row.qos for row in rows]
+    """The row of a group of at least one pod, ended or not."""
+    living = [row for row in rows if not row.pod.is_terminal]
+    classes = [row.qos for row in living]
     return GroupRow(
         key=key,
-        pods=len(rows),
+        pods=len(living),
         classes=tuple((qos, classes.count(qos)) for qos in QosClass if qos in classes),
         worst=min(rows, key=rank_order),
         victims=sum(1 for row in rows if row.rank == 1),
         at_risk=sum(1 for row in rows if not RISKS.isdisjoint(row.flags)),
-        memory=_sum(row.memory for row in rows),
-        request=_sum(row.request for row in rows),
-        limit=None if any(row.limit is None for row in rows) else _sum(row.limit for row in rows),
+        memory=_sum(row.memory for row in living),
+        request=_sum(row.request for row in living),
+        limit=None if any(row.limit is None for row in living) else _sum(row.limit for row in living),
         restarts=sum(row.restarts for row in rows),
         oom_kills=sum(row.oom_kills for row in rows),
         own_words=own_words,
@@ -91,7 +93,11 @@ GroupColumn = Column[GroupRow[Any]]
 def _classes(row: GroupRow[Any]) -> str:
     if len(row.classes) == 1:
         return row.classes[0][0].value
-    return " ".join(f"{number}{CLASSES[qos].letter}" for qos, number in row.classes)
+    return " ".join(f"{number}{CLASSES[qos].letter}" for qos, number in row.classes) or NONE
+
+
+def _first_victim(row: GroupRow[Any]) -> str | None:
+    return row.worst.name if row.worst.rank is not None else None
 
 
 def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
@@ -100,7 +106,7 @@ def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
 
 
 _OF_PODS: Final[tuple[GroupColumn, ...]] = (
-    column("pods", lambda row: row.pods, "how many pods it has", NUMBER),
+    column("pods", lambda row: row.pods, "how many of its pods have not ended", NUMBER),
     column(
         "qos",
         lambda row: list(row.common_words),
@@ -121,7 +127,14 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
         sort_key=lambda row: rank_order(row.worst),
     ),
     column("oom_score", lambda row: row.worst.score, "/proc/PID/oom_score of that pod", NUMBER),
-    column("worst", lambda row: row.worst.name, "that pod", width=24, header="FIRST_TO_DIE"),
+    column(
+        "worst",
+        _first_victim,
+        "that pod",
+        width=24,
+        sort_key=lambda row: (row.worst.rank is None, row.worst.name),
+        header="FIRST_TO_DIE",
+    ),
     column("node", lambda row: row.worst.node, "that pod's node", width=12),
     column("victims", lambda row: row.victims, "how many pods are their node's next victim", NUMBER),
     column("at_risk", lambda row: row.at_risk, "how many pods have a flag of risk", NUMBER),

@@ -50,7 +50,7 @@ def _victim_text(row: NodeRow) -> str:
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column("node", lambda row: row.name, "the node's name", width=12),
-    column("pods", lambda row: row.memory.pods, "how many pods have processes", NUMBER),
+    column("pods", lambda row: row.memory.pods, "how many of its pods have not ended", NUMBER),
     _used_by(QosClass.GUARANTEED, "memory in use (working set)"),
     _used_by(QosClass.BURSTABLE, "memory in use"),
     _used_by(QosClass.BEST_EFFORT, "memory in use"),

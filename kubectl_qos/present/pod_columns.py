@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubectl_qos.present.format import NONE, UNKNOWN
+from kubectl_qos.present.format import NONE, UNKNOWN, escape
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Align, Column, ColumnType, column
 from kubectl_qos.present.pod_rows import PodRow, kill_order, row_risk
 from kubectl_qos.qos.flags import WORDS, Flag
+from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
 
 PodColumn = Column[PodRow]
 QOS_CHOICES: Final = tuple(qos.value for qos in QosClass)
-_KILLED_FIRST: Final = ("BestEffort", "Burstable", "Guaranteed")
+_CLASSES: Final = tuple(qos.value for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED))
 
 
 def rank_text(rank: int | None, *, tied: bool) -> str:
@@ -28,18 +29,25 @@ def _adj_range(row: PodRow) -> str:
 
 def _limit_percent_text(row: PodRow) -> str:
     if row.limit_percent is not None:
-        return f"{row.limit_percent:.0f}%"
+        return f"{row.limit_percent:.0f}% {escape(row.limit_container)}".rstrip()
     return UNKNOWN if row.limit is not None else NONE
+
+
+def _restarts_text(row: Any) -> str:
+    if not row.oom_kills:
+        return str(row.restarts)
+    several = f"{row.oom_kills} " if row.oom_kills > 1 else ""
+    return f"{row.restarts} ({several}last OOM)"
 
 
 RESTARTS: Final[Column[Any]] = column(
     "restarts",
     lambda row: row.restarts,
-    "container restarts, and how many last ended as OOMKilled",
+    "container restarts, and of how many containers the last end was OOMKilled; earlier ends are not known",
     NUMBER,
     align=Align.LEFT,
     width=9,
-    cell=lambda row: f"{row.restarts} ({row.oom_kills} OOM)" if row.oom_kills else str(row.restarts),
+    cell=_restarts_text,
 )
 """Of rows with `restarts` and `oom_kills`: the last ends that are reported as OOMKilled."""
 
@@ -63,13 +71,13 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.qos.value,
         "the class that the node acts on",
         width=10,
-        sort_key=lambda row: _KILLED_FIRST.index(row.qos.value),
+        sort_key=lambda row: _CLASSES.index(row.qos.value),
         choices=QOS_CHOICES,
     ),
     column(
         "oom_score_adj",
         lambda row: row.adj,
-        "oom_score_adj of the container killed first",
+        "oom_score_adj of the container with the highest oom_score",
         NUMBER,
         cell=lambda row: str(row.adj) if row.adj is not None else _adj_range(row),
         header="OOM_ADJ",
@@ -95,10 +103,15 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
         "limit_percent",
         lambda row: row.limit_percent,
-        "the highest usage of any container as a share of its own memory limit",
+        "the highest usage of any container as a share of its own memory limit, and which of several it is",
         PERCENT,
         cell=_limit_percent_text,
         header="%LIMIT",
+    ),
+    column(
+        "limit_container",
+        lambda row: row.limit_container,
+        "that container; none where the pod has only one, or the limit is that of the whole pod",
     ),
     RESTARTS,
     column(
@@ -113,6 +126,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         lambda row: row.eviction_rank,
         "the kubelet's eviction order under memory pressure on the node; it differs from RANK",
         NUMBER,
+        empty=lambda row: "never" if is_critical(row.pod) else UNKNOWN,
         ascending=True,
     ),
     column(
@@ -149,9 +163,10 @@ DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
 )
 """In JSON and YAML alone."""
 
-_NOT_DEFAULT: Final = {"container", "node", "rss", "swap", "priority", "eviction", "age", "risk"}
+_ONLY_WIDE: Final = ("node", "priority", "eviction", "age")
+_NOT_DEFAULT: Final = {*_ONLY_WIDE, "container", "rss", "swap", "limit_container", "risk"}
 DEFAULT_KEYS: Final = tuple(key for key in BY_KEY if key not in _NOT_DEFAULT)
-WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], "node", "priority", "eviction", "age", "flags")
+WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *_ONLY_WIDE, "flags")
 EVERY_KEYS: Final = (*WIDE_KEYS[:-1], "risk", "flags")
 """Those of the widest output of the command line, and of JSON, YAML and CSV."""
 EVICTION_KEYS: Final = tuple("eviction" if key == "rank" else key for key in DEFAULT_KEYS)

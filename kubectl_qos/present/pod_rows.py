@@ -43,7 +43,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """The values of a pod, or of one of its containers. Bytes are bytes.
 
     `name` is the pod's, for a workload's template kind and name. `adj` is None where it is unknown;
-    `adj_range` then bounds it. `memory` is the working set; `desired_*` are the spec's values while a resize
+    `adj_range` then bounds it. `memory` is the working set; `limit_container` the one of several whose limit
+    `limit_percent` refers to, empty for that of the pod; `oom_kills` how many containers last ended as
+    OOMKilled; `eviction_rank` is None for critical pods too; `desired_*` are the spec's values while a resize
     is unfinished; `worst` is the container that decides the rank; `words` are what a filter matches, in lower
     case. A pod that has `ended` has a score but no processes.
     """
@@ -63,6 +65,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     request: int | None
     limit: int | None
     limit_percent: float | None
+    limit_container: str
     restarts: int
     oom_kills: int
     flags: tuple[Flag, ...]
@@ -211,7 +214,7 @@ def _rank_node(
 
 def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None) -> PodRow:
     pod = row.pod
-    percent = flags.limit_percent(row)
+    percent, limited = flags.limit_percent(row)
     scores = row.containers
     worst = row.worst or max(scores, key=lambda one: one.adj if one.adj is not None else 999, default=None)
     statuses = pod.status.every_container
@@ -236,6 +239,7 @@ def _pod_row(row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted
         request=row.profile.request_bytes or None,
         limit=row.profile.limit_bytes or None,
         limit_percent=percent,
+        limit_container=limited,
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum(map(_was_oom_killed, statuses)),
         flags=pod_flags,
@@ -282,6 +286,7 @@ def _container_row(
         request=request,
         limit=limit,
         limit_percent=percent,
+        limit_container="",
         desired_request=desired[0],
         desired_limit=desired[1],
         restarts=sum([status.restart_count for status in statuses]),

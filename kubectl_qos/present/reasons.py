@@ -21,10 +21,11 @@ from kubectl_qos.present.format import (
     first_few,
     full_name,
 )
+from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
 from kubectl_qos.qos.killers import Killers, UserspaceKiller, killers
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass
-from kubectl_qos.qos.ranking import Basis
+from kubectl_qos.qos.ranking import Basis, has_processes
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
@@ -54,16 +55,10 @@ CLASSES: Final = {
     QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
 }
 
-CLASS_MEANINGS: Final = {
-    QosClass.GUARANTEED: "killed last: oom_score_adj -997",
-    QosClass.BURSTABLE: "oom_score_adj from its memory request: 3 to 999",
-    QosClass.BEST_EFFORT: "killed first: oom_score_adj 1000",
-}
-
 FLAG_MEANINGS: Final[Mapping[Flag, str]] = {
-    Flag.CRITICAL: "system-node-critical, killed last",
+    Flag.CRITICAL: "system-node-critical: neither class nor requests decide its oom_score_adj",
     Flag.PRIORITY: "killed before a pod of lower priority",
-    Flag.NEAR_LIMIT: f"a container is at {NEAR_LIMIT_PERCENT}% of its limit or above",
+    Flag.NEAR_LIMIT: f"at {NEAR_LIMIT_PERCENT}% of a memory limit or above",
     Flag.OVER_REQUEST: "uses more than it requests",
     Flag.RESIZING: "a resize has not taken effect yet",
     Flag.STATIC: "comes from a file on its node",
@@ -75,6 +70,22 @@ def sentence(reason: Reason) -> str:
     """A reason as one sentence, without its children."""
     words, inputs, result = _SENTENCES[reason.rule], reason.inputs, reason.result
     return words.format(result=result, **inputs) if isinstance(words, str) else words(inputs, result)
+
+
+def class_rule(qos: QosClass) -> str:
+    """Which pods have a class."""
+    return sentence(Reason(Rule[f"CLASS_{qos.name}"], qos))
+
+
+def class_sentence(prediction: Prediction) -> str:
+    """A pod's class with its own oom_score_adj, where it has one: `Burstable, oom_score_adj 938`."""
+    bounds = [bound for one in prediction.containers for bound in one.oom_score_adj_range or ()]
+    if not bounds:
+        return prediction.qos_class.value
+    low, high = min(bounds), max(bounds)
+    adj = str(low) if low == high else f"{low} to {high}"
+    why = ", as system-node-critical" if prediction.node_critical else ""
+    return f"{prediction.qos_class.value}, oom_score_adj {adj}{why}"
 
 
 def formula(reason: Reason) -> str:
@@ -137,6 +148,16 @@ def _cpu_weight(inputs: Inputs, _: object) -> str:
     milli = inputs["cpu_milli"]
     request = f"cpu request {cpu(milli)}" if milli else "no cpu request"
     return f"{request}: {inputs['shares']} shares on the {inputs['curve']} curve"
+
+
+def _cpu_quota(inputs: Inputs, result: object) -> str:
+    """The limit, and what made the quota another one (`1000 100000`, or `1000` on cgroup v1)."""
+    milli, period = inputs["cpu_milli"], inputs["period_us"]
+    text = f"{_whose(inputs)}cpu limit {cpu(milli)} per {period // 1000} ms"
+    exact, written = milli * period // 1000, int(str(result).split()[0])
+    if exact < MIN_QUOTA_US:
+        return f"{text}, raised to the minimum of {MIN_QUOTA_US // 1000} ms"
+    return f"{text}, rounded up to whole percents by systemd" if written > exact else text
 
 
 def _no_quota(inputs: Inputs, _: object) -> str:
@@ -205,9 +226,8 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     ),
     Rule.ADJ_POD_LEVEL_SHARE: lambda inputs, _: f"plus {binary(inputs['share'])} of the pod-level request",
     Rule.CPU_WEIGHT: _cpu_weight,
-    Rule.CPU_QUOTA: lambda inputs, _: (
-        f"{_whose(inputs)}cpu limit {cpu(inputs['cpu_milli'])} per {inputs['period_us'] // 1000} ms"
-    ),
+    Rule.CPU_QUOTA: _cpu_quota,
+    Rule.CPU_PERIOD: "the quota is for each {result} µs",
     Rule.CPU_UNLIMITED: _no_quota,
     Rule.MEMORY_LIMIT: _memory_limit,
     Rule.MEMORY_UNLIMITED: lambda inputs, _: _no_limit("memory", inputs, inputs["limit"]),
@@ -305,8 +325,8 @@ def pod_subject(prediction: Prediction) -> str:
 
 def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[str]:
     """A pod's rank, the numbers behind it, and what the flags mean; `rows` are those of its node at least."""
-    rank = _rank_clause(row, rows.nodes.get(row.node))
-    yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}{rank}"
+    rank = _rank_clause(row, rows.nodes[row.node])
+    yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}, {rank}"
     yield _numbers(prediction, row)
     if row.flags:
         yield "; ".join(f"{flag}: {_flag_meaning(flag, row.pod)}" for flag in row.flags)
@@ -332,24 +352,28 @@ def resize_sentence(pod: Pod) -> str:
     return _RESIZES.get(condition.reason, f"a resize {waits}")
 
 
-def _rank_clause(row: PodRow, node: RankedNode | None) -> str:
-    where = escape(row.node)
-    if row.rank is None:
-        if not where:
-            return ", not ranked: not scheduled"
-        if node is not None and node.basis is Basis.NOTHING:
-            return ", rank unknown: the node's memory capacity is unknown"
-        if node is not None and node.basis is Basis.NO_KERNEL_ORDER:
-            return ", not ranked: Windows has no OOM killer"
-        return ", not ranked: no running process"
-    total = node.ranked if node is not None else 0
-    of_node = f" of {where}" if where else ""
+def _rank_clause(row: PodRow, node: RankedNode) -> str:
+    place = f" {escape(row.node)}" if row.node else ""
     if row.rank == 1:
         what = "one of the next victims" if row.tied else "the next victim"
-        return f", {what}{of_node}: rank 1 of {total}, oom_score {row.score}"
-    shared = " (shared)" if row.tied else ""
-    on_node = f" on {where}" if where else ""
-    return f", rank {row.rank}{shared} of {total}{on_node}, oom_score {row.score}"
+        return f"{what}{place and ' of'}{place}: {rank_sentence(row, node)}"
+    return rank_sentence(row, node, f"{place and ' on'}{place}")
+
+
+def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
+    """A pod's rank among those of its node with its score, or why it has none."""
+    if row.rank is not None:
+        shared = " (shared)" if row.tied else ""
+        return f"rank {row.rank}{shared} of {node.ranked}{where}, oom_score {row.score}"
+    if not row.node:
+        return NOT_SCHEDULED
+    if node.basis is Basis.NOTHING and has_processes(row.pod):
+        return "rank unknown: the node's memory capacity is unknown"
+    return "not ranked: Windows has no OOM killer" if node.basis is Basis.NO_KERNEL_ORDER else NO_PROCESS
+
+
+NOT_SCHEDULED: Final = "not ranked: on no node yet"
+NO_PROCESS: Final = "not ranked: no running process"
 
 
 def _numbers(prediction: Prediction, row: PodRow) -> str:
@@ -362,8 +386,6 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     elif reason is None:
         low, high = container.oom_score_adj_range
         text += f": oom_score_adj {low}..{high}"
-    elif reason.rule in {Rule.ADJ_BURSTABLE, Rule.ADJ_LOGARITHMIC}:
-        text += f": oom_score_adj = {formula(reason)}"
     else:
         text += f": oom_score_adj {container.oom_score_adj} ({formula(reason)})"
     if row.memory is None:

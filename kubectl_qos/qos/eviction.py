@@ -19,7 +19,8 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.ranking import Basis, Ranking, has_processes
+from kubectl_qos.qos.oom_score import is_critical
+from kubectl_qos.qos.ranking import Ranking, has_processes
 
 EvictionKey = tuple[int, int, int]
 """What a pod is sorted by, the first evicted first."""
@@ -48,17 +49,14 @@ def eviction_ranks(
 
 
 def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    """The place of each pod with processes of a node; empty where no usage is known."""
-    running = [row for row in ranking.pods if has_processes(row.pod)]
-    measured = any(row.usage is not None for row in running)
-    if ranking.basis not in {Basis.USAGE, Basis.NO_KERNEL_ORDER} or not measured:
-        return {}
-    ranks = eviction_ranks(
-        [row.pod for row in running],
-        [row.usage.working_set_bytes if row.usage is not None else None for row in running],
-        [row.profile.eviction_request for row in running],
-    )
-    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(running, ranks, strict=True)}
+    """The place of each pod of a node that may be evicted, among those whose usage is known."""
+    rows, used = [], []
+    for row in ranking.pods:
+        if row.usage is not None and has_processes(row.pod) and not is_critical(row.pod):
+            rows.append(row)
+            used.append(row.usage.working_set_bytes)
+    ranks = eviction_ranks([row.pod for row in rows], used, [row.profile.eviction_request for row in rows])
+    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(rows, ranks, strict=True)}
 
 
 def eviction_key(priority: int, over_request: int | None) -> EvictionKey:

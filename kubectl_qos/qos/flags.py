@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import IntEnum, StrEnum
+from operator import itemgetter
 from typing import Final
 
 from kubectl_qos.k8s.allocation import is_resizing
@@ -17,7 +18,7 @@ class Flag(StrEnum):
     """One thing to notice about a pod."""
 
     CRITICAL = "CRITICAL"
-    """system-node-critical: killed after everything else of its kind."""
+    """system-node-critical: neither class nor requests decide its oom_score_adj."""
     PRIORITY = "PRIORITY"
     """A higher priority than a pod that would outlive it: the kernel does not look at priority."""
     NEAR_LIMIT = "NEAR-LIMIT"
@@ -39,8 +40,8 @@ RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
 def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | None) -> list[Flag]:
     """The flags of a pod, the most severe first.
 
-    `percent` is its `limit_percent`; `lowest_priority_after` the lowest priority among the pods of the node
-    that would outlive it.
+    `percent` is that of `limit_percent`; `lowest_priority_after` the lowest priority among the pods of the
+    node that would outlive it.
     """
     pod, profile = row.pod, row.profile
     outlived_by = lowest_priority_after if row.rank is not None else None
@@ -51,7 +52,7 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
         raised.append(Flag.PRIORITY)
     if percent is not None and percent >= NEAR_LIMIT_PERCENT:
         raised.append(Flag.NEAR_LIMIT)
-    if row.usage is not None and 0 < profile.request_bytes < row.usage.working_set_bytes:
+    if row.usage is not None and 0 < profile.eviction_request.value() < row.usage.working_set_bytes:
         raised.append(Flag.OVER_REQUEST)
     if is_resizing(pod):
         raised.append(Flag.RESIZING)
@@ -63,22 +64,24 @@ def flags(row: RankedPod, percent: float | None, lowest_priority_after: int | No
     return raised
 
 
-def limit_percent(row: RankedPod) -> float | None:
+def limit_percent(row: RankedPod) -> tuple[float | None, str]:
     """The highest usage against its own limit, of any container or of the pod if it has a pod-level limit.
 
-    None without a limit or usage. Never against a sum: where some containers have no limit it means nothing.
+    With the container's name if the pod has several and the limit is not the pod's. None without a limit or
+    usage. Never against a sum: where some containers have no limit it means nothing.
     """
     usage, profile = row.usage, row.profile
     if usage is None:
-        return None
+        return None, ""
     percents = []
     if profile.pod_level_limit_bytes:
-        percents.append(100 * usage.working_set_bytes / profile.pod_level_limit_bytes)
+        percents.append((100 * usage.working_set_bytes / profile.pod_level_limit_bytes, ""))
     for container in profile.containers:
         used = usage.of(container.name) if container.limit_bytes else None
         if used is not None:
-            percents.append(100 * used.working_set_bytes / container.limit_bytes)
-    return max(percents, default=None)
+            name = container.name if len(profile.containers) > 1 else ""
+            percents.append((100 * used.working_set_bytes / container.limit_bytes, name))
+    return max(percents, key=itemgetter(0), default=(None, ""))
 
 
 def lowest_priorities_after(ranked: Sequence[RankedPod]) -> list[int | None]:

@@ -15,13 +15,13 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
+from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking
 
 
 class NodeMemory(NamedTuple):
-    """The pods of a node that can have processes, added up. Bytes.
+    """The pods of a node that have not ended, added up. Bytes.
 
-    `used` is None where pods have processes and none has usage; a pod without usage counts as using nothing.
+    `used` is None where there are pods and none has usage; a pod without usage counts as using nothing.
     `unlimited_pods` have a container without any limit: `limits_bytes` then counts the limits that there are,
     and `worst_bytes` what that container uses now.
     """
@@ -53,10 +53,10 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
     UseStatusResources): pods that have not ended, and of one that is being resized the larger of what it has
     and what it requests. Source: k8s.io/kubectl/pkg/describe/describe.go (getPodsTotalRequestsAndLimits).
     """
-    running = [row for row in ranking.pods if has_processes(row.pod)]
+    pods = [row for row in ranking.pods if not row.pod.is_terminal]
     used = dict.fromkeys(QosClass, 0)
     requests = limits = unlimited = worst = 0
-    for row in running:
+    for row in pods:
         if row.usage is not None:
             used[row.qos] += row.usage.working_set_bytes
         pod_requests_bytes, pod_limits_bytes = _requests_and_limits(row, release)
@@ -65,8 +65,8 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
         grown = at_limits(row)
         unlimited += grown.unlimited
         worst += grown.memory_bytes
-    is_known = not running or any(row.usage is not None for row in running)
-    return NodeMemory(len(running), used if is_known else None, requests, limits, unlimited, worst)
+    is_known = not pods or any(row.usage is not None for row in pods)
+    return NodeMemory(len(pods), used if is_known else None, requests, limits, unlimited, worst)
 
 
 def at_limits(row: RankedPod) -> MemoryAtLimits:

@@ -45,6 +45,7 @@ class Rule(StrEnum):
 
     CPU_WEIGHT = "cpu.weight", f"{_CM}/helpers_linux.go MilliCPUToShares"
     CPU_QUOTA = "cpu.quota", f"{_CM}/helpers_linux.go MilliCPUToQuota"
+    CPU_PERIOD = "cpu.period", f"{_CM}/helpers_linux.go ResourceConfigForPod"
     CPU_UNLIMITED = "cpu.unlimited", f"{_CM}/helpers_linux.go ResourceConfigForPod"
     CPU_EXCLUSIVE = "cpu.exclusive", f"{_CM}/container_manager_linux.go PodHasExclusiveCPUs"
     MEMORY_LIMIT = "memory.limit", f"{_CM}/helpers_linux.go ResourceConfigForPod"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
@@ -89,10 +89,12 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-def list_title(view: View, shown: int, total: int, sorted_by: str, marked: int = 0) -> str:
-    """The title of a list: its path, how many rows it shows, and in which order."""
+def list_title(view: View, shown: int, total: int, sorted_by: str, marked: int = 0, ended: int = 0) -> str:
+    """The title of a list: its path, how many rows it shows, how many pods have ended, and in which order."""
     number = count(shown, view.kind) if shown == total else f"{shown:,} of {count(total, view.kind)}"
     words = [number]
+    if ended:
+        words.append(f"{ended:,} ended")
     if view.filter:
         words.append(f"filter {view.filter.text}")
     if view.at_risk:
@@ -164,6 +166,11 @@ def _where(view: View) -> str:
     return words + _place_words(view.namespace, view.node)
 
 
+def ended_pods(rows: Iterable[PodRow]) -> int:
+    """How many of the listed pods have ended: their node counts them no more."""
+    return sum([row.pod.is_terminal for row in rows])
+
+
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
@@ -178,7 +185,7 @@ def title_words(
             words.append(version)
         words += [
             count(len([name for name in view_model.by_node if name]), ListKind.NODES),
-            count(len(view_model.rows.rows), ListKind.PODS),
+            count(view_model.nodes[0].pods, ListKind.PODS),
         ]
         sampled = oldest_usage(view_model)
         if sampled is None:

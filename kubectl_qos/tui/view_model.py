@@ -75,7 +75,7 @@ def _kibibytes(usage: PodUsage) -> int:
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
-    """The pods of a node or namespace in numbers; `key` None stands for all of them. Bytes are bytes.
+    """The pods of a node or namespace that have not ended; `key` None stands for all. Bytes are bytes.
 
     `used` is what the pods use, None where no usage is known; `troubles` are those that a node reports.
     """
@@ -248,7 +248,7 @@ def _sum(key: str | None, groups: Sequence[PodGroup]) -> PodGroup:
 
 
 def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
-    classes = [row.qos for row in rows]
+    classes = [row.qos for row in rows if not row.pod.is_terminal]
     return PodGroup(
         key,
         len(classes),
@@ -260,9 +260,11 @@ def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
 
 
 def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
-    """What pods use, in scope or not."""
-    usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in pods]
-    return _total([usage.working_set_bytes for usage in usages if usage is not None])
+    """What pods that have not ended use, in scope or not."""
+    living = [pod for pod in pods if not pod.is_terminal]
+    usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in living]
+    used = _total([usage.working_set_bytes for usage in usages if usage is not None])
+    return used if living else 0
 
 
 def _total(amounts: Sequence[int | None]) -> int | None:

@@ -53,6 +53,16 @@ def test_memory_qos_throttles_below_the_limit() -> None:
     assert high == str((int(512 * 2**20 + 0.9 * 1536 * 2**20)) // 4096 * 4096)
 
 
+def test_a_default_that_is_now_written_is_no_change() -> None:
+    """MemoryQoS is on in 1.37, and without a policy it writes zeros."""
+    found = compared("worker-1", to="1.37")
+    assert not any(one.changes_anything for one in found.pods)
+    written = {(file.name, file.before, file.after) for one in found.pods for file in one.same_effect}
+    assert written == {("memory.min", None, "0"), ("memory.low", None, "0")}
+    assert {file.name for file in found.node_files} == {"memory.min", "memory.low"}
+    assert not any(file.has_effect for file in found.node_files)
+
+
 def test_an_older_runtime_has_the_linear_curve() -> None:
     found = compared("worker-2", "ociRuntime=runc-1.3.1")
     assert files_of(found, API, "c")["cpu.weight"] == ("35", "10")
@@ -130,7 +140,7 @@ def test_before_and_after_are_the_predictions_of_both_setups(
             alone = predict(pod, setup.node, kubelet=setup.kubelet, release=setup.release)
             assert (alone.qos_class, alone.cgroup) == (side.qos_class, side.cgroup)
             assert [c.oom_score_adj for c in alone.containers] == [c.oom_score_adj for c in side.containers]
-        held = {(file.container, file.name) for file in one.files}
+        held = {(file.container, file.name) for file in (*one.files, *one.same_effect)}
         for name in {**one.before.cgroup.files, **one.after.cgroup.files}:
             differs = one.before.cgroup.files.get(name) != one.after.cgroup.files.get(name)
             assert (("", name) in held) is differs

@@ -47,7 +47,9 @@ def flagged_first(values: list[Any]) -> bool:
 
 
 ORDERS: dict[str, Callable[[list[Any]], bool]] = {
-    **dict.fromkeys(["namespace", "pod", "container", "node", "eviction", "age"], ascending),
+    **dict.fromkeys(
+        ["namespace", "pod", "container", "limit_container", "node", "eviction", "age"], ascending
+    ),
     **dict.fromkeys(
         ["oom_score_adj", "oom_score", "memory", "request", "limit", "limit_percent", "restarts", "priority"],
         descending,

@@ -9,15 +9,17 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.objects import Container, PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
 from kubectl_qos.present.output import to_json, to_yaml
-from kubectl_qos.present.reasons import formula, sentence
+from kubectl_qos.present.reasons import class_sentence, formula, sentence
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.reason import Reason, Rule
-from tests.qos.corner import MACHINE, on, one, spec
+from tests.qos.corner import MACHINE, on, one
+from tests.qos.corner import spec as pod_of
 
 DEMO = DemoSource().snapshot(Scope())
 
@@ -50,14 +52,14 @@ def test_the_formula_with_this_containers_numbers(resources: str, expected: str)
 
 
 def test_the_formula_of_a_sidecar_and_of_pod_level_requests() -> None:
-    sidecar = spec(
+    sidecar = pod_of(
         "containers: [{name: c1, resources: {requests: {memory: 1Gi}}}],"
         " initContainers: [{name: s, restartPolicy: Always}]"
     )
     reason = on(sidecar).container("s").oom_score_adj_reason
     assert reason is not None
     assert formula(reason).endswith("= 1000, a sidecar gets no more than the app containers: 938")
-    shared = spec("containers: [{name: a}, {name: b}], resources: {requests: {memory: 2Gi}}")
+    shared = pod_of("containers: [{name: a}, {name: b}], resources: {requests: {memory: 2Gi}}")
     reason = on(shared).container("a").oom_score_adj_reason
     assert reason is not None
     assert formula(reason) == "1000 - 1000 × (0 + 1Gi of the pod's request) / 16Gi = 938"
@@ -115,7 +117,81 @@ def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
 
 
 def test_a_critical_pod_is_spared_by_eviction() -> None:
+    """It takes no place among those that may be evicted: two of the node's 17 pods are critical."""
     assert "never: critical pods are not evicted" in explained("kube-proxy-7hc2x")
+    assert "rank 9 of 15 under memory pressure" in explained("api-7d9c5b6f8-x2mzq")
+
+
+def test_an_eviction_rank_names_its_neighbours() -> None:
+    text = explained("crunch-x2k9f")
+    assert "rank 1 of 15" in text
+    assert "evicted before it" not in text
+    assert "evicted after it: ml/notebook-0" in text
+    assert "evicted before it: batch/crunch-x2k9f\n" in explained("notebook-0")
+
+
+@pytest.mark.parametrize(
+    ("spec", "node", "expected"),
+    [
+        ("containers: [{name: a}]", MACHINE, "BestEffort, oom_score_adj 1000"),
+        (
+            "containers: [{name: a, resources: {requests: {memory: 1Gi}}}, {name: b}]",
+            MACHINE,
+            "Burstable, oom_score_adj 938 to 999",
+        ),
+        (
+            "priorityClassName: system-node-critical, priority: 2000001000, containers: [{name: a}]",
+            MACHINE,
+            "BestEffort, oom_score_adj -997, as system-node-critical",
+        ),
+        (
+            "containers: [{name: a, resources: {requests: {memory: 1Gi}}}]",
+            replace(MACHINE, memory_capacity_bytes=None),
+            "Burstable, oom_score_adj 3 to 999",
+        ),
+        (
+            "containers: [{name: a}]",
+            replace(MACHINE, runtime_oom_score_adj=0),
+            "BestEffort, oom_score_adj 1000",
+        ),
+    ],
+)
+def test_a_class_is_said_with_the_adj_of_its_own_containers(spec: str, node: Node, expected: str) -> None:
+    assert class_sentence(on(pod_of(spec), node=node)) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "driver", "quota", "said"),
+    [
+        ("1", CgroupDriver.SYSTEMD, "100000", ""),
+        ("5m", CgroupDriver.SYSTEMD, "1000", ", raised to the minimum of 1 ms"),
+        ("5m", CgroupDriver.CGROUPFS, "1000", ", raised to the minimum of 1 ms"),
+        ("133m", CgroupDriver.SYSTEMD, "14000", ", rounded up to whole percents by systemd"),
+        ("133m", CgroupDriver.CGROUPFS, "13300", ""),
+    ],
+)
+def test_a_quota_says_what_rounded_it(limit: str, driver: CgroupDriver, quota: str, said: str) -> None:
+    pod = one(f"limits: {{cpu: {limit}, memory: 1Gi}}")
+    found = on(pod, cgroup_driver=driver)
+    for cgroup in (found.cgroup, found.containers[0].cgroup):
+        assert cgroup.files["cpu.max"] == f"{quota} 100000"
+        assert sentence(cgroup.reasons["cpu.max"]) == f"cpu limit {limit} per 100 ms{said}"
+
+
+def test_a_quota_of_cgroup_v1_has_its_period_beside_it() -> None:
+    found = on(one("limits: {cpu: 5m, memory: 1Gi}"), node=replace(MACHINE, cgroup_version=1)).cgroup
+    said = {name: sentence(found.reasons[f"cpu/cpu.cfs_{name}_us"]) for name in ("quota", "period")}
+    assert said == {
+        "quota": "cpu limit 5m per 100 ms, raised to the minimum of 1 ms",
+        "period": "the quota is for each 100000 µs",
+    }
+
+
+def test_a_pod_without_a_node_has_no_unknown_capacity() -> None:
+    text = explained("huge-0")
+    assert "OOM        not ranked: on no node yet" in text
+    assert "Eviction   not ranked: on no node yet" in text
+    assert "capacity is unknown" not in text
 
 
 def test_what_was_assumed_is_listed_once() -> None:

@@ -64,11 +64,12 @@ def total(amounts: list[int | None]) -> int | None:
 
 
 def assert_adds_up(row: GroupRow[Any], rows: list[PodRow]) -> None:
-    assert row.pods == len(rows)
-    assert dict(row.classes) == Counter(one.qos for one in rows)
-    assert row.memory == total([one.memory for one in rows])
-    assert row.request == total([one.request for one in rows])
-    limits = [one.limit for one in rows]
+    living = [one for one in rows if not one.pod.is_terminal]
+    assert row.pods == len(living)
+    assert dict(row.classes) == Counter(one.qos for one in living)
+    assert row.memory == total([one.memory for one in living])
+    assert row.request == total([one.request for one in living])
+    limits = [one.limit for one in living]
     assert row.limit == (None if None in limits else total(limits))
     assert row.restarts == sum(one.restarts for one in rows)
     assert row.oom_kills == sum(one.oom_kills for one in rows)
@@ -94,7 +95,7 @@ def test_every_workload_and_namespace_of_the_demo_adds_up_to_its_pods() -> None:
     for workload, of_it in workloads().items():
         assert_adds_up(of_it, [one for one in of_demo() if find_workload(one.pod) == workload])
     for rows in (namespaces().values(), workloads().values()):
-        assert sum(row.pods for row in rows) == 60
+        assert sum(row.pods for row in rows) == 58, "60, of which 2 have ended"
         assert sum(row.victims for row in rows) == sum(one.rank == 1 for one in of_demo()) == 4
 
 
@@ -158,8 +159,17 @@ def test_several_classes_are_counted() -> None:
 
 
 def test_a_shared_rank_and_kills_are_marked() -> None:
-    one = msgspec.structs.replace(of_demo()[0], tied=True, rank=3, restarts=7, oom_kills=2)
-    assert cells(row_of(one), "rank", "restarts") == ["3=", "7 (2 OOM)"]
+    """Only the last end of each container is known, however often it has restarted."""
+    one = msgspec.structs.replace(of_demo()[0], tied=True, rank=3, restarts=57, oom_kills=1)
+    assert cells(row_of(one), "rank", "restarts") == ["3=", "57 (last OOM)"]
+    assert cells(row_of(one, one), "restarts") == ["114 (2 last OOM)"]
+
+
+def test_a_group_whose_pods_have_ended_has_no_pods_and_no_next_victim() -> None:
+    ended = [one for one in of_demo() if one.pod.is_terminal]
+    assert len(ended) == 2
+    keys = ("pods", "qos", "rank", "worst", "request")
+    assert cells(row_of(*ended), *keys) == ["0", "<none>", "-", "<none>", "<none>"]
 
 
 def test_where_nothing_is_known_the_columns_say_so() -> None:

@@ -21,11 +21,11 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MI = 1 << 20
 
 
-def node(name: str = "n1") -> NodeObject:
+def node(name: str = "n1", version: str = "v1.36.2") -> NodeObject:
     return convert(
         {
             "metadata": {"name": name},
-            "status": {"capacity": {"cpu": "4", "memory": "16Gi"}, "nodeInfo": {"kubeletVersion": "v1.36.2"}},
+            "status": {"capacity": {"cpu": "4", "memory": "16Gi"}, "nodeInfo": {"kubeletVersion": version}},
         },
         NodeObject,
     )
@@ -148,6 +148,22 @@ def test_a_percentage_of_a_limit_is_of_one_container() -> None:
     row = build_rows(Snapshot(pods=(two,), nodes={"n1": node()}, usage={("n", "p"): usage}), Scope()).rows[0]
     assert row.limit_percent == 50
     assert row.limit is None, "a sum over containers without limits means nothing"
+    cells = [BY_KEY[key].cell(row, NOW) for key in ("limit", "limit_percent", "limit_container")]
+    assert cells == ["<none>", "50% a", "a"]
+
+
+def test_over_request_is_what_eviction_compares() -> None:
+    """Before 1.34 the request of a sidecar counts as that of an init container: only the larger one."""
+    pod = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: p, namespace: n}\nspec: {nodeName: n1, containers: [{name: a, resources:"
+        " {requests: {memory: 100Mi}}}], initContainers: [{name: s, restartPolicy: Always, resources:"
+        " {requests: {memory: 50Mi}}}]}\n"
+    )
+    used = PodUsage.of_containers({"a": ContainerUsage(120 * MI), "s": ContainerUsage(5 * MI)})
+    for version, is_over in (("v1.33.0", True), ("v1.34.0", False)):
+        nodes = {"n1": node(version=version)}
+        (row,) = build_rows(Snapshot((pod,), nodes, {("n", "p"): used}), Scope()).rows
+        assert (Flag.OVER_REQUEST in row.flags) is is_over
 
 
 def test_a_pod_level_limit_is_shared_by_all_containers() -> None:

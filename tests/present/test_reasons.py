@@ -25,10 +25,10 @@ def test_the_next_victim() -> None:
     assert reason == (
         "shop/api-7d9c5b6f8-x2mzq is Burstable, the next victim of worker-2: rank 1 of 17, oom_score 1390"
     )
-    assert numbers == "c: oom_score_adj = 1000 - 1000 × 512Mi / 16Gi = 969; the pod uses 1.9Gi of 2Gi"
+    assert numbers == "c: oom_score_adj 969 (1000 - 1000 × 512Mi / 16Gi = 969); the pod uses 1.9Gi of 2Gi"
     assert flags.split("; ") == [
         "PRIORITY: killed before a pod of lower priority",
-        "NEAR-LIMIT: a container is at 90% of its limit or above",
+        "NEAR-LIMIT: at 90% of a memory limit or above",
         "OVER-REQUEST: uses more than it requests",
     ]
 
@@ -42,13 +42,13 @@ def test_one_further_down_without_flags() -> None:
 
 def test_a_shared_rank_says_so() -> None:
     bare = replace(DemoSource().snapshot(Scope()), usage={})
-    assert ", one of the next victims of worker-2: rank 1 of 17, " in why("crunch-", bare)[0]
+    assert ", one of the next victims of worker-2: rank 1 (shared) of 17, " in why("crunch-", bare)[0]
     assert ", rank 4 (shared) of 17 on worker-2, " in why("notebook-0", bare)[0]
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("huge-0", ", not ranked: not scheduled"), ("etl-", ", not ranked: no running process")],
+    [("huge-0", ", not ranked: on no node yet"), ("etl-", ", not ranked: no running process")],
 )
 def test_pods_without_a_rank_say_why(name: str, reason: str) -> None:
     assert why(name)[0].endswith(reason)

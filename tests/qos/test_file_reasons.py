@@ -24,7 +24,7 @@ def test_the_files_of_cgroup_v1_have_the_reasons_of_their_own_controller() -> No
     reasons = on(LIMITED, node=replace(OTHER_RUNTIME, cgroup_version=1)).containers[0].cgroup.reasons
     assert {name: reason.rule for name, reason in reasons.items()} == {
         "cpu/cpu.shares": Rule.CPU_WEIGHT,
-        "cpu/cpu.cfs_period_us": Rule.CPU_QUOTA,
+        "cpu/cpu.cfs_period_us": Rule.CPU_PERIOD,
         "cpu/cpu.cfs_quota_us": Rule.CPU_QUOTA,
         "memory/memory.limit_in_bytes": Rule.MEMORY_LIMIT,
         "memory/memory.memsw.limit_in_bytes": Rule.SWAP_NONE,

@@ -121,9 +121,12 @@ def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverr
     for comparison in comparisons:
         sections = (*present.kubelet_sections(comparison), *present.node_sections(comparison))
         output.print_sections(present.comparison_subject(comparison, settings), sections)
-    shown = {id(effects) for comparison in comparisons for effects in _in_scope(comparison, scope, None)}
-    changed = [effects for effects in present.changed_pods(comparisons) if id(effects) in shown]
+    shown = [effects for comparison in comparisons for effects in _in_scope(comparison, scope, None)]
+    ids = set(map(id, shown))
+    changed = [effects for effects in present.changed_pods(comparisons) if id(effects) in ids]
     if changed:
         output.print_lines(["", *present.comparison_table(changed)])
     if len(shown) > len(changed):
         output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")
+    same = present.same_effect_sentence(file for effects in shown for file in effects.same_effect)
+    output.notes([f"in cgroups of pods {same}"] if same else [])

@@ -314,15 +314,15 @@ def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
     name = file.rpartition("/")[2]
     if name == MEMORY_SWAP_MAX and inputs.is_scope:
         return Reason(Rule.SWAP_OF_SCOPE, value)
+    if name in _WITHOUT_INPUTS:
+        return Reason(_WITHOUT_INPUTS[name], value)
     if name in {"cpu.weight", "cpu.shares"}:
         return Reason(Rule.CPU_WEIGHT, value, inputs.weight)
-    if name in {"cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}:
+    if name in {"cpu.max", "cpu.cfs_quota_us"}:
         rule = Rule.CPU_UNLIMITED if value.startswith("max") or value == "-1" else Rule.CPU_QUOTA
         return Reason(Rule.CPU_EXCLUSIVE if inputs.has_exclusive_cpus else rule, value, inputs.quota)
     if name in {"memory.max", "memory.limit_in_bytes"}:
         return Reason(Rule.MEMORY_UNLIMITED if value == "max" else Rule.MEMORY_LIMIT, value, inputs.memory)
-    if name == _OOM_GROUP:
-        return Reason(Rule.MEMORY_OOM_GROUP, value)
     if name.startswith("hugetlb."):
         return Reason(Rule.HUGEPAGES, value)
     if name == "pids.max":
@@ -332,6 +332,9 @@ def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
     if name == MEMORY_HIGH:
         return Reason(Rule.MEMORY_HIGH, value, {"request": inputs.request, "limit": inputs.limit})
     return Reason(Rule.MEMORY_PROTECTION, value, {"request": inputs.request})
+
+
+_WITHOUT_INPUTS: Final = {"cpu.cfs_period_us": Rule.CPU_PERIOD, _OOM_GROUP: Rule.MEMORY_OOM_GROUP}
 
 
 def _swap_rule(name: str, value: str) -> Rule:

@@ -29,6 +29,13 @@ _DEFAULT_PERIOD_US: Final = 100_000
 
 V2_DEFAULTS: Final[Mapping[str, str]] = {"cpu.max": "max 100000", "memory.max": "max"}
 V1_DEFAULTS: Final[Mapping[str, str]] = {"cpu/cpu.cfs_quota_us": "-1"}
+KERNEL_DEFAULTS: Final[Mapping[str, str]] = {
+    **V1_DEFAULTS,
+    **V2_DEFAULTS,
+    **dict.fromkeys(("memory.min", "memory.low", "memory.oom.group"), "0"),
+    **dict.fromkeys(("memory.high", "memory.swap.max", "pids.max"), "max"),
+}
+"""What holds where nobody has written the file (Linux Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,6 +164,9 @@ _CONTAINER_KEYS: Final = (
 )
 
 
+_OF_PODS: Final = {"flags", "eviction", "risk", "limit_container"}
+
+
 class ContainerList(_RankedList):
     """The containers of a node, namespace, workload or pod, each with its own score."""
 
@@ -175,7 +178,7 @@ class ContainerList(_RankedList):
     )
     order = _CONTAINER_KEYS.split()
     columns: Mapping[str, PodColumn] = {
-        column.key: column for column in ALL_COLUMNS if column.key not in {"flags", "eviction", "risk"}
+        column.key: column for column in ALL_COLUMNS if column.key not in _OF_PODS
     }
 
     def __init__(self, pods: PodList) -> None:

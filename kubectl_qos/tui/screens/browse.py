@@ -22,7 +22,15 @@ from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, MemoryLine, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, PodList
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.view import ListKind, Location, View, empty_sentence, go_to_completions, list_title
+from kubectl_qos.tui.view import (
+    ListKind,
+    Location,
+    View,
+    empty_sentence,
+    ended_pods,
+    go_to_completions,
+    list_title,
+)
 from kubectl_qos.tui.view_model import Trends, ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
@@ -206,7 +214,10 @@ class BrowseScreen(QosScreen):
             return
         key, is_reversed = table.sorted_by
         order = self.definition.columns[key].header + (" reversed" if is_reversed else "")
-        table.set_title(list_title(self.view, len(table.rows), len(rows.rows), order, len(table.marked)))
+        ended = ended_pods(rows.rows) if self.view.kind is ListKind.PODS else 0
+        table.set_title(
+            list_title(self.view, len(table.rows), len(rows.rows), order, len(table.marked), ended)
+        )
 
     def _show_explanation(self) -> None:
         view_model, row = self.qos.view_model, self.table.row

@@ -15,7 +15,7 @@ from textual.widgets import Button, Input, Label
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_columns import ALL_COLUMNS
-from kubectl_qos.present.reasons import CLASS_MEANINGS, CLASSES, FLAG_MEANINGS
+from kubectl_qos.present.reasons import CLASSES, FLAG_MEANINGS, class_rule
 from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.screens.base import Dialog, ResultT
 from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, layout_lines, wrapped
@@ -279,7 +279,7 @@ def help_lines(keys: Keys) -> Iterator[str]:
     yield ""
     yield "Classes"
     for qos, mark in CLASSES.items():
-        yield f"{mark.letter} {mark.glyph} {qos.value}\t{CLASS_MEANINGS[qos]}"
+        yield f"{mark.letter} {mark.glyph} {qos.value}\t{class_rule(qos)}"
     yield ""
     yield "Flags"
     for flag, meaning in FLAG_MEANINGS.items():

@@ -20,6 +20,7 @@ from kubectl_qos.tui.view_model import PodGroup
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 
+NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 
 
@@ -274,4 +275,4 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.qos.save_as(count(len(rows), kind), f"{kind}.csv", write)
 
     def action_notes(self) -> None:
-        self.show_notes(self.notes_now(), "nothing is missing and nothing had to be assumed for the ranks")
+        self.show_notes(self.notes_now(), NO_NOTES)
