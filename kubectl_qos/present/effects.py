@@ -58,6 +58,13 @@ def preview_sections(preview: Preview) -> tuple[Section, ...]:
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
+    found = killers(effects.after.setup)
+    if not found.kernel:
+        return (
+            _class(effects),
+            Section("OOM", "none", sentences(killer_sentence(found))),
+            *_eviction(effects),
+        )
     return (
         *(_class(effects), _oom(effects), _rank(effects)),
         *_eviction(effects),

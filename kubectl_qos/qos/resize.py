@@ -275,6 +275,8 @@ def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refus
 
 
 def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
+    if setup.node.is_windows:
+        return "In-place pod resize is not supported on Windows"
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
     pairs = list(zip(_all(old), _all(new), strict=True))

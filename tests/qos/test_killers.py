@@ -7,11 +7,14 @@ import pytest
 from kubectl_qos.cluster.files import DEMO_TIME as NOW
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import compare
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.preview import preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.effects import kubelet_sections
+from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.node_rows import build_node_rows
@@ -193,6 +196,19 @@ def test_windows_has_no_tree_and_no_simulation() -> None:
     assert tree_notes([tree], ()) == [killer_sentence(killers(setup))]
     with pytest.raises(InputError, match="no OOM killer: nothing is killed there"):
         build_node_state(pods, setup, snapshot.usage)
+
+
+def test_a_change_of_a_windows_pod() -> None:
+    snapshot = demo(WINDOWS)
+    setup = snapshot.setup("worker-2")
+    pods = snapshot.by_node()["worker-2"]
+    pod = next(pod for pod in pods if pod.name.startswith("api-"))
+    edit = Edit(pod.containers[0].name, Side.LIMITS, "memory", Quantity.parse("9Gi"))
+    found = preview(pod, [edit], setup, pods, snapshot.usage)
+    assert found.outcome.message == "In-place pod resize is not supported on Windows"
+    titles = [section.title for section in preview_sections(found)]
+    assert titles.count("OOM") == 1
+    assert not [title for title in titles if title.startswith(("cgroup", "Kill rank"))]
 
 
 @pytest.mark.parametrize(("release", "threshold"), [("1.30", None), ("1.31", "500Mi"), ("1.37", "500Mi")])
