@@ -130,6 +130,8 @@ class Gate(StrEnum):
     CUSTOM_CFS_QUOTA_PERIOD = "CustomCPUCFSQuotaPeriod", 12, 36
     QOS_RESERVED = "QOSReserved", 11
     DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources", 36
+    CONTAINER_RESTART_RULES = "ContainerRestartRules", 34, 35
+    RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits", 35, 36
 
 
 _LAST_MINOR: Final[Mapping[Change | Gate, int]] = {

@@ -18,7 +18,6 @@ from kubectl_qos.k8s.objects import (
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
-    PodStatus,
     all_containers,
 )
 from kubectl_qos.k8s.quantity import parse_time
@@ -56,6 +55,7 @@ from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Pr
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.ranking import Basis, ContainerKind
 from kubectl_qos.qos.reason import Reason, Rule
+from kubectl_qos.qos.simulation.node_state import Restart, restart_after_kill
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,7 @@ def _class(prediction: Prediction) -> Section:
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     lines = [_container_line(container) for container in prediction.containers]
+    lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     node = rows.nodes.get(row.node) if row is not None else None
@@ -134,6 +135,16 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
         elif row.adj is not None or node.basis is not Basis.NOTHING:
             answer = "not ranked: no running process"
     return Section("OOM", answer, tuple(lines))
+
+
+def _restarts(prediction: Prediction) -> Iterable[Line]:
+    """What restarts after a kill, where that is not just the container."""
+    for one in prediction.containers:
+        restart = restart_after_kill(prediction.pod, one.container, one.kind, prediction.setup.release)
+        rules = one.container.restart_policy_rules
+        if rules or restart is not Restart.CONTAINER:
+            why = "restartPolicyRules, exit code 137" if rules else ""
+            yield Line(f"killed, {escape(one.name)} {restart.value}", why)
 
 
 def _container_line(container: ContainerPrediction) -> Line:

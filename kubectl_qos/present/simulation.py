@@ -18,6 +18,7 @@ from kubectl_qos.qos.simulation.node_state import (
     Importance,
     ImportanceReason,
     NodeState,
+    Restart,
     Scenario,
 )
 from kubectl_qos.qos.simulation.timeline import MemoryLevel
@@ -102,7 +103,7 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.free_bytes is not None and not simulation.is_reached:
         return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
     if scenario.growth and not simulation.is_reached:
-        return f"{after}, and some growing containers are killed before they reach their size"
+        return f"{after}, and some of what grows is killed before it reaches its size"
     return after
 
 
@@ -130,16 +131,12 @@ def mechanism_name(mechanism: Mechanism) -> str:
 def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     """What is estimated, assumed or unknown."""
     steps, scenario = simulation.steps, simulation.scenario
-    yield "a container counts as one process with all of its memory, without page cache"
-    if node_state.by_working_set:
-        yield "memory is the working set: the kernel counts RSS and swap, which may be less"
+    yield "a container counts as one process with all of its memory"
+    counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"
+    yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
     if node_state.without_usage:
         yield f"{count(node_state.without_usage, 'pod')} without usage counted as using nothing"
-    if not node_state.own_bytes:
-        yield (
-            "the memory of the node's own processes is unknown, so the node runs out earlier; those"
-            " with oom_score_adj 0 are killed before Guaranteed pods"
-        )
+    yield from _node_notes(node_state, scenario)
     if node_state.kubepods_bytes is None:
         yield "the limit of kubepods is unknown: only the node bounds all pods together"
     if not node_state.has_oom_group:
@@ -155,6 +152,16 @@ def simulation_notes(node_state: NodeState, simulation: Simulation) -> Iterator[
         yield "restarts of killed containers are not simulated: --restarts simulates them"
     if any(reason.why is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
+
+
+def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
+    if any(growth.container is None for growth in scenario.growth):
+        yield "what the node itself grows by counts as one process with oom_score_adj 0"
+    if not node_state.own_bytes:
+        yield (
+            "the memory of the node's own processes is unknown, so the node runs out earlier; those"
+            " with oom_score_adj 0 are killed before Guaranteed pods"
+        )
 
 
 def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
@@ -174,7 +181,9 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
     return step.mechanism is not Mechanism.EVICTION and any(
-        one.restarts and one.name == step.container and node_state.pod_for(one).key == step.key
+        one.restart is not Restart.NONE
+        and one.name == step.container
+        and node_state.pod_for(one).key == step.key
         for one in node_state.containers
     )
 
@@ -236,8 +245,8 @@ def _step_notes(row: VictimRow) -> str:
     if step.important:
         mark = "! first important" if row.is_important else "important"
         notes.append(f"{mark}: {', '.join(map(_reason, step.important))}")
-    if step.restarts:
-        notes.append("restarts")
+    if step.restarts or step.restarts_pod:
+        notes.append((Restart.POD if step.restarts_pod else Restart.CONTAINER).value)
     if step.tied:
         notes.append(f"tied with {step.tied}")
     if step.qos is None:
@@ -359,6 +368,7 @@ def _step_values(number: int, step: SimulationStep) -> dict[str, Any]:
         "freedWorkingSetBytes": step.freed.available_bytes,
         "after": _level_values(step.level),
         "restarts": step.restarts,
+        "restartsAllContainers": step.restarts_pod,
         "important": [{"why": reason.why.value, "what": reason.what} for reason in step.important],
         "refused": ["/".join(key) for key in step.refused],
     }

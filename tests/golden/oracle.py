@@ -172,6 +172,8 @@ def _gates(release: Release) -> Json:
     unseen = {
         Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value,
         Gate.MUTABLE_SUSPENDED_JOBS.value,
+        Gate.CONTAINER_RESTART_RULES.value,
+        Gate.RESTART_ALL_CONTAINERS.value,
     }
     return {name: on for name, on in known_gates(release).items() if name not in unseen}
 

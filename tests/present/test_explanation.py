@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.k8s.objects import PodStatus, convert
+from kubectl_qos.k8s.objects import Container, PodStatus, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import _cgroup, as_values, explain_pod, text_lines
@@ -212,6 +212,18 @@ def test_messages_are_one_line_and_have_an_end() -> None:
     assert "exit code 1 a b\\x1b[31mxxx" in text
     assert "x" * 400 not in text
     assert "x… " in text
+
+
+def test_rules_say_what_restarts_after_a_kill() -> None:
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [137]}}
+    raw = {"name": "c", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    found = next(pod for pod in DEMO.pods if pod.name == "db-0")
+    spec_of = msgspec.structs.replace(found.spec, containers=(convert(raw, Container),))
+    changed = msgspec.structs.replace(found, spec=spec_of)
+    pods = tuple(changed if one is found else one for one in DEMO.pods)
+    text = " ".join(explained("db-0", replace(DEMO, pods=pods)).split())
+    assert "killed, c makes all containers of its pod restart restartPolicyRules, exit code 137" in text
+    assert "killed, c" not in " ".join(explained("db-0").split())
 
 
 def test_a_container_that_waits_says_for_what() -> None:

@@ -20,20 +20,22 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import rank_node
+from kubectl_qos.qos.ranking import ContainerKind, rank_node
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.engine import GROWN_PROCESS, Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     Importance,
     ImportanceRules,
     NodeProcess,
     NodeState,
+    Restart,
     Scenario,
     SimulatedContainer,
     SimulatedPod,
     Thresholds,
     build_node_state,
+    restart_after_kill,
 )
 
 MIB = 1 << 20
@@ -96,7 +98,9 @@ def container(
     adj: int, mebibytes: int, limit: int = 0, name: str = "c", *, restarts: bool = True
 ) -> SimulatedContainer:
     used = mebibytes * MIB
-    return SimulatedContainer(0, name, adj, used, used, limit * MIB, restarts=restarts)
+    return SimulatedContainer(
+        0, name, adj, used, used, limit * MIB, restart=Restart.CONTAINER if restarts else Restart.NONE
+    )
 
 
 def acts(found: Simulation) -> list[tuple[Mechanism, str]]:
@@ -118,7 +122,7 @@ CONTAINERS = st.lists(
         used_bytes=st.integers(0, 300 * MIB),
         working_set_bytes=st.integers(0, 300 * MIB),
         limit_bytes=st.one_of(st.just(0), st.integers(300 * MIB, 500 * MIB)),
-        restarts=st.booleans(),
+        restart=st.sampled_from(Restart),
     ),
     min_size=1,
     max_size=8,
@@ -197,10 +201,11 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
     question = data.draw(scenarios(at).filter(lambda one: not one.until_oom))
     found = simulate(at, question)
     targets = {one.container: one.to_bytes for one in question.growth}
-    own = at.own_bytes
-    if None in targets:
-        own = targets[None]
-    own -= sum(step.freed.free_bytes for step in found.steps if step.qos is None)
+    own_victims = [step for step in found.steps if step.qos is None and step.key[1] != GROWN_PROCESS]
+    # What has grown ends with its process.
+    is_grown = GROWN_PROCESS not in names(found)
+    own = targets.get(None, at.own_bytes) if is_grown else at.own_bytes
+    own -= sum(step.freed.free_bytes for step in own_victims)
     held = 0
     evicted = {step.key for step in found.steps if step.mechanism is Mechanism.EVICTION}
     killed = {(step.key, step.container): step for step in found.steps if step.container}
@@ -571,7 +576,7 @@ def test_who_restarts() -> None:
 
     def restarting(one: Pod) -> dict[str, bool]:
         state = build_node_state([one], NodeSetup.of(NODE), {})
-        return {each.name: each.restarts for each in state.containers}
+        return {each.name: each.restart is not Restart.NONE for each in state.containers}
 
     with_debugger = raw("Always")
     debugger = msgspec.structs.replace(with_debugger.containers[0], name="e")
@@ -581,6 +586,83 @@ def test_who_restarts() -> None:
     assert restarting(raw("OnFailure")) == {"c": True, "s": True}
     assert restarting(raw("Never")) == {"c": False, "s": True}
     assert restarting(raw("Always", "Never")) == {"c": False, "s": True}
+
+
+def ruled(policy: str | None, *rules: tuple[str, str, list[int]], of_pod: str = "Never") -> Pod:
+    """A pod whose container has restart rules of an action, an operator and exit codes."""
+    found = raw_pod()
+    listed = [
+        {"action": action, "exitCodes": {"operator": operator, "values": values}}
+        for action, operator, values in rules
+    ]
+    own = {"restartPolicyRules": listed} | ({"restartPolicy": policy} if policy else {})
+    found["spec"] |= {"restartPolicy": of_pod, "containers": [{"name": "c", **own}]}
+    return convert(found, Pod)
+
+
+KILLED, OTHER = [137], [42]
+
+
+@pytest.mark.parametrize(
+    ("found", "at_34", "at_35", "at_36"),
+    [
+        (ruled("Never", ("Restart", "In", KILLED)), "NONE", "CONTAINER", "CONTAINER"),
+        (ruled("Never", ("Restart", "In", OTHER)), "NONE", "NONE", "NONE"),
+        (ruled("Never", ("Restart", "NotIn", OTHER)), "NONE", "CONTAINER", "CONTAINER"),
+        (ruled("Never", ("Restart", "NotIn", KILLED)), "NONE", "NONE", "NONE"),
+        (ruled("Never", ("RestartAllContainers", "In", KILLED)), "NONE", "NONE", "POD"),
+        (ruled("Always", ("RestartAllContainers", "In", KILLED)), "NONE", "CONTAINER", "POD"),
+        (
+            ruled("Never", ("Restart", "In", OTHER), ("RestartAllContainers", "NotIn", OTHER)),
+            *("NONE", "NONE", "POD"),
+        ),
+        (
+            ruled("Never", ("Restart", "In", KILLED), ("RestartAllContainers", "In", KILLED)),
+            *("NONE", "CONTAINER", "CONTAINER"),
+        ),
+        # Rules need a policy of their own, and a policy of an app container the gate of rules.
+        (ruled(None, ("Restart", "In", KILLED)), "NONE", "NONE", "NONE"),
+        (ruled("Never", of_pod="Always"), "CONTAINER", "NONE", "NONE"),
+        (ruled("Always"), "NONE", "CONTAINER", "CONTAINER"),
+    ],
+)
+def test_rules_decide_what_restarts_after_a_kill(found: Pod, at_34: str, at_35: str, at_36: str) -> None:
+    for release, expected in (("1.34", at_34), ("1.35", at_35), ("1.36", at_36)):
+        restart = restart_after_kill(found, found.containers[0], ContainerKind.APP, Release.of(release))
+        assert restart is Restart[expected], release
+    gates = Release.of("1.36", {"ContainerRestartRules": False})
+    assert restart_after_kill(found, found.containers[0], ContainerKind.APP, gates) is Restart[at_34]
+
+
+def test_a_step_says_that_all_containers_of_the_pod_restart() -> None:
+    victim = replace(container(1000, 300), restart=Restart.POD)
+    at = node_state([("a", victim), ("b", container(0, 100))])
+    for restarts in (True, False):
+        first = simulate(at, Scenario(free_bytes=100 * MIB, restarts=restarts)).steps[0]
+        assert (first.key[1], first.restarts, first.restarts_pod) == ("a", restarts, True)
+
+
+def test_a_process_of_the_node_that_has_grown_is_killed_before_guaranteed_pods() -> None:
+    """The kernel goes by badness: it has oom_score_adj 0, and its growth ends with it."""
+    at = node_state(
+        [("be", container(1000, 10)), ("bu", container(900, 10)), ("gu", container(-997, 200))],
+        own_bytes=50 * MIB,
+    )
+    found = simulate(at, Scenario(growth=(ContainerGrowth(None, 1200 * MIB),)))
+    assert names(found) == ["be", "bu", GROWN_PROCESS]
+    victim = found.steps[-1]
+    assert (victim.mechanism, victim.qos, victim.adj, victim.container) == (Mechanism.NODE, None, 0, "")
+    assert victim.freed.free_bytes == pytest.approx((1024 - 50 - 200) * MIB, rel=0.001)
+    assert not found.is_reached
+    assert found.after.free_bytes == (1024 - 50 - 200) * MIB
+    reached = simulate(at, Scenario(growth=(ContainerGrowth(None, 800 * MIB),)))
+    assert (names(reached), reached.is_reached) == ([], True)
+
+
+def test_known_processes_of_the_node_are_others_than_the_one_that_grows() -> None:
+    processes = (NodeProcess("kubelet", -999, 30 * MIB), NodeProcess("sshd", 0, 5 * MIB))
+    at = node_state([("gu", container(-997, 200))], own_bytes=50 * MIB, own_processes=processes)
+    assert names(simulate(at, Scenario(growth=(ContainerGrowth(None, 2000 * MIB),)))) == [GROWN_PROCESS]
 
 
 def test_thresholds_and_the_conditions_of_the_kubelet() -> None:

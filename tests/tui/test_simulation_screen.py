@@ -107,7 +107,7 @@ async def test_what_is_shown_is_what_the_command_says() -> None:
         assert "/".join(row.key) == API
         assert screen(pilot).table._token(row, "victim") == "victim"
         assert "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi" in pilot.words
-        assert "without page cache" in pilot.words
+        assert "a container counts as one process" in pilot.words
         # The first important one is marked.
         await pilot.keys("g", "home", "shift+right")
         await pilot.keys("end", "G")

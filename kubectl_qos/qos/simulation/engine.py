@@ -16,7 +16,14 @@ from kubectl_qos.qos.eviction import EvictionKey, eviction_key
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState, Scenario
+from kubectl_qos.qos.simulation.node_state import (
+    Importance,
+    ImportanceReason,
+    NodeProcess,
+    NodeState,
+    Restart,
+    Scenario,
+)
 from kubectl_qos.qos.simulation.timeline import LimitHit, MemoryLevel, MemoryTimeline
 
 
@@ -27,7 +34,8 @@ class SimulationStep:
     `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
     like `adj`, of an eviction. `tied` is how many others had equal points. `freed` is what was used, by both
     counts, `level` what is free after the step. `refused` are pods whose eviction was tried before, and
-    refused. A process of the node has no class, and its name as key.
+    refused. A process of the node has no class, and its name as key. With `restarts_pod` the kubelet ends
+    and restarts the other containers of its pod too.
     """
 
     mechanism: Mechanism
@@ -41,6 +49,7 @@ class SimulationStep:
     freed: MemoryLevel
     level: MemoryLevel
     restarts: bool = False
+    restarts_pod: bool = False
     important: tuple[ImportanceReason, ...] = ()
     refused: tuple[PodKey, ...] = ()
 
@@ -92,6 +101,8 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     return run.result(is_reached=run.grow())
 
 
+GROWN_PROCESS: Final = "a process that has grown"
+"""The name of the process of the node that holds what the node itself has grown by."""
 _NANO: Final = 10**9
 _PRECEDENCE: Final = (
     Mechanism.EVICTION,
@@ -155,7 +166,8 @@ class _Run:
                 self._exhausted.add(hit[1:])
         if most_steps is None:
             timeline.finish()
-        return set(growing) <= set(timeline.living)
+        own_is_killed = any(step.key == ("", GROWN_PROCESS) for step in self.steps)
+        return set(growing) <= set(timeline.living) and not own_is_killed
 
     def distances(self) -> Iterator[MechanismDistance]:
         """How far each mechanism is if all grow alike, and whom it hits if no other acts before."""
@@ -195,18 +207,19 @@ class _Run:
         state, timeline = self._state, self._timeline
         candidates, total = self._candidates(hit), max(self._scale(hit) // self._page, 1)
         points = self._badness(candidates, total)
-        own = self._own_badness(total) if hit.mechanism is Mechanism.NODE else []
+        processes = self._node_processes() if hit.mechanism is Mechanism.NODE else []
+        own = self._own_badness(processes, total)
         most = max([*points, *(score for score in own if score is not None)], default=None)
         if most is None:
             return None
         tied = points.count(most) + own.count(most) - 1
         if most not in points:
-            return self._kill_own_process(own.index(most), most, tied)
+            return self._kill_own_process(processes[own.index(most)], most, tied)
         index = candidates[points.index(most)]
         container = state.containers[index]
         pod = state.pod_for(container)
         freed = self._held([index])
-        restarts = self._scenario.restarts and container.restarts
+        restarts = self._scenario.restarts and container.restart is not Restart.NONE
         timeline.kill(index, restarts=restarts)
         self._eviction_keys = None
         return self._add(
@@ -222,6 +235,7 @@ class _Run:
                 freed=freed,
                 level=timeline.level(),
                 restarts=restarts,
+                restarts_pod=container.restart is Restart.POD,
                 important=(*pod.important, *self._violated_budgets(pod.key)),
             )
         )
@@ -230,9 +244,12 @@ class _Run:
         timeline = self._timeline
         return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
 
-    def _kill_own_process(self, index: int, points: int, tied: int) -> SimulationStep:
-        victim = self._own_processes.pop(index)
-        self._timeline.end_process(victim.used_bytes)
+    def _kill_own_process(self, victim: NodeProcess, points: int, tied: int) -> SimulationStep:
+        if victim in self._own_processes:
+            self._own_processes.remove(victim)
+            self._timeline.end_process(victim.used_bytes)
+        else:
+            self._timeline.end_own_growth()
         return self._add(
             SimulationStep(
                 mechanism=Mechanism.NODE,
@@ -272,13 +289,18 @@ class _Run:
             return state.kubepods_bytes + state.swap_bytes
         return state.total_bytes
 
-    def _own_badness(self, total: int) -> list[int | None]:
-        """The points of the node's own processes, None for immune ones."""
+    def _node_processes(self) -> list[NodeProcess]:
+        """The node's own processes, with the one that holds what the node itself has grown by."""
+        grown = self._timeline.own_grown_bytes()
+        return [*self._own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
+
+    def _own_badness(self, processes: Sequence[NodeProcess], total: int) -> list[int | None]:
+        """The points of processes of the node, None for immune ones."""
         return [
             badness(process.used_bytes // self._page, process.adj, total, self._kernel)
             if process.adj != OOM_SCORE_ADJ_MIN
             else None
-            for process in self._own_processes
+            for process in processes
         ]
 
     def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:

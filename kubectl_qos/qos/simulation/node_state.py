@@ -15,6 +15,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
@@ -28,8 +29,14 @@ IMPORTANT_PRIORITY: Final = 1_000_000_000
 """The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
 
 
+_SIGKILLED: Final = 137
+
+
 class ContainerGrowth(NamedTuple):
-    """What a container grows to, by its index in `NodeState.containers`; None is the node itself."""
+    """What a container grows to, by its index in `NodeState.containers`.
+
+    None is the node itself: a further process with oom_score_adj 0, which holds what has grown.
+    """
 
     container: int | None
     to_bytes: int
@@ -49,6 +56,14 @@ class Scenario:
     all_at_limit: bool = False
     eviction: bool = False
     restarts: bool = False
+
+
+class Restart(StrEnum):
+    """What the kubelet does with a container that was killed."""
+
+    NONE = "stays dead"
+    CONTAINER = "restarts"
+    POD = "makes all containers of its pod restart"
 
 
 class Importance(StrEnum):
@@ -111,7 +126,7 @@ class SimulatedContainer:
     working_set_bytes: int
     limit_bytes: int = 0
     swap_bytes: int = 0
-    restarts: bool = True
+    restart: Restart = Restart.CONTAINER
 
     @property
     def most_bytes(self) -> int:
@@ -284,7 +299,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 working_set_bytes=usage.working_set_bytes if usage is not None else 0,
                 limit_bytes=limits[name],
                 swap_bytes=_swap_bytes(row, container, limits[name], setup),
-                restarts=_restarts(row.pod, container, kind),
+                restart=restart_after_kill(row.pod, container, kind, setup.release),
             )
         )
     return containers
@@ -303,14 +318,22 @@ def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSet
     return total
 
 
-def _restarts(pod: Pod, container: Container, kind: ContainerKind) -> bool:
-    """Whether the kubelet starts it again after a kill, which is a failure (`ShouldContainerBeRestarted`).
+def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, release: Release) -> Restart:
+    """What restarts after a SIGKILL, exit code 137, by a container's rules, its policy, then its pod's.
 
-    A container's own policy counts before the pod's; an absent one is Always. Ephemeral ones stay dead.
+    Sources: pkg/api/v1/pod/util.go (ContainerShouldRestart, findMatchingContainerRestartRule), KEP-5307 and
+    KEP-5532. An absent policy is Always; rules need a policy beside them. Ephemeral containers stay dead.
     """
     if kind is ContainerKind.EPHEMERAL:
-        return False
-    return (container.restart_policy or pod.spec.restart_policy) != "Never"
+        return Restart.NONE
+    has_rules = release.enabled(Gate.CONTAINER_RESTART_RULES)
+    own = container.restart_policy if has_rules or kind is ContainerKind.SIDECAR else None
+    rules = (container.restart_policy_rules or ()) if has_rules and own else ()
+    action = next((rule.action for rule in rules if rule.matches(_SIGKILLED)), "")
+    if action == "RestartAllContainers" and release.enabled(Gate.RESTART_ALL_CONTAINERS):
+        return Restart.POD
+    stays_dead = (own or pod.spec.restart_policy) == "Never"
+    return Restart.NONE if stays_dead and action != "Restart" else Restart.CONTAINER
 
 
 def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> SimulatedPod:

@@ -98,6 +98,14 @@ class MemoryTimeline:
         """The living containers that still grow."""
         return [index for index in self.living if self._rate[index]]
 
+    def own_grown_bytes(self) -> int:
+        """By how much the node itself has grown."""
+        return int(self._own_rate * self.now)
+
+    def end_own_growth(self) -> None:
+        """The process that holds what the node itself has grown by ends."""
+        self._own_rate = 0
+
     def level(self) -> MemoryLevel:
         """How full the node is now."""
         grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
