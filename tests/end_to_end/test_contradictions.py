@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -29,9 +29,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
-from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import as_values, explain_pod
 from kubectl_qos.present.node_rows import build_node_row, build_node_rows
-from kubectl_qos.present.output import marked_lines, table
+from kubectl_qos.present.output import Section, marked_lines, table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.simulation import simulation_lines
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
@@ -68,7 +68,7 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
     for pod in snapshot.pods:
         explained = explain_pod(pod, snapshot, now)
         about = ("pod", pod.namespace, pod.name)
-        yield from pod_claims(about, text_lines(explained))
+        yield from pod_claims(about, [explained.subject, *_lines(explained.sections)])
         yield from claims_of_json(as_values(explained))
         edit = Edit(pod.containers[0].name, Side.REQUESTS, "memory", Quantity.parse("100Mi"))
         setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node()[pod.node_name]
@@ -85,12 +85,20 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
     yield from of_screens(build_view_model(snapshot, Scope(), now), now)
 
 
+def _lines(sections: Iterable[Section]) -> Iterator[str]:
+    """Sections as they are printed, but for the width: a sentence is in one line."""
+    for section in sections:
+        yield f"{section.title}   {section.answer}"
+        yield from (f"{line.text}   {line.note}" for line in section.lines)
+
+
 def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
     """What `tree`, `compare` and `simulate` say."""
     pods, setup = snapshot.by_node().get(name, ()), snapshot.setup(name)
     tree = cgroup_tree(pods, setup)
-    shown = {one.pod.metadata.name for one in tree.walk() if one.level is CgroupLevel.POD and one.pod}
-    yield Claim(("node", name), "pods", str(len(shown) + tree.left_out), "the pods of its tree")
+    shown = [one for one in tree.walk() if one.level is CgroupLevel.POD]
+    if not setup.node.is_windows:
+        yield Claim(("node", name), "pods", str(len(shown) + tree.left_out), "the pods of its tree")
     for directory in tree.walk():
         if directory.level is CgroupLevel.POD and directory.pod is not None and directory.qos is not None:
             about = ("pod", directory.pod.namespace, directory.pod.name)
@@ -100,7 +108,7 @@ def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
     comparison = compare([pod for pod in pods if not pod.is_terminal], setup, larger, snapshot.usage)
     for row in table_rows(comparison_table(changed_pods([comparison]))):
         yield from comparison_claims(row)
-    if not setup.node.memory_capacity_bytes:
+    if not setup.node.memory_capacity_bytes or setup.node.is_windows:
         return
     state = build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
     for eviction, what in ((False, "rank"), (True, "eviction")):
@@ -227,6 +235,8 @@ def _random_node(chance: random.Random, name: str) -> NodeObject:
         "kubeletVersion": f"v1.{chance.randint(25, 37)}.0",
         "kernelVersion": chance.choice(["6.1.0", "5.4.0"]),
         "containerRuntimeVersion": chance.choice(["containerd://2.1.0", "cri-o://1.33.0"]),
+        "operatingSystem": chance.choice(["linux"] * 8 + ["windows"]),
+        "osImage": chance.choice(["Debian GNU/Linux 13"] * 8 + ["Talos (v1.14.0)"]),
     }
     status = {"capacity": memory | {"cpu": "4"}, "allocatable": memory | {"cpu": "4"}, "nodeInfo": info}
     return convert({"metadata": {"name": name}, "status": status}, NodeObject)
