@@ -63,7 +63,7 @@ _OF_CONTAINERS: Final = (
     re.compile(r"^(\S+) oom_score_adj +(-?\d+)"),
 )
 _SUPERLATIVE: Final = re.compile(r"\b(?:first|last|never|next victims?|dies|to die)\b")
-_NOT_OF_RANKS: Final = re.compile(r"last ended|at the latest|never on this node")
+_NOT_OF_RANKS: Final = re.compile(r"last ended|at the latest|never on this node|OOM controller of Talos")
 
 
 def pod_claims(about: About, lines: Iterable[str]) -> Iterator[Claim]:
@@ -121,6 +121,8 @@ def table_rows(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
             yield dict(zip(header, [*cells, ""], strict=False))
 
 
+NO_SCORE: Final = {"score": "<none>"}
+"""On Windows."""
 _CELLS: Final = {"RANK": "rank", "QOS": "class", "OOM_SCORE": "score", "EVICTION": "eviction", "NODE": "node"}
 
 
@@ -139,7 +141,8 @@ def row_claims(row: Mapping[str, str], *, of_containers: bool = False) -> Iterat
     yield Claim(about, "restarts", row["RESTARTS"].partition(" ")[0], said)
     for header, what in _CELLS.items():
         if header in row:
-            yield Claim(about, what, _plain(row[header].removesuffix("=")), said)
+            value = row[header].removesuffix("=")
+            yield Claim(about, what, None if value == NO_SCORE.get(what) else _plain(value), said)
     if row.get("RISK") == "next":
         yield Claim(about, "rank", "1", said)
     flags = row.get("FLAGS", "").split()
@@ -166,7 +169,7 @@ def claims_of_json(values: Mapping[str, Any]) -> Iterator[Claim]:
     if values["critical"]:
         yield Claim(about, "eviction", "never", said)
     for container in values["containers"]:
-        low, high = container["oom_score_adj_range"]
+        low, high = container["oom_score_adj_range"] or ("<none>", "<none>")
         adj = str(low) if low == high else f"{low}..{high}"
         yield Claim(("container", *about[1:], container["name"]), "adj", adj, said)
 

@@ -10,9 +10,10 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -29,9 +30,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
-from kubectl_qos.present.explanation import as_values, explain_pod, text_lines
+from kubectl_qos.present.explanation import as_values, explain_pod
 from kubectl_qos.present.node_rows import build_node_row, build_node_rows
-from kubectl_qos.present.output import marked_lines, table
+from kubectl_qos.present.output import Section, marked_lines, table
 from kubectl_qos.present.pod_rows import build_rows
 from kubectl_qos.present.simulation import simulation_lines
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
@@ -59,6 +60,7 @@ from tests.end_to_end.claims import (
 from tests.end_to_end.command import Run
 from tests.qos.recorded import node_of, pods_c, processes_c, rows_of, setup_c
 
+ROOT: Final = Path(__file__).parents[2]
 WIDTH: Final = 10_000
 COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.EVERY_KEYS]
 
@@ -68,7 +70,7 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
     for pod in snapshot.pods:
         explained = explain_pod(pod, snapshot, now)
         about = ("pod", pod.namespace, pod.name)
-        yield from pod_claims(about, text_lines(explained))
+        yield from pod_claims(about, [explained.subject, *_lines(explained.sections)])
         yield from claims_of_json(as_values(explained))
         edit = Edit(pod.containers[0].name, Side.REQUESTS, "memory", Quantity.parse("100Mi"))
         setup, neighbours = snapshot.setup(pod.node_name), snapshot.by_node()[pod.node_name]
@@ -85,12 +87,20 @@ def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
     yield from of_screens(build_view_model(snapshot, Scope(), now), now)
 
 
+def _lines(sections: Iterable[Section]) -> Iterator[str]:
+    """Sections as they are printed, but for the width: a sentence is in one line."""
+    for section in sections:
+        yield f"{section.title}   {section.answer}"
+        yield from (f"{line.text}   {line.note}" for line in section.lines)
+
+
 def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
     """What `tree`, `compare` and `simulate` say."""
     pods, setup = snapshot.by_node().get(name, ()), snapshot.setup(name)
     tree = cgroup_tree(pods, setup)
-    shown = {one.pod.metadata.name for one in tree.walk() if one.level is CgroupLevel.POD and one.pod}
-    yield Claim(("node", name), "pods", str(len(shown) + tree.left_out), "the pods of its tree")
+    shown = [one for one in tree.walk() if one.level is CgroupLevel.POD]
+    if not setup.node.is_windows:
+        yield Claim(("node", name), "pods", str(len(shown) + tree.left_out), "the pods of its tree")
     for directory in tree.walk():
         if directory.level is CgroupLevel.POD and directory.pod is not None and directory.qos is not None:
             about = ("pod", directory.pod.namespace, directory.pod.name)
@@ -100,7 +110,7 @@ def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
     comparison = compare([pod for pod in pods if not pod.is_terminal], setup, larger, snapshot.usage)
     for row in table_rows(comparison_table(changed_pods([comparison]))):
         yield from comparison_claims(row)
-    if not setup.node.memory_capacity_bytes:
+    if not setup.node.memory_capacity_bytes or setup.node.is_windows:
         return
     state = build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
     for eviction, what in ((False, "rank"), (True, "eviction")):
@@ -227,6 +237,8 @@ def _random_node(chance: random.Random, name: str) -> NodeObject:
         "kubeletVersion": f"v1.{chance.randint(25, 37)}.0",
         "kernelVersion": chance.choice(["6.1.0", "5.4.0"]),
         "containerRuntimeVersion": chance.choice(["containerd://2.1.0", "cri-o://1.33.0"]),
+        "operatingSystem": chance.choice(["linux"] * 8 + ["windows"]),
+        "osImage": chance.choice(["Debian GNU/Linux 13"] * 8 + ["Talos (v1.14.0)"]),
     }
     status = {"capacity": memory | {"cpu": "4"}, "allocatable": memory | {"cpu": "4"}, "nodeInfo": info}
     return convert({"metadata": {"name": name}, "status": status}, NodeObject)
@@ -359,9 +371,28 @@ def test_commands_print_what_is_walked(run: Run) -> None:
     assert contradictions(claims) == []
 
 
-def test_help_and_notes_do_not_promise_more_than_rules_hold() -> None:
-    text = "\n".join([*help_lines(Keys()), NO_NOTES])
-    assert not re.search("(killed|dies|die) (first|last)|nothing had to be assumed", text)
+CLASS_MYTH: Final = re.compile(
+    r"\b(BestEffort|Burstable|Guaranteed|[Cc]ritical)\b[^.|\n]{0,40}\b(killed|evicted|dies?) (first|last)\b"
+)
+"""A class alone decides no order."""
+REFUTED: Final = ("| BestEffort is killed first |", "| Guaranteed is killed last |")
+"""Lines of the page of misconceptions."""
+
+
+def test_no_page_no_help_and_no_source_describes_a_class_by_a_rank() -> None:
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("kubectl_qos/**/*.py")]
+    assert len(files) > 200
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    lines += help_lines(Keys())
+    assert [one for one in lines if CLASS_MYTH.search(one) and not one.startswith(REFUTED)] == []
+
+
+def test_no_notes_is_not_nothing_assumed() -> None:
+    """A list without notes rests on assumptions too: the explanation of each pod has them."""
+    assert "nothing had to be assumed" not in NO_NOTES
+    snapshot = DemoSource().snapshot(Scope())
+    sections = explain_pod(snapshot.pods[0], snapshot, DEMO_TIME).sections
+    assert any("not measured, assumed: " in line for line in _lines(sections))
 
 
 SEEN: Final = {

@@ -129,4 +129,4 @@ def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverr
     if len(shown) > len(changed):
         output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")
     same = present.same_effect_sentence(file for effects in shown for file in effects.same_effect)
-    output.notes([f"in cgroups of pods {same}"] if same else [])
+    output.notes([f"cgroups of pods: {same}"] if same else [])
