@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,8 +33,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses, which take no time; the clock goes by a second whenever it is read."""
     slept: list[float] = []
     seconds = itertools.count()
-    monkeypatch.setattr(time, "sleep", slept.append)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr("kubectl_qos.cli.apply.time", clock)
     return slept
 
 
