@@ -18,7 +18,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
-from kubectl_qos.qos.cgroup.values import KERNEL_DEFAULTS
+from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
@@ -73,7 +73,7 @@ class FileChange:
     @property
     def has_effect(self) -> bool:
         """Whether it is more than writing, or no longer writing, what the kernel has by default."""
-        default = KERNEL_DEFAULTS.get(self.name)
+        default = UNWRITTEN.get(self.name)
         return (self.before or default) != (self.after or default)
 
 
@@ -275,15 +275,10 @@ class Preview:
         """The effects with their moments where the change is applied in another way."""
         if kind is StrategyKind.IN_PLACE:
             return self.effects
-        containers = [replace(one, when=When.RECREATED) for one in self.effects.containers]
-        files = [replace(one, when=When.RECREATED) for one in self.effects.files]
-        return replace(
-            self.effects,
-            when=When.RECREATED,
-            rank_now=self.effects.rank_before,
-            containers=tuple(containers),
-            files=tuple(files),
-        )
+        effects, when = self.effects, When.RECREATED
+        containers = tuple([replace(one, when=when) for one in effects.containers])
+        files = tuple([replace(one, when=when) for one in effects.files])
+        return replace(effects, when=when, rank_now=effects.rank_before, containers=containers, files=files)
 
     @property
     def before(self) -> Prediction:

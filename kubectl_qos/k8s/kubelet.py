@@ -280,10 +280,9 @@ def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet:
     """
     if MEMORY not in allocatable or MEMORY not in capacity:
         return None
-    hard = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
-    threshold = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
-    most = allocatable[MEMORY].value() + threshold + hugepages_bytes(capacity)
-    return min(capacity[MEMORY].value(), most)
+    size = capacity[MEMORY].value()
+    threshold = threshold_bytes(kubelet.eviction_hard.get(MEMORY_AVAILABLE), size)
+    return min(size, allocatable[MEMORY].value() + threshold + hugepages_bytes(capacity))
 
 
 def hugepage_size_name(size_bytes: int) -> str:
@@ -356,6 +355,11 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
     for name in ("cpu_cfs_quota_period", "memory_swap", "qos_reserved"):
         del fields[name]
     return with_origin(Kubelet.defaults(release), Origin.CONFIGZ, **fields)
+
+
+def threshold_bytes(text: str | None, capacity_bytes: int) -> int:
+    """The bytes of a threshold of memory, 0 for none."""
+    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() if text else 0
 
 
 def parse_threshold(text: str, capacity: Quantity) -> Quantity:

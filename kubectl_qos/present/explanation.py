@@ -26,16 +26,7 @@ from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import Pressure
 from kubectl_qos.present.effects import quantity_text, value_name
-from kubectl_qos.present.format import (
-    age,
-    binary,
-    count,
-    duration,
-    escape,
-    first_few,
-    full_name,
-    short_path,
-)
+from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
 from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows

@@ -280,20 +280,13 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
     pairs = list(zip(_all(old), _all(new), strict=True))
-    if (
-        is_guaranteed
-        and kubelet.cpu_manager_policy == "static"
-        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS)
-        and any(_differs(before, after, CPU) for before, after in pairs)
+    for resource, manager, policy, static, gate in (
+        (CPU, "CPU", kubelet.cpu_manager_policy, "static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS),
+        (MEMORY, "Memory", kubelet.memory_manager_policy, "Static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY),
     ):
-        return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
-    if (
-        is_guaranteed
-        and kubelet.memory_manager_policy == "Static"
-        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY)
-        and any(_differs(before, after, MEMORY) for before, after in pairs)
-    ):
-        return 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
+        is_pinned = is_guaranteed and policy == static and not release.enabled(gate)
+        if is_pinned and any(_differs(before, after, resource) for before, after in pairs):
+            return f'Resize is infeasible for Guaranteed Pods alongside {manager} Manager policy "{static}"'
     can_swap = kubelet.memory_swap_behavior == LIMITED_SWAP and not is_guaranteed
     if can_swap and setup.node.swap_capacity_bytes:
         restarted = set(restarting(old, new))

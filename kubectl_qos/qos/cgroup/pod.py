@@ -8,6 +8,7 @@ in-place resize changes those of a living pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
@@ -149,11 +150,8 @@ def container_resources(
     if has_memory_qos(setup):
         request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
         unified |= container_memory_qos(qos, request.value(), limit.value(), setup)
-    return CriResources(
-        cpu_shares=base.cpu_shares,
-        cpu_quota_us=base.cpu_quota_us,
-        cpu_period_us=base.cpu_period_us,
-        memory_limit_bytes=memory_limit,
+    return replace(
+        base,
         memory_swap_limit_bytes=swap.memory_and_swap,
         oom_score_adj=adj,
         hugepage_limits=container_hugepage_limits(pod, container, setup.node.hugepage_sizes, setup.release),

@@ -29,7 +29,7 @@ _DEFAULT_PERIOD_US: Final = 100_000
 
 V2_DEFAULTS: Final[Mapping[str, str]] = {"cpu.max": "max 100000", "memory.max": "max"}
 V1_DEFAULTS: Final[Mapping[str, str]] = {"cpu/cpu.cfs_quota_us": "-1"}
-KERNEL_DEFAULTS: Final[Mapping[str, str]] = {
+UNWRITTEN: Final[Mapping[str, str]] = {
     **V1_DEFAULTS,
     **V2_DEFAULTS,
     **dict.fromkeys(("memory.min", "memory.low", "memory.oom.group"), "0"),
