@@ -106,11 +106,7 @@ def waiting_containers(pod: Pod) -> set[str]:
     It starts them with the new limits, and until kubernetes#140387 wrote the pod's cgroup for running ones
     alone (computePodActions).
     """
-    return {
-        status.name
-        for status in pod.status.every_container
-        if status.state is not None and (status.state.waiting or status.state.terminated)
-    }
+    return {status.name for status in pod.status.every_container if not status.has_processes}
 
 
 class ResizeStatus(StrEnum):
@@ -178,8 +174,7 @@ def _unavailable(release: Release) -> str:
 def _runs_where_unsupported(pod: Pod) -> bool:
     """`isPodResizeRequestSupported`: the first running container has no actual resources in its status."""
     for status in pod.status.container_statuses or ():
-        state = status.state
-        if state is not None and state.terminated is None and state.waiting is None:
+        if status.state is not None and status.has_processes:
             return status.resources is None
     return False
 

@@ -21,15 +21,8 @@ from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
+from kubectl_qos.qos.cgroup import names
 from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
-from kubectl_qos.qos.cgroup.names import (
-    CgroupName,
-    class_name,
-    kubepods_name,
-    literal,
-    parse_cgroupfs,
-    parse_systemd,
-)
 from kubectl_qos.qos.cgroup.values import (
     MIN_SHARES,
     CgroupSettings,
@@ -59,7 +52,7 @@ _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 class CgroupWrite(NamedTuple):
     """One cgroup and what the kubelet writes there."""
 
-    name: CgroupName
+    name: names.CgroupName
     settings: CgroupSettings
 
 
@@ -80,12 +73,12 @@ def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, rel
     """
     is_enforced = kubelet.cgroups_per_qos and ENFORCE_PODS in kubelet.enforce_node_allocatable
     resources = allocatable(capacity, kubelet) if is_enforced else capacity
-    return CgroupWrite(kubepods_name(kubelet), _settings(resources, cores, release))
+    return CgroupWrite(names.kubepods_name(kubelet), _settings(resources, cores, release))
 
 
 def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite]:
     """The kube-reserved and system-reserved cgroups, as far as they are enforced."""
-    parse = parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else parse_cgroupfs
+    parse = names.parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else names.parse_cgroupfs
     suffixes = ("", _COMPRESSIBLE) if release.has(Change.RESERVED_COMPRESSIBLE) else ("",)
     writes = []
     for suffix in suffixes:
@@ -126,9 +119,9 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
         unified=burstable_unified,
     )
     return (
-        CgroupWrite(kubepods_name(kubelet), kubepods_settings),
-        CgroupWrite(class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
-        CgroupWrite(class_name(QosClass.BURSTABLE, kubelet), burstable),
+        CgroupWrite(names.kubepods_name(kubelet), kubepods_settings),
+        CgroupWrite(names.class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
+        CgroupWrite(names.class_name(QosClass.BURSTABLE, kubelet), burstable),
     )
 
 
@@ -293,13 +286,13 @@ def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
 
 
 def _directory(
-    name: CgroupName,
+    name: names.CgroupName,
     level: CgroupLevel,
     settings: CgroupSettings,
     setup: NodeSetup,
     qos: QosClass | None = None,
 ) -> Directory:
-    path = literal(name, setup.kubelet.cgroup_driver)
+    path = names.literal(name, setup.kubelet.cgroup_driver)
     return Directory(path, level, files_on_node(settings, setup), qos=qos)
 
 
@@ -338,12 +331,12 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
 
 
 def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
-    names = {
+    files = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
         2: ("cpu.weight", "memory.max", "pids.max"),
     }[cgroup_version]
     amounts = (settings.cpu_shares, settings.memory_limit_bytes, settings.pids_limit)
-    return tuple(name for name, amount in zip(names, amounts, strict=True) if amount is None)
+    return tuple(name for name, amount in zip(files, amounts, strict=True) if amount is None)
 
 
 def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:

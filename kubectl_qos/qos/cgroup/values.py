@@ -218,13 +218,8 @@ _PAGED: Final = frozenset(
     {"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max", "memory.limit_in_bytes"}
 )
 _FIRST: Final = (
-    "cpu.weight",
-    "cpu.shares",
-    "cpu.max",
-    "cpu.cfs_quota_us",
-    "cpu.cfs_period_us",
-    "memory.max",
-    "memory.limit_in_bytes",
+    *("cpu.weight", "cpu.shares", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+    *("memory.max", "memory.limit_in_bytes"),
 )
 
 
