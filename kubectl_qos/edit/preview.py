@@ -359,7 +359,6 @@ _ANSWERED: Final = {
 
 
 def _in_place(effects: Effects, restarts: Sequence[str], answer: ResizeStatus) -> Effects:
-    """The effects with the moments of a change in place."""
     when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
     waiting, of_pod = waiting_containers(pod) if when is When.NOW else set(), when

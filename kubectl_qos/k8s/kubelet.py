@@ -72,8 +72,6 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "imagefs.available": "15%",
     "imagefs.inodesFree": "5%",
 }
-
-
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
 _WINDOWS_EVICTION_HARD: Final = {
@@ -94,7 +92,6 @@ class _WithOrigins:
     """Of assumed fields: the fact that speaks for the value, such as `containerd 1.7.27` or `profile eks`."""
 
     def origin(self, field_name: str) -> Origin:
-        """Where the value of a field came from; assumed if nothing else is known."""
         return self.origins.get(field_name, Origin.ASSUMED)
 
 

@@ -122,7 +122,6 @@ def apply_overrides(
 
 
 def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The settings whose keys have a prefix, without it."""
     return {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
 
 

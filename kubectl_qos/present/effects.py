@@ -174,7 +174,6 @@ def _pods(keys: Iterable[PodKey]) -> str:
 
 
 def _cgroup(effects: Effects) -> Iterator[Section]:
-    """One section for a move in the tree, and one for the pod and each container whose files change."""
     old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
         answer = f"moves in the tree {moment(effects.when)}"

@@ -157,7 +157,6 @@ def _place_words(namespace: str | None, node: str | None) -> str:
 
 
 def _where(view: View) -> str:
-    """What the view is narrowed to, as words of a sentence; empty for everything."""
     words = ""
     if view.pod is not None:
         words += f" of {escape(view.pod[1])}"
@@ -293,11 +292,9 @@ class Navigation:
             self._index = len(self._locations) - 1
 
     def replace(self, location: Location) -> None:
-        """Show the same location in another way."""
         self._locations[self._index] = location
 
     def back(self) -> Location | None:
-        """The previous location, None at the first."""
         return self._moved(-1)
 
     def forward(self) -> Location | None:

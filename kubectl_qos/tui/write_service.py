@@ -85,7 +85,6 @@ class RunningChange:
 
     @property
     def elapsed_seconds(self) -> int:
-        """How long ago the request was sent."""
         if self._sent_at is None:
             return 0
         return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
@@ -115,7 +114,6 @@ class RunningChange:
                 self._service.app.set_timer(pause_seconds, partial(self._check, result))
 
     def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
-        """The related objects; to keep a change, the object too as it is now."""
         related, target = self.target.source.related(self.target.pod), self.target
         if self.state.keeps_mine:
             target = target.now(related.raw)

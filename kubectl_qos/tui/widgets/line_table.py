@@ -142,12 +142,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def rows(self) -> Sequence[RowT]:
-        """The rows in the order in which they are shown."""
         return self._order.rows
 
     @property
     def row(self) -> RowT | None:
-        """The row under the cursor, None in an empty table."""
         return self.rows[self.cursor] if self.rows else None
 
     @property
@@ -157,7 +155,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def widths(self) -> Mapping[str, int]:
-        """The widths that a person chose, in cells by key."""
         return self._widths.chosen
 
     @widths.setter
@@ -218,7 +215,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
-        """Mark the rows of these keys and no others."""
         self.marked = keys
         self._repaint()
 
