@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -72,46 +73,44 @@ class ContainerProfile(NamedTuple):
     limit_bytes: int
 
 
+@dataclass(eq=False)
 class Profile:
     """What a pod's spec means on a node, whatever the pod's usage and status. Memory in bytes.
 
     The kill order needs the class and the containers; the totals are computed when first read.
     """
 
-    def __init__(
-        self, pod: Pod, qos: QosClass, containers: tuple[ContainerProfile, ...], release: Release
-    ) -> None:
-        self._pod = pod
-        self._release = release
-        self.qos = qos
-        self.containers = containers
+    pod: Pod
+    qos: QosClass
+    containers: tuple[ContainerProfile, ...]
+    release: Release
 
     @cached_property
     def computed_class(self) -> QosClass:
         """The class of the spec alone."""
-        return computed_class(self._pod, self._release)
+        return computed_class(self.pod, self.release)
 
     @cached_property
     def request_bytes(self) -> int:
         """What the pod requests in all."""
-        return resources.pod_requests(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_requests(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def limit_bytes(self) -> int:
         """What the pod is limited to in all, 0 unless every container is under a limit."""
-        if not resources.declared_limits(self._pod, self._release).memory:
+        if not resources.declared_limits(self.pod, self.release).memory:
             return 0
-        return resources.pod_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_limits(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def pod_level_limit_bytes(self) -> int:
         """The limit that the containers share, 0 without one."""
-        return resources.pod_level_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_level_limits(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def eviction_request(self) -> Quantity:
         """What node-pressure eviction compares usage with."""
-        return resources.eviction_request(self._pod, self._release, MEMORY)
+        return resources.eviction_request(self.pod, self.release, MEMORY)
 
 
 class RankedPod(NamedTuple):

@@ -21,6 +21,7 @@ from kubectl_qos.k8s.objects import (
     Pod,
     ResourceList,
     ResourceRequirements,
+    all_containers,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -92,7 +93,7 @@ def restarting(old: Pod, new: Pod) -> list[str]:
     """The containers that restart when one pod is changed into the other in place, in their order."""
     return [
         after.name
-        for before, after in zip(_all(old), _all(new), strict=True)
+        for before, after in zip(all_containers(old), all_containers(new), strict=True)
         if any(
             policy.restart_policy == RESTART and _differs(before, after, policy.resource_name)
             for policy in before.resize_policy or ()
@@ -274,7 +275,7 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
         return "In-place pod resize is not supported on Windows"
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
-    pairs = list(zip(_all(old), _all(new), strict=True))
+    pairs = list(zip(all_containers(old), all_containers(new), strict=True))
     for resource, manager, policy, static, gate in (
         (CPU, "CPU", kubelet.cpu_manager_policy, "static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS),
         (MEMORY, "Memory", kubelet.memory_manager_policy, "Static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY),
@@ -339,10 +340,6 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
                 f'attempting to set container "{container.name}" memory limit ({limit.value()}) '
                 f"below current usage ({used.working_set_bytes})"
             )
-
-
-def _all(pod: Pod) -> tuple[Container, ...]:
-    return (*pod.init_containers, *pod.containers)
 
 
 def _differs(before: Container, after: Container, resource: str) -> bool:

@@ -427,10 +427,8 @@ class QosApp(App[QosError]):
                 sort = partial(screen.table.sort_by, column.key)
                 yield Command(f"sort by {column.header}", "", column.help, sort)
         for theme in THEMES:
-            yield Command(f"theme {theme.name}", "", "these colours", partial(self._set_theme, theme.name))
-
-    def _set_theme(self, name: str) -> None:
-        self.theme = name
+            choose = partial(setattr, self, "theme", theme.name)
+            yield Command(f"theme {theme.name}", "", "these colours", choose)
 
 
 def _detail_screen(detail: Detail, pod: Pod, view_model: ViewModel) -> QosScreen:

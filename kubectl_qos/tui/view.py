@@ -142,7 +142,6 @@ def _none(what: str, title: str) -> str:
 
 
 def _scope_words(scope: Scope) -> str:
-    """The scope as words of a sentence, empty for all pods."""
     words = _place_words(scope.namespace, scope.node)
     return f"{words} with {escape(scope.selector_text)}" if scope.selector_text else words
 

@@ -54,7 +54,6 @@ class Trends:
         self._last, self._samples = usage, new_samples
 
     def clear(self) -> None:
-        """Forget everything: another cluster follows."""
         self._last, self._samples = {}, {}
 
     def of(self, key: PodKey) -> Sequence[int]:

@@ -145,7 +145,6 @@ class WriteService:
         self.run = partial(run_in_background, app)
 
     def is_readonly(self, context: str) -> bool:
-        """Whether everything that could change a cluster is out of reach."""
         return self._readonly or bool(self._settings.for_context(context).readonly)
 
     def confirms_by_name(self, context: str) -> bool:

@@ -21,15 +21,8 @@ from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
-from kubectl_qos.qos.cgroup import names
+from kubectl_qos.qos.cgroup import names, values
 from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
-from kubectl_qos.qos.cgroup.values import (
-    MIN_SHARES,
-    CgroupSettings,
-    files_on_node,
-    in_reading_order,
-    milli_to_shares,
-)
 from kubectl_qos.qos.prediction import (
     Assumption,
     ContainerPrediction,
@@ -53,7 +46,7 @@ class CgroupWrite(NamedTuple):
     """One cgroup and what the kubelet writes there."""
 
     name: names.CgroupName
-    settings: CgroupSettings
+    settings: values.CgroupSettings
 
 
 def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
@@ -108,12 +101,12 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
         kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
     burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
     unbounded = unbounded_hugepages(setup.node)
-    kubepods_settings = CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
-    best_effort = CgroupSettings(
-        cpu_shares=MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
+    kubepods_settings = values.CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
+    best_effort = values.CgroupSettings(
+        cpu_shares=values.MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
     )
-    burstable = CgroupSettings(
-        cpu_shares=milli_to_shares(cpu_milli),
+    burstable = values.CgroupSettings(
+        cpu_shares=values.milli_to_shares(cpu_milli),
         hugepage_limits=unbounded,
         memory_limit_bytes=burstable_limit,
         unified=burstable_unified,
@@ -167,15 +160,15 @@ def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> t
 
 def _settings(
     resources: Mapping[str, Quantity], cores: int, release: Release, *, only_cpu: bool = False
-) -> CgroupSettings:
+) -> values.CgroupSettings:
     """`getCgroupConfig`: the settings that a resource list stands for."""
     cpus = ""
     if release.has(Change.KUBEPODS_CPUSET):
         cpus = f"0-{cores - 1}" if cores > 1 else "0"
-    shares = milli_to_shares(resources[CPU].milli_value()) if CPU in resources else None
+    shares = values.milli_to_shares(resources[CPU].milli_value()) if CPU in resources else None
     if only_cpu:
-        return CgroupSettings(cpu_shares=shares, cpus=cpus)
-    return CgroupSettings(
+        return values.CgroupSettings(cpu_shares=shares, cpus=cpus)
+    return values.CgroupSettings(
         cpu_shares=shares,
         memory_limit_bytes=resources[MEMORY].value() if MEMORY in resources else None,
         pids_limit=resources[PID].value() if PID in resources else None,
@@ -288,12 +281,12 @@ def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
 def _directory(
     name: names.CgroupName,
     level: CgroupLevel,
-    settings: CgroupSettings,
+    settings: values.CgroupSettings,
     setup: NodeSetup,
     qos: QosClass | None = None,
 ) -> Directory:
     path = names.literal(name, setup.kubelet.cgroup_driver)
-    return Directory(path, level, files_on_node(settings, setup), qos=qos)
+    return Directory(path, level, values.files_on_node(settings, setup), qos=qos)
 
 
 def _reserved(setup: NodeSetup) -> Iterator[Directory]:
@@ -330,7 +323,7 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     ), unknown
 
 
-def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
+def _unknown_files(settings: values.CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
     files = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
         2: ("cpu.weight", "memory.max", "pids.max"),
@@ -373,18 +366,18 @@ def _container(container: ContainerPrediction, pod: Pod) -> Directory:
     below: tuple[Directory, ...] = ()
     if container.has_process_cgroup:
         process = container.process_cgroup
-        below = (Directory(process.path, CgroupLevel.PROCESSES, in_reading_order(process.files)),)
+        below = (Directory(process.path, CgroupLevel.PROCESSES, values.in_reading_order(process.files)),)
     return Directory(
         container.cgroup.path,
         CgroupLevel.CONTAINER,
-        in_reading_order(container.cgroup.files),
+        values.in_reading_order(container.cgroup.files),
         children=below,
         pod=pod,
         container=container,
     )
 
 
-def _without_cpuset(settings: CgroupSettings, setup: NodeSetup) -> CgroupSettings:
+def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values.CgroupSettings:
     """Without the CPU set where a CPU manager policy does not touch it, or the CPUs are not known.
 
     Source: pkg/kubelet/cm/node_container_manager_linux.go (getCgroupConfigInternal, "Only do so on None

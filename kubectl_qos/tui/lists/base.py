@@ -239,7 +239,6 @@ class ListCache:
         return None
 
     def clear(self) -> None:
-        """Forget everything: another cluster follows."""
         self._query = self._built = self._quick = self._failed = self._running = None
 
 

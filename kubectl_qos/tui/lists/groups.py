@@ -207,7 +207,6 @@ class NodeList(ListDefinition[NodeRow]):
     def fit(
         self, columns: Sequence[NodeColumn], rows: Sequence[NodeRow], now: datetime, available: int
     ) -> Layout[NodeRow]:
-        """The bar takes the remaining width."""
         layout = super().fit(columns, rows, now, available)
         if not any(row.memory.used is not None and row.capacity for row in rows):
             return layout

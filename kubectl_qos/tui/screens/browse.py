@@ -227,7 +227,6 @@ class BrowseScreen(QosScreen):
         self.query_one(MemoryLine).show(view_model, node)
 
     def notes_now(self) -> list[str]:
-        """What is missing or assumed, and where less is shown than was requested."""
         view_model, rows = self.qos.view_model, self._rows
         if view_model is None or rows is None:
             return []

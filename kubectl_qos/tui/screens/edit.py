@@ -103,7 +103,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     @property
     def unsaved(self) -> bool:
-        """Whether fields have changed since a patch was saved or copied."""
         return self.form.touched not in ([], self._saved)
 
     def preview_now(self) -> Preview:
