@@ -276,26 +276,18 @@ class DriftCause:
     inputs: Mapping[str, object] = field(default_factory=dict)
 
 
-_SETTINGS: Final = (
-    ("cgroupDriver=cgroupfs",),
-    ("cgroupDriver=systemd",),
-    ("ociRuntime=runc 1.2",),
-    ("ociRuntime=runc",),
-    ("cpuManagerPolicy=static",),
-    ("cpuManagerPolicy=none",),
-    ("cpuCFSQuota=false",),
-    ("cpuCFSQuota=true",),
-    ("singleProcessOOMKill=true",),
-    ("singleProcessOOMKill=false",),
+_SETTINGS: Final[tuple[tuple[str, ...], ...]] = (
+    *(("cgroupDriver=cgroupfs",), ("cgroupDriver=systemd",)),
+    *(("ociRuntime=runc 1.2",), ("ociRuntime=runc",)),
+    *(("cpuManagerPolicy=static",), ("cpuManagerPolicy=none",)),
+    *(("cpuCFSQuota=false",), ("cpuCFSQuota=true",)),
+    *(("singleProcessOOMKill=true",), ("singleProcessOOMKill=false",)),
     ("ociRuntime=crun 1.22",),
-    ("memorySwap.swapBehavior=NoSwap",),
-    ("memorySwap.swapBehavior=LimitedSwap",),
-    ("featureGates.MemoryQoS=false",),
-    ("featureGates.MemoryQoS=true",),
+    *(("memorySwap.swapBehavior=NoSwap",), ("memorySwap.swapBehavior=LimitedSwap",)),
+    *(("featureGates.MemoryQoS=false",), ("featureGates.MemoryQoS=true",)),
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=TieredReservation"),
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=None"),
-    ("pageSize=16Ki",),
-    ("pageSize=64Ki",),
+    *(("pageSize=16Ki",), ("pageSize=64Ki",)),
 )
 """The settings to try, the most specific first."""
 
