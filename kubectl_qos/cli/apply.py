@@ -35,17 +35,7 @@ from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
-from kubectl_qos.present.apply import (
-    although,
-    confirm_lines,
-    conflict_lines,
-    dry_run_lines,
-    is_put_off,
-    progress_line,
-    request_lines,
-    strategy_lines,
-    strategy_title,
-)
+from kubectl_qos.present import apply as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.output import Section, marked_lines, sentences
 from kubectl_qos.present.reasons import missing_sentence
@@ -83,7 +73,7 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
     assert strategy is not None
     words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
     if kind is not None and strategy.kind is not kind:
-        titles = ", ".join(map(strategy_title, state.strategies))
+        titles = ", ".join(map(present.strategy_title, state.strategies))
         raise InputError(
             f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"it can be: {titles}"
         )
@@ -154,7 +144,7 @@ class ApplyShell:
         findings = find_findings(state.preview, state.related, state.strategy.kind, usage)
         sections = [
             findings_section(findings),
-            Section("Strategies", lines=sentences(*strategy_lines(state.strategies))),
+            Section("Strategies", lines=sentences(*present.strategy_lines(state.strategies))),
             _request_section(state.strategy),
         ]
         self._print(list(marked_lines(section for section in sections if section is not None)))
@@ -175,7 +165,7 @@ class ApplyShell:
         assert state.strategy is not None
         options, writer = self._options, self.writer
         is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
-        if is_unconfirmed and is_put_off(state.preview, state.strategy):
+        if is_unconfirmed and present.is_put_off(state.preview, state.strategy):
             raise QosError(
                 f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
                 hint="choose other values or another node, or add --force to apply it all the same",
@@ -222,7 +212,7 @@ class ApplyShell:
                 raise AssertionError("a loaded change is loaded again after a conflict only")
 
     def _dry_run_answered(self, dry_run: DryRunResult, step: Step) -> Step:
-        self._print(dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
+        self._print(present.dry_run_lines(dry_run.request, dry_run.stored, dry_run.warnings))
         if self._options.dry_run == "server":
             self._print_object(dry_run.request, dry_run.raw)
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
@@ -230,11 +220,11 @@ class ApplyShell:
 
     def _confirmed(self, writer: Writer, state: Apply, dry_run: DryRunResult) -> bool:
         assert state.strategy is not None
-        context = writer.context
-        output.notes(confirm_lines(context, writer.server, dry_run.request, state.preview, state.strategy))
+        context, request = writer.context, dry_run.request
+        output.notes(present.confirm_lines(context, writer.server, request, state.preview, state.strategy))
         by_name = self._settings.for_context(context).confirm == "name"
         what = "the context's name" if by_name else "yes"
-        question = f"Apply this to {context}{although(state.preview, state.strategy)}? Type {what}:"
+        question = f"Apply this to {context}{present.although(state.preview, state.strategy)}? Type {what}:"
         return output.prompt(question) == (context if by_name else "yes")
 
     def _send(self, writer: Writer, state: Apply, dry_run: DryRunResult, undoes: str) -> Step:
@@ -252,7 +242,6 @@ class ApplyShell:
         return step[0].leave() if self._options.wait is False else step
 
     def _check(self, writer: Writer, state: Apply, result: ApplyResult, pause_seconds: float) -> Step:
-        """Look at the object once, after the pause."""
         name = result.request.reference
         timeout = self._options.timeout_seconds
         if timeout and pause_seconds and self._elapsed() + pause_seconds > timeout:
@@ -288,7 +277,7 @@ def _attempt(work: Callable[[], T]) -> T | QosError:
 def _checked(answer: T | QosError) -> T:
     """The answer; raises it where it is an error, after the three values of a conflict."""
     if isinstance(answer, ConflictError):
-        output.notes(conflict_lines(answer.conflicts))
+        output.notes(present.conflict_lines(answer.conflicts))
     if isinstance(answer, QosError):
         raise answer
     return answer
@@ -297,14 +286,14 @@ def _checked(answer: T | QosError) -> T:
 def _request_section(strategy: Strategy) -> Section | None:
     if strategy.request is None:
         return None
-    lines = filter(None, request_lines(strategy.request))
-    return Section("Request", strategy_title(strategy), sentences(*lines))
+    lines = filter(None, present.request_lines(strategy.request))
+    return Section("Request", present.strategy_title(strategy), sentences(*lines))
 
 
 def _last_seen(state: Apply) -> str:
     if state.progress is None or state.strategy is None:
         return "not seen yet"
-    return progress_line(state.progress, state.preview.effects_of(state.strategy.kind))
+    return present.progress_line(state.progress, state.preview.effects_of(state.strategy.kind))
 
 
 def _done_words(request: PatchRequest) -> str:

@@ -64,12 +64,8 @@ Readings = tuple[Sequence[PodReading], Mapping[str, Files]]
 
 def running_containers(pod: Pod) -> list[str]:
     """The containers that have processes: started, and neither ended nor waiting."""
-    return [
-        status.name
-        for status in pod.status.every_container
-        if status.container_id
-        and (status.state is None or (status.state.terminated is None and status.state.waiting is None))
-    ]
+    statuses = pod.status.every_container
+    return [status.name for status in statuses if status.container_id and status.has_processes]
 
 
 def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
@@ -189,7 +185,6 @@ def _read_directories(root: Path, host: HostView, pods: VerifiedPods) -> Mapping
 
 
 def _read_files(root: Path, path: str, names: Iterable[str]) -> dict[str, str]:
-    """The files of a directory, each in the hierarchy of its controller where that has one."""
     files: dict[str, str] = {}
     for name in names:
         controller, _, file = name.rpartition("/")

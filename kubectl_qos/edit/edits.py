@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
+from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.objects import (
     CPU,
     EMPTY_RESOURCES,
@@ -98,21 +100,13 @@ def _apply_edit(pod: Pod, edit: Edit) -> Pod:
         resources = _edit_resources(pod.spec.resources or ResourceRequirements(), edit)
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=resources))
     _find_container(pod, edit.owner)
-    spec = msgspec.structs.replace(
-        pod.spec,
-        containers=_edit_containers(pod.spec.containers, edit),
-        init_containers=_edit_containers(pod.spec.init_containers, edit),
-    )
-    return msgspec.structs.replace(pod, spec=spec)
+    return msgspec.structs.replace(pod, spec=with_containers(pod.spec, partial(_edit_container, edit=edit)))
 
 
-def _edit_containers(containers: tuple[Container, ...] | None, edit: Edit) -> tuple[Container, ...] | None:
-    return containers and tuple(
-        msgspec.structs.replace(container, resources=_edit_resources(container.resources, edit))
-        if container.name == edit.owner
-        else container
-        for container in containers
-    )
+def _edit_container(container: Container, edit: Edit) -> Container:
+    if container.name != edit.owner:
+        return container
+    return msgspec.structs.replace(container, resources=_edit_resources(container.resources, edit))
 
 
 def _edit_resources(resources: ResourceRequirements, edit: Edit) -> ResourceRequirements:

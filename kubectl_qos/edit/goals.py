@@ -22,14 +22,7 @@ from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.resources import aggregate_requests, is_sidecar
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.oom_score import (
-    BEST_EFFORT_ADJ,
-    LOWEST_BURSTABLE_ADJ,
-    Kernel,
-    PodAdj,
-    kernel_formula,
-    restrict_adj,
-)
+from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.qos_class import (
     SPEC_RESOURCES,
     ClassStep,
@@ -248,13 +241,13 @@ class _RankSearch:
         highest = self._highest_adj(mine)
         name, needed = min(highest.items(), key=lambda item: item[1])
         qos = computed_class(self._recreated, self._release)
-        fixed = PodAdj(self._recreated, qos, self._capacity, self._release).fixed
-        if fixed is not None and fixed.adj != BEST_EFFORT_ADJ:
+        fixed = oom_score.PodAdj(self._recreated, qos, self._capacity, self._release).fixed
+        if fixed is not None and fixed.adj != oom_score.BEST_EFFORT_ADJ:
             reason = ObstacleReason.GUARANTEED if qos is QosClass.GUARANTEED else ObstacleReason.CRITICAL
             return _impossible(reason, name, needed, fixed.adj)
-        least = restrict_adj(LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
+        least = oom_score.restrict_adj(oom_score.LOWEST_BURSTABLE_ADJ, self._setup.node.runtime_oom_score_adj)
         if needed < least:
-            by_runtime = needed >= LOWEST_BURSTABLE_ADJ
+            by_runtime = needed >= oom_score.LOWEST_BURSTABLE_ADJ
             reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
             return _impossible(reason, name, needed, least)
         requests = {name: self._request_for(adj) for name, adj in highest.items()}
@@ -291,7 +284,7 @@ class _RankSearch:
         page = node.page_size_bytes
         thousandth = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page // 1000
         most = self._points - 1
-        if kernel_formula(node.kernel) is not Kernel.SIGNED and most < 1:
+        if oom_score.kernel_formula(node.kernel) is not oom_score.Kernel.SIGNED and most < 1:
             most = _OUT_OF_REACH
         highest = {}
         for score in mine.alive():
@@ -299,7 +292,7 @@ class _RankSearch:
             if thousandth:
                 highest[score.name] = (most - used) // thousandth
             else:
-                highest[score.name] = BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
+                highest[score.name] = oom_score.BEST_EFFORT_ADJ if used <= most else _OUT_OF_REACH
         return highest
 
     def _request_for(self, adj: int) -> int:
@@ -307,7 +300,7 @@ class _RankSearch:
 
         The inverse of `1000 - 1000 * request / capacity`; no Burstable container has more than 999.
         """
-        return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
+        return 0 if adj >= oom_score.BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * self._capacity // 1000)
 
     def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """The pod's request: containers share equally what none of them requests."""
@@ -320,7 +313,6 @@ class _RankSearch:
         return (current_value(self._recreated, POD_LEVEL, Side.REQUESTS, MEMORY) or ZERO).value()
 
     def _sum_of_containers(self) -> int:
-        """The requests of all containers: the pod cannot request less."""
         return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
 
     def _counted_request(self, container: Container) -> int:

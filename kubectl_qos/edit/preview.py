@@ -18,20 +18,11 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
-from kubectl_qos.qos.cgroup.values import KERNEL_DEFAULTS
+from kubectl_qos.qos import resize
+from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, rank_node, with_adj
-from kubectl_qos.qos.resize import (
-    NodeFit,
-    ResizeOutcome,
-    ResizeStatus,
-    node_fit,
-    resize_outcome,
-    resize_refusals,
-    restarting,
-    waiting_containers,
-)
 
 
 class When(StrEnum):
@@ -73,7 +64,7 @@ class FileChange:
     @property
     def has_effect(self) -> bool:
         """Whether it is more than writing, or no longer writing, what the kernel has by default."""
-        default = KERNEL_DEFAULTS.get(self.name)
+        default = UNWRITTEN.get(self.name)
         return (self.before or default) != (self.after or default)
 
 
@@ -259,31 +250,26 @@ class Preview:
 
     effects: Effects
     edits: tuple[Edit, ...]
-    node_fit: tuple[NodeFit, ...]
+    node_fit: tuple[resize.NodeFit, ...]
     refusals: tuple[Refusal, ...]
     resize_refusals: tuple[Refusal, ...]
     restarts: tuple[str, ...]
-    outcome: ResizeOutcome
+    outcome: resize.ResizeOutcome
     strategy_kind: StrategyKind
 
     @property
     def is_carried_out(self) -> bool:
         """Whether the kubelet does at once what a change in place asks for."""
-        return self.outcome.answer is ResizeStatus.ACTUATED
+        return self.outcome.answer is resize.ResizeStatus.ACTUATED
 
     def effects_of(self, kind: StrategyKind) -> Effects:
         """The effects with their moments where the change is applied in another way."""
         if kind is StrategyKind.IN_PLACE:
             return self.effects
-        containers = [replace(one, when=When.RECREATED) for one in self.effects.containers]
-        files = [replace(one, when=When.RECREATED) for one in self.effects.files]
-        return replace(
-            self.effects,
-            when=When.RECREATED,
-            rank_now=self.effects.rank_before,
-            containers=tuple(containers),
-            files=tuple(files),
-        )
+        effects, when = self.effects, When.RECREATED
+        containers = tuple([replace(one, when=when) for one in effects.containers])
+        files = tuple([replace(one, when=when) for one in effects.files])
+        return replace(effects, when=when, rank_now=effects.rank_before, containers=containers, files=files)
 
     @property
     def before(self) -> Prediction:
@@ -323,20 +309,20 @@ def preview(
     ranking_before = rank_node([before.pod, *others], setup.node, release, usage)
     ranking_after = rank_node([after.pod, *others], setup.node, release, usage)
     [effects] = build_effects([(before, after)], ranking_before, ranking_after)
-    refusals = resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
+    refusals = resize.resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
     kind = _strategy_kind(pod, before, refusals)
-    restarts, outcome = [], ResizeOutcome(ResizeStatus.ACTUATED)
+    restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
     if kind is StrategyKind.IN_PLACE:
-        restarts = restarting(before.pod, after.pod)
+        restarts = resize.restarting(before.pod, after.pod)
         used = (usage or {}).get((pod.namespace, pod.name))
-        outcome = resize_outcome(before.pod, after.pod, setup, others, used)
+        outcome = resize.resize_outcome(before.pod, after.pod, setup, others, used)
         effects = _in_place(effects, restarts, outcome.answer)
     # The kubelet counts what it has allocated to the others, the scheduler what they desire.
     counted = others if kind is StrategyKind.IN_PLACE else map(desired_pod, others)
     return Preview(
         effects=effects,
         edits=edits,
-        node_fit=tuple(node_fit(after.pod, counted, setup)),
+        node_fit=tuple(resize.node_fit(after.pod, counted, setup)),
         refusals=tuple(pod_refusals(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),
@@ -356,18 +342,17 @@ def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) ->
 
 
 _ANSWERED: Final = {
-    ResizeStatus.ACTUATED: When.NOW,
-    ResizeStatus.DEFERRED: When.RETRIED,
-    ResizeStatus.ERROR: When.RETRIED,
-    ResizeStatus.INFEASIBLE: When.NEVER,
+    resize.ResizeStatus.ACTUATED: When.NOW,
+    resize.ResizeStatus.DEFERRED: When.RETRIED,
+    resize.ResizeStatus.ERROR: When.RETRIED,
+    resize.ResizeStatus.INFEASIBLE: When.NEVER,
 }
 
 
-def _in_place(effects: Effects, restarts: Sequence[str], answer: ResizeStatus) -> Effects:
-    """The effects with the moments of a change in place."""
+def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeStatus) -> Effects:
     when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
-    waiting, of_pod = waiting_containers(pod) if when is When.NOW else set(), when
+    waiting, of_pod = resize.waiting_containers(pod) if when is When.NOW else set(), when
     if waiting and waiting.issuperset(_with_other_limits(effects)):
         has_fix = effects.before.setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
         of_pod = When.RESTART if has_fix else When.RECREATED

@@ -135,9 +135,7 @@ def _is_actual(pod: Pod, edit: Edit) -> bool:
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)
-    state = status.state if status is not None else None
-    is_running = state is not None and state.terminated is None and state.waiting is None
-    if status is None or not is_running or status.resources is None:
+    if status is None or status.state is None or not status.has_processes or status.resources is None:
         return status is not None
     actual = (getattr(status.resources, edit.side.value) or {}).get(edit.resource)
     return _in_cgroup(edit, actual) == _in_cgroup(edit, value_now(pod, edit))

@@ -27,6 +27,7 @@ LARGEST_FILE: Final = 1 << 16
 """Longer command lines are cut; no other file is larger."""
 
 SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcommit_memory", "vm/swappiness")
+"""The settings that change which process is killed."""
 
 
 class AccessDenied(Exception):
@@ -97,11 +98,6 @@ def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 def read_meminfo(proc: Path) -> dict[str, int]:
     """/proc/meminfo in KiB; counts of pages are counts."""
     return _parse_numbers(parse_fields(read_or_empty(proc / "meminfo")))
-
-
-def read_sysctls(proc: Path) -> dict[str, int]:
-    """The settings that change which process is killed, without those that cannot be read."""
-    return _parse_numbers({name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS})
 
 
 def read_kernel_release(proc: Path) -> str:
@@ -288,6 +284,7 @@ def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
         raise InputError(
             f"{proc / 'meminfo'} has no memory size", hint="--proc-root takes the /proc of a node: /host/proc"
         )
+    sysctls = {name.replace("/", "."): read_or_empty(proc / "sys" / name) for name in SYSCTLS}
     tree = find_hierarchy(cgroup)
     texts: dict[str, dict[str, str]] = {}
     if tree is not None:
@@ -301,7 +298,7 @@ def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         page_size=os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096,
         cgroup_version=tree.version if tree is not None else 0,
-        sysctls=read_sysctls(proc),
+        sysctls=_parse_numbers(sysctls),
         denied=denied,
         is_hidden=hasattr(os, "geteuid") and os.geteuid() != 0 and is_hidden(proc),
         is_whole=kernel_threads > 0 or is_hidden(proc),

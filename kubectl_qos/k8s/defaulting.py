@@ -26,11 +26,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import MILLI
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import (
-    aggregate_limits,
-    aggregate_requests,
-    is_supported_at_pod_level,
-)
+from kubectl_qos.k8s.resources import aggregate_limits, aggregate_requests, is_supported_at_pod_level
 
 SYSTEM_CRITICAL_PRIORITY: Final = 2_000_000_000
 SYSTEM_NODE_CRITICAL: Final = "system-node-critical"

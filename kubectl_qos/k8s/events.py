@@ -14,14 +14,8 @@ from kubectl_qos.k8s.objects import ApiStruct, ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Missing
 
 NODE_MEMORY_REASONS: Final = frozenset(
-    {
-        "SystemOOM",
-        "OOMKilling",
-        "EvictionThresholdMet",
-        "NodeHasInsufficientMemory",
-        "NodeHasSufficientMemory",
-        "NodeNotReady",
-    }
+    {"SystemOOM", "OOMKilling", "EvictionThresholdMet", "NodeNotReady"}
+    | {"NodeHasInsufficientMemory", "NodeHasSufficientMemory"}
 )
 """Reasons about memory, by a kubelet (pkg/kubelet/events, oom/oom_watcher_linux.go), the node lifecycle
 controller and node-problem-detector (config/kernel-monitor.json)."""

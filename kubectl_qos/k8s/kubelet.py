@@ -72,8 +72,6 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "imagefs.available": "15%",
     "imagefs.inodesFree": "5%",
 }
-
-
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
 _WINDOWS_EVICTION_HARD: Final = {
@@ -94,7 +92,6 @@ class _WithOrigins:
     """Of assumed fields: the fact that speaks for the value, such as `containerd 1.7.27` or `profile eks`."""
 
     def origin(self, field_name: str) -> Origin:
-        """Where the value of a field came from; assumed if nothing else is known."""
         return self.origins.get(field_name, Origin.ASSUMED)
 
 
@@ -280,10 +277,9 @@ def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet:
     """
     if MEMORY not in allocatable or MEMORY not in capacity:
         return None
-    hard = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
-    threshold = parse_threshold(hard, capacity[MEMORY]).value() if hard else 0
-    most = allocatable[MEMORY].value() + threshold + hugepages_bytes(capacity)
-    return min(capacity[MEMORY].value(), most)
+    size = capacity[MEMORY].value()
+    threshold = threshold_bytes(kubelet.eviction_hard.get(MEMORY_AVAILABLE), size)
+    return min(size, allocatable[MEMORY].value() + threshold + hugepages_bytes(capacity))
 
 
 def hugepage_size_name(size_bytes: int) -> str:
@@ -356,6 +352,11 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
     for name in ("cpu_cfs_quota_period", "memory_swap", "qos_reserved"):
         del fields[name]
     return with_origin(Kubelet.defaults(release), Origin.CONFIGZ, **fields)
+
+
+def threshold_bytes(text: str | None, capacity_bytes: int) -> int:
+    """The bytes of a threshold of memory, 0 for none."""
+    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() if text else 0
 
 
 def parse_threshold(text: str, capacity: Quantity) -> Quantity:

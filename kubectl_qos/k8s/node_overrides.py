@@ -29,7 +29,7 @@ from kubectl_qos.k8s.kubelet import (
     NodeSetup,
     Origin,
     hugepages_bytes,
-    parse_threshold,
+    threshold_bytes,
     with_deduced,
     with_origin,
 )
@@ -122,7 +122,6 @@ def apply_overrides(
 
 
 def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The settings whose keys have a prefix, without it."""
     return {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
 
 
@@ -154,7 +153,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
     other_reserved &= kubepods is None or not stated
     if memory is None or not (other_reserved or kubelet.eviction_hard != before.eviction_hard):
         return setup
-    old, new = (_threshold(one.eviction_hard.get(MEMORY_AVAILABLE), memory) for one in (before, kubelet))
+    old, new = (threshold_bytes(one.eviction_hard.get(MEMORY_AVAILABLE), memory) for one in (before, kubelet))
     if other_reserved:
         kubepods = max(memory - sum(one.get(MEMORY, ZERO).value() for one in reserved), 0)
     elif stated and kubepods is not None:
@@ -165,10 +164,6 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
         allocatable = ResourceList({**allocatable, MEMORY: left})
     node = replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
     return NodeSetup(node, kubelet, setup.release)
-
-
-def _threshold(text: str | None, capacity: int) -> int:
-    return parse_threshold(text, Quantity(capacity, 0, Format.BINARY_SI)).value() if text else 0
 
 
 def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -> Release:
@@ -296,9 +291,7 @@ _bytes = _checked(
     lambda text: Quantity.parse(text).value(), lambda size: size > 0, "a size above zero, such as 16Gi"
 )
 _page_size = _checked(
-    _bytes,
-    lambda size: size >= DEFAULT_PAGE_SIZE and size.bit_count() == 1,
-    "a power of two, 4Ki or more",
+    _bytes, lambda size: size >= DEFAULT_PAGE_SIZE and size.bit_count() == 1, "a power of two, 4Ki or more"
 )
 _period = _checked(
     lambda text: parse_duration(text) // 1000,
@@ -315,7 +308,7 @@ def _thresholds(text: str) -> Mapping[str, str]:
         match = _THRESHOLD.fullmatch(statement.strip())
         if match is None:
             raise ValueError("must be thresholds such as memory.available<500Mi, or none")
-        _threshold(match["value"], 1 << 30)
+        threshold_bytes(match["value"], 1 << 30)
         thresholds[match["signal"]] = match["value"]
     return thresholds
 

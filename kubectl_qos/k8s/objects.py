@@ -248,6 +248,17 @@ class ContainerStatus(ApiStruct, frozen=True):
     allocated_resources: ResourceList | None = None
     resources: ResourceRequirements | None = None
 
+    @property
+    def has_processes(self) -> bool:
+        """Whether it neither waits nor has ended; so it is without a state."""
+        return self.state is None or (self.state.terminated is None and self.state.waiting is None)
+
+    @property
+    def ends(self) -> list[ContainerStateTerminated]:
+        """How it ended, then how the run before it did, as far as they did."""
+        states = (self.state, self.last_state)
+        return [state.terminated for state in states if state is not None and state.terminated is not None]
+
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 

@@ -95,10 +95,7 @@ _APPS: Final = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "stat
 
 
 def _permit(
-    verbs: str,
-    *targets: str,
-    scope: PermissionScope = PermissionScope.NAMESPACE,
-    optional: bool = False,
+    verbs: str, *targets: str, scope: PermissionScope = PermissionScope.NAMESPACE, optional: bool = False
 ) -> tuple[Permission, ...]:
     """Each of `get,list` on each of `pods`, `deployments.apps`, `pods/exec`."""
     permissions = []

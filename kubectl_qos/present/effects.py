@@ -30,14 +30,10 @@ def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False)
     """The values that change, of a pod as stored or written; `with_flags` adds the flags for the same."""
     if not edits:
         return Section("Change", "none: requests and limits have these values already")
-    changes = [
-        ValueChange(
-            value_name(*edit.target),
-            quantity_text(current_value(pod, *edit.target)),
-            quantity_text(edit.quantity),
-        )
-        for edit in edits
-    ]
+    changes = []
+    for edit in edits:
+        before, after = quantity_text(current_value(pod, *edit.target)), quantity_text(edit.quantity)
+        changes.append(ValueChange(value_name(*edit.target), before, after))
     flags = [f"as flags: {escape(line)}" for line in as_flags(edits)] if with_flags else []
     return Section("Change", lines=sentences(*flags), changes=tuple(changes), changed=True)
 
@@ -60,16 +56,9 @@ def preview_sections(preview: Preview) -> tuple[Section, ...]:
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
     found = killers(effects.after.setup)
     if not found.kernel:
-        return (
-            _class(effects),
-            Section("OOM", "none", sentences(killer_sentence(found))),
-            *_eviction(effects),
-        )
-    return (
-        *(_class(effects), _oom(effects), _rank(effects)),
-        *_eviction(effects),
-        *_cgroup(effects),
-    )
+        oom = Section("OOM", "none", sentences(killer_sentence(found)))
+        return (_class(effects), oom, *_eviction(effects))
+    return (_class(effects), _oom(effects), _rank(effects), *_eviction(effects), *_cgroup(effects))
 
 
 _MOMENTS: Final = {
@@ -185,7 +174,6 @@ def _pods(keys: Iterable[PodKey]) -> str:
 
 
 def _cgroup(effects: Effects) -> Iterator[Section]:
-    """One section for a move in the tree, and one for the pod and each container whose files change."""
     old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
         answer = f"moves in the tree {moment(effects.when)}"
@@ -344,20 +332,17 @@ def pod_sections(effects: Effects) -> tuple[Section, ...]:
     return _effect_sections(effects)
 
 
-def node_sections(comparison: Comparison) -> tuple[Section, ...]:
+def node_sections(comparison: Comparison) -> Iterator[Section]:
     """The cgroups above the pods that change, a section for each directory."""
     files: dict[str, list[FileChange]] = {}
     for file in comparison.node_files:
         if file.has_effect:
             files.setdefault(file.path, []).append(file)
+    for path, changed in files.items():
+        yield Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
     same = same_effect_sentence(comparison.node_files)
-    return (
-        *(
-            Section(f"cgroup {escape(path)}", changes=tuple(map(_file_change, changed)), changed=True)
-            for path, changed in files.items()
-        ),
-        *((Section("cgroups above the pods", same),) if same else ()),
-    )
+    if same:
+        yield Section("cgroups above the pods", same)
 
 
 def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:

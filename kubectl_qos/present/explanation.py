@@ -25,36 +25,12 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import Pressure
+from kubectl_qos.present import reasons
 from kubectl_qos.present.effects import quantity_text, value_name
-from kubectl_qos.present.format import (
-    age,
-    binary,
-    count,
-    duration,
-    escape,
-    first_few,
-    full_name,
-    short_path,
-)
+from kubectl_qos.present.format import age, binary, count, duration, escape, first_few, full_name, short_path
 from kubectl_qos.present.kills import MECHANISMS
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
-from kubectl_qos.present.reasons import (
-    NO_PROCESS,
-    NOT_SCHEDULED,
-    assumption_sentence,
-    class_lacks,
-    class_sentence,
-    formula,
-    killer_notes,
-    killer_sentence,
-    pod_subject,
-    profile_notes,
-    rank_sentence,
-    resize_sentence,
-    sentence,
-    step_sentence,
-)
 from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.killers import Candidate, Killers, killers, userspace_order
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, SIGKILLED, kubelet_kill, oom_at_start
@@ -97,7 +73,8 @@ def explain_pod(pod: Pod, snapshot: Snapshot, now: datetime) -> Explanation:
         _history(prediction, now),
         _assumed(prediction, rows),
     )
-    return Explanation(pod_subject(prediction), prediction, row, tuple(filter(None, sections)), pressure)
+    shown = tuple(filter(None, sections))
+    return Explanation(reasons.pod_subject(prediction), prediction, row, shown, pressure)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -111,22 +88,22 @@ def _class(prediction: Prediction) -> Section:
     lines = []
     reason = prediction.class_reason
     if reason.rule is Rule.CLASS_STORED and prediction.computed_class is not qos:
-        lines.append(Line(sentence(reason)))
+        lines.append(Line(reasons.sentence(reason)))
     decided = reason.children[0] if reason.rule is Rule.CLASS_STORED else reason
-    lines.append(Line(sentence(decided)))
+    lines.append(Line(reasons.sentence(decided)))
     if qos is not QosClass.GUARANTEED:
-        lines += [Line(text) for text in class_lacks(reason)]
+        lines += [Line(text) for text in reasons.class_lacks(reason)]
     for target in QosClass:
         steps = steps_to(prediction.pod, target, release)
         if steps:
             lines.append(Line(f"to become {target.value}:"))
-            lines += [Line(step_sentence(step), depth=1) for step in steps]
-    return Section("Class", class_sentence(prediction), tuple(lines))
+            lines += [Line(reasons.step_sentence(step), depth=1) for step in steps]
+    return Section("Class", reasons.class_sentence(prediction), tuple(lines))
 
 
 def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     found = killers(prediction.setup)
-    killed_by = sentences(*filter(None, [killer_sentence(found)]))
+    killed_by = sentences(*filter(None, [reasons.killer_sentence(found)]))
     if not found.kernel:
         return Section("OOM", "none", killed_by)
     lines = [_container_line(container) for container in prediction.containers]
@@ -134,7 +111,7 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     if row is None:
-        return Section("OOM", NOT_SCHEDULED, (*lines, *killed_by))
+        return Section("OOM", reasons.NOT_SCHEDULED, (*lines, *killed_by))
     node = rows.nodes[row.node]
     if row.rank is not None:
         if row.rank == 1:
@@ -144,11 +121,10 @@ def _oom(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Section:
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
     lines += _userspace_lines(row, rows, found)
-    return Section("OOM", rank_sentence(row, node), (*lines, *killed_by))
+    return Section("OOM", reasons.rank_sentence(row, node), (*lines, *killed_by))
 
 
 def _userspace_lines(row: PodRow, rows: PodRows, found: Killers) -> Iterable[Line]:
-    """The pod's place in the order of a userspace killer."""
     alive = [one for one in rows.rows if one.node == row.node and not one.ended]
     order = userspace_order(
         found, [Candidate(one.key[:2], one.qos, one.limit is not None, one.memory) for one in alive]
@@ -180,7 +156,7 @@ def _container_line(container: ContainerPrediction) -> Line:
             return Line(name)
         low, high = container.oom_score_adj_range
         return Line(f"{name}  adj {low}..{high}", "1000 - 1000 × request / capacity, capacity unknown")
-    return Line(f"{name}  adj {container.oom_score_adj}", formula(reason))
+    return Line(f"{name}  adj {container.oom_score_adj}", reasons.formula(reason))
 
 
 def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iterable[Line]:
@@ -221,7 +197,7 @@ def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[
         if "hugetlb." in name and value in {"0", "max"}:
             continue
         reason = cgroup.reasons.get(name)
-        yield Line(f"{name} = {value}", sentence(reason) if reason is not None else "", depth + 1)
+        yield Line(f"{name} = {value}", reasons.sentence(reason) if reason is not None else "", depth + 1)
 
 
 def _swap(prediction: Prediction) -> Section | None:
@@ -235,7 +211,7 @@ def _swap(prediction: Prediction) -> Section | None:
         if value is not None:
             shown = value if value == "max" else binary(int(value))
             reason = container.process_cgroup.reasons.get("memory.swap.max")
-            why = sentence(reason) if reason is not None else ""
+            why = reasons.sentence(reason) if reason is not None else ""
             lines.append(Line(f"{escape(container.name)}  {shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
@@ -250,7 +226,7 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
     if prediction.critical:
         answer = "never: critical pods are not evicted"
     elif row is None or (not row.node and row.rank is None):
-        answer = NOT_SCHEDULED
+        answer = reasons.NOT_SCHEDULED
     elif row.eviction_rank is not None:
         others = rows.nodes[row.node].rows
         named = [(one.eviction_rank, _name(one)) for one in others if one.eviction_rank is not None]
@@ -258,7 +234,7 @@ def _eviction(prediction: Prediction, row: PodRow | None, rows: PodRows) -> Sect
         answer = f"rank {row.eviction_rank}{shared} of {len(named)} under memory pressure"
         lines += _neighbours("evicted", row.eviction_rank, named)
     else:
-        answer = "rank unknown: memory usage is unknown" if has_processes(row.pod) else NO_PROCESS
+        answer = "rank unknown: memory usage is unknown" if has_processes(row.pod) else reasons.NO_PROCESS
     return Section("Eviction", answer, tuple(lines))
 
 
@@ -307,7 +283,7 @@ def _resize(prediction: Prediction, effects: Effects) -> Section:
         then.append(f"kill rank {effects.rank_before} {ARROW} {effects.rank_after}")
     if then:
         lines.append(Line(f"once it is carried out and the container restarts: {', '.join(then)}"))
-    return Section("Resize", resize_sentence(pod), tuple(lines), tuple(_desired(pod)))
+    return Section("Resize", reasons.resize_sentence(pod), tuple(lines), tuple(_desired(pod)))
 
 
 def _desired(pod: Pod) -> Iterable[ValueChange]:
@@ -328,7 +304,8 @@ def _history(prediction: Prediction, now: datetime) -> Section | None:
     restarts = sum(status.restart_count for status in statuses)
     lines = [Line(text) for text in disruptions]
     lines += [line for status in statuses for line in _states(status, now)]
-    if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in _ends(statuses)):
+    ends = [end for status in statuses for end in status.ends]
+    if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in ends):
         lines.append(Line(_NO_PROOF))
     answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":
@@ -366,13 +343,6 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
             yield (f"{meaning} ({escape(condition.reason)})" if condition.reason else meaning) + ago
             if condition.message:
                 yield escape(condition.message)
-
-
-def _ends(statuses: Iterable[ContainerStatus]) -> Iterable[ContainerStateTerminated]:
-    for status in statuses:
-        for state in (status.state, status.last_state):
-            if state is not None and state.terminated is not None:
-                yield state.terminated
 
 
 def _states(status: ContainerStatus, now: datetime) -> Iterable[Line]:
@@ -413,11 +383,11 @@ def _meaning(end: ContainerStateTerminated) -> str:
 
 
 def _assumed(prediction: Prediction, rows: PodRows) -> Section | None:
-    assumed = [assumption_sentence(one) for one in prediction.assumptions]
-    shown = set(killer_notes({name: node.setup for name, node in rows.nodes.items()}))
+    assumed = [reasons.assumption_sentence(one) for one in prediction.assumptions]
+    shown = set(reasons.killer_notes({name: node.setup for name, node in rows.nodes.items()}))
     notes = [note for note in rows.notes if note not in shown]
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
-    notes += profile_notes(prediction.assumptions)
+    notes += reasons.profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None
 
 

@@ -68,9 +68,9 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
         worst=min(rows, key=rank_order),
         victims=sum(1 for row in rows if row.rank == 1),
         at_risk=sum(1 for row in rows if not RISKS.isdisjoint(row.flags)),
-        memory=_sum(row.memory for row in living),
-        request=_sum(row.request for row in living),
-        limit=None if any(row.limit is None for row in living) else _sum(row.limit for row in living),
+        memory=known_sum(row.memory for row in living),
+        request=known_sum(row.request for row in living),
+        limit=None if any(row.limit is None for row in living) else known_sum(row.limit for row in living),
         restarts=sum(row.restarts for row in rows),
         oom_kills=sum(row.oom_kills for row in rows),
         own_words=own_words,
@@ -82,7 +82,8 @@ def rank_order(row: PodRow) -> tuple[object, ...]:
     return row.rank is None, row.rank or 0, kill_order(row)
 
 
-def _sum(amounts: Iterable[int | None]) -> int | None:
+def known_sum(amounts: Iterable[int | None]) -> int | None:
+    """The sum of the known amounts, None without any."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None
 

@@ -184,17 +184,8 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
 NODE_COLUMNS: Final = {one.key: one for one in _COLUMNS}
 
 DEFAULT_KEYS: Final = (
-    "node",
-    "pods",
-    "guaranteed",
-    "burstable",
-    "best_effort",
-    "used_percent",
-    "requests_percent",
-    "limits_percent",
-    "worst_percent",
-    "pressure",
-    "next_victim",
+    *("node", "pods", "guaranteed", "burstable", "best_effort"),
+    *("used_percent", "requests_percent", "limits_percent", "worst_percent", "pressure", "next_victim"),
 )
 _NOT_WIDE: Final = {"allocatable", "to_soft_eviction", "eviction_configured", "victim_qos", "victim_others"}
 WIDE_KEYS: Final = tuple(key for key in NODE_COLUMNS if key not in _NOT_WIDE)

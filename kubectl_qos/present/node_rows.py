@@ -15,12 +15,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count
 from kubectl_qos.present.reasons import killer_notes, ranking_notes
-from kubectl_qos.qos.eviction import (
-    evictable_capacity,
-    memory_threshold,
-    to_hard_eviction,
-    to_soft_eviction,
-)
+from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, Profiles, Ranking, rank_node

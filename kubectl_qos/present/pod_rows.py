@@ -298,7 +298,6 @@ def _container_row(
 
 
 def _amounts(pod: Pod, name: str) -> tuple[int | None, int | None]:
-    """The memory request and limit of a container."""
     container = next(one for one in all_containers(pod) if one.name == name)
     request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
     return request.value() or None, limit.value() or None
@@ -312,10 +311,7 @@ def _interned(value: T) -> T:
 
 def _was_oom_killed(status: ContainerStatus) -> bool:
     """Only a hint: with the systemd driver OOM kills are often reported as plain errors."""
-    for state in (status.state, status.last_state):
-        if state is not None and state.terminated is not None and state.terminated.reason == "OOMKilled":
-            return True
-    return False
+    return any(end.reason == "OOMKilled" for end in status.ends)
 
 
 def row_risk(row: PodRow) -> Risk:

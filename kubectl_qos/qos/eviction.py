@@ -13,10 +13,10 @@ from kubectl_qos.k8s.kubelet import (
     MEMORY_AVAILABLE,
     NodeSetup,
     hugepages_bytes,
-    parse_threshold,
+    threshold_bytes,
 )
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.oom_score import is_critical
@@ -71,9 +71,7 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
 
     Source: pkg/kubelet/eviction/helpers.go (parseThresholdStatement ignores 0% and 100%).
     """
-    if text is None or text in _IGNORED:
-        return None
-    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() or None
+    return None if text in _IGNORED else threshold_bytes(text, capacity_bytes) or None
 
 
 def evictable_capacity(setup: NodeSetup) -> int | None:

@@ -16,7 +16,8 @@ from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.qos.cgroup import names
+from kubectl_qos.qos import oom_score
+from kubectl_qos.qos.cgroup import names, values
 from kubectl_qos.qos.cgroup.pod import (
     PodTotals,
     container_reasons,
@@ -24,22 +25,6 @@ from kubectl_qos.qos.cgroup.pod import (
     pod_reasons,
     pod_settings,
     pod_totals,
-)
-from kubectl_qos.qos.cgroup.values import (
-    CriResources,
-    container_files,
-    files_on_node,
-    has_process_cgroup,
-    process_files,
-)
-from kubectl_qos.qos.oom_score import (
-    PodAdj,
-    adj_reason,
-    is_critical,
-    is_mirror,
-    is_node_critical,
-    is_static,
-    restrict_adj,
 )
 from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, ContainerKind, container_kinds
@@ -76,7 +61,7 @@ class ContainerPrediction:
     oom_score_adj: int | None
     oom_score_adj_range: tuple[int, int] | None
     oom_score_adj_reason: Reason | None
-    asked: CriResources
+    asked: values.CriResources
     cgroup: CgroupPrediction
     process_cgroup: CgroupPrediction
 
@@ -159,17 +144,17 @@ def predict(
     totals = pod_totals(pod, qos, setup)
     path = _pod_path(pod, qos, setup.kubelet)
     settings = pod_settings(pod, qos, totals, setup)
-    files = files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
+    files = values.files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
     prediction = Prediction(
         pod=pod,
         setup=setup,
         qos_class=qos,
         computed_class=computed_class(pod, setup.release),
         class_reason=class_reason(pod, setup.release),
-        critical=is_critical(pod),
-        node_critical=is_node_critical(pod),
-        static=is_static(pod),
-        mirror=is_mirror(pod),
+        critical=oom_score.is_critical(pod),
+        node_critical=oom_score.is_node_critical(pod),
+        static=oom_score.is_static(pod),
+        mirror=oom_score.is_mirror(pod),
         totals=totals,
         containers=tuple(_containers(pod, qos, path, setup)),
         cgroup=CgroupPrediction(path, files, pod_reasons(files, totals, qos, setup)),
@@ -179,7 +164,6 @@ def predict(
 
 
 def _without_linux(prediction: Prediction) -> Prediction:
-    """Of a Windows node: without cgroups and oom_score_adj."""
     containers = [
         replace(
             container,
@@ -202,29 +186,32 @@ def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:
 
 def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Iterator[ContainerPrediction]:
     node, kubelet, release = setup.node, setup.kubelet, setup.release
-    adj = PodAdj(pod, qos, node.memory_capacity_bytes, release)
+    adj = oom_score.PodAdj(pod, qos, node.memory_capacity_bytes, release)
     ids = {status.name: status.container_id for status in pod.status.every_container}
     for container, kind in container_kinds(pod, release):
         steps = adj.steps_for(container) if node.memory_capacity_bytes else adj.fixed
         resources = container_resources(pod, container, qos, steps.adj if steps is not None else 0, setup)
         path = names.container_path(pod_path, ids.get(container.name) or NO_ID, kubelet, node.runtime)
-        is_scope = has_process_cgroup(setup)
+        is_scope = values.has_process_cgroup(setup)
         reasons_of = partial(
             container_reasons, pod=pod, container=container, resources=resources, setup=setup
         )
-        files = container_files(resources, setup)
+        files = values.container_files(resources, setup)
         cgroup = process_cgroup = CgroupPrediction(path, files, reasons_of(files, is_scope=is_scope))
         if is_scope:
-            files = process_files(resources, setup)
+            files = values.process_files(resources, setup)
             process_cgroup = CgroupPrediction(f"{path}/container", files, reasons_of(files, is_scope=False))
-        value = restrict_adj(steps.adj, node.runtime_oom_score_adj) if steps is not None else None
+        value = reason = None
+        if steps is not None:
+            value = oom_score.restrict_adj(steps.adj, node.runtime_oom_score_adj)
+            reason = oom_score.adj_reason(steps, node.runtime_oom_score_adj)
         yield ContainerPrediction(
             name=container.name,
             kind=kind,
             container=container,
             oom_score_adj=value,
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
-            oom_score_adj_reason=adj_reason(steps, node.runtime_oom_score_adj) if steps is not None else None,
+            oom_score_adj_reason=reason,
             asked=resources,
             cgroup=cgroup,
             process_cgroup=process_cgroup,
@@ -238,27 +225,14 @@ def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
     return path if uid else path.replace("podUID", f"pod{NO_UID}")
 
 
-_NODE_INPUTS = (
-    "memory_capacity_bytes",
-    "swap_capacity_bytes",
-    "page_size_bytes",
-    "cgroup_version",
-    "kubelet_version",
-    "runtime",
-    "oci_runtime",
+_NODE_INPUTS: Final = (
+    "memory_capacity_bytes swap_capacity_bytes page_size_bytes cgroup_version kubelet_version runtime"
+    " oci_runtime"
 )
-_KUBELET_INPUTS = (
-    "cgroup_driver",
-    "cgroup_root",
-    "cpu_cfs_quota",
-    "cpu_manager_policy",
-    "pod_pids_limit",
-    "memory_swap_behavior",
-    "single_process_oom_kill",
-    "feature_gates",
+_KUBELET_INPUTS: Final = (
+    "cgroup_driver cgroup_root cpu_cfs_quota cpu_manager_policy pod_pids_limit memory_swap_behavior"
+    " single_process_oom_kill feature_gates"
 )
-
-
 _WINDOWS_INPUTS = frozenset({"memory_capacity_bytes", "kubelet_version", "eviction_hard", "kube_reserved"})
 
 
@@ -266,7 +240,7 @@ def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     """The inputs that were neither measured nor configured, and what else a profile says."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for facts, inputs in ((node, _NODE_INPUTS), (kubelet, _KUBELET_INPUTS)):
-        for name in dict.fromkeys((*inputs, *facts.basis)):
+        for name in dict.fromkeys((*inputs.split(), *facts.basis)):
             is_known = facts.origin(name) is not Origin.ASSUMED
             if is_known or (node.is_windows and name not in _WINDOWS_INPUTS):
                 continue

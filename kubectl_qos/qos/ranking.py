@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from kubectl_qos.k8s import resources
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import MEMORY, Container, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.resources import (
-    Count,
-    declared_limits,
-    eviction_request,
-    is_sidecar,
-    kubelet_count,
-    pod_level_limits,
-    pod_limits,
-    pod_requests,
-)
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.oom_score import (
     LOWEST_BURSTABLE_ADJ,
@@ -81,46 +73,44 @@ class ContainerProfile(NamedTuple):
     limit_bytes: int
 
 
+@dataclass(eq=False)
 class Profile:
     """What a pod's spec means on a node, whatever the pod's usage and status. Memory in bytes.
 
     The kill order needs the class and the containers; the totals are computed when first read.
     """
 
-    def __init__(
-        self, pod: Pod, qos: QosClass, containers: tuple[ContainerProfile, ...], release: Release
-    ) -> None:
-        self._pod = pod
-        self._release = release
-        self.qos = qos
-        self.containers = containers
+    pod: Pod
+    qos: QosClass
+    containers: tuple[ContainerProfile, ...]
+    release: Release
 
     @cached_property
     def computed_class(self) -> QosClass:
         """The class of the spec alone."""
-        return computed_class(self._pod, self._release)
+        return computed_class(self.pod, self.release)
 
     @cached_property
     def request_bytes(self) -> int:
         """What the pod requests in all."""
-        return pod_requests(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_requests(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def limit_bytes(self) -> int:
         """What the pod is limited to in all, 0 unless every container is under a limit."""
-        if not declared_limits(self._pod, self._release).memory:
+        if not resources.declared_limits(self.pod, self.release).memory:
             return 0
-        return pod_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_limits(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def pod_level_limit_bytes(self) -> int:
         """The limit that the containers share, 0 without one."""
-        return pod_level_limits(self._pod, self._release).get(MEMORY, ZERO).value()
+        return resources.pod_level_limits(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def eviction_request(self) -> Quantity:
         """What node-pressure eviction compares usage with."""
-        return eviction_request(self._pod, self._release, MEMORY)
+        return resources.eviction_request(self.pod, self.release, MEMORY)
 
 
 class RankedPod(NamedTuple):
@@ -205,6 +195,7 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
     kinds = [(container, ContainerKind.APP) for container in pod.containers]
     if pod.spec.init_containers:
         sidecar, plain = ContainerKind.SIDECAR, ContainerKind.INIT
+        is_sidecar = resources.is_sidecar
         init_containers = pod.spec.init_containers
         kinds = [(init, sidecar if is_sidecar(init, release) else plain) for init in init_containers] + kinds
     if pod.spec.ephemeral_containers:
@@ -237,7 +228,7 @@ class Profiles:
         self._capacity = memory_capacity_bytes
         self._release = release
         self._by_spec: dict[tuple[object, ...], tuple[Pod, Profile]] = {}
-        self._is_reusable = kubelet_count(release) is Count.SPEC
+        self._is_reusable = resources.kubelet_count(release) is resources.Count.SPEC
 
     def profile_for(self, pod: Pod) -> Profile:
         """The profile of a defaulted pod."""
@@ -324,10 +315,7 @@ def _alive(pod: Pod, scores: Sequence[ContainerScore]) -> Sequence[ContainerScor
 
 
 def _is_alive(status: ContainerStatus | None, kind: ContainerKind) -> bool:
-    if status is None:
-        return kind is not ContainerKind.INIT
-    state = status.state
-    return state is None or (state.terminated is None and state.waiting is None)
+    return kind is not ContainerKind.INIT if status is None else status.has_processes
 
 
 def _in_order(rows: list[RankedPod]) -> list[RankedPod]:

@@ -21,6 +21,7 @@ from kubectl_qos.k8s.objects import (
     Pod,
     ResourceList,
     ResourceRequirements,
+    all_containers,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -92,7 +93,7 @@ def restarting(old: Pod, new: Pod) -> list[str]:
     """The containers that restart when one pod is changed into the other in place, in their order."""
     return [
         after.name
-        for before, after in zip(_all(old), _all(new), strict=True)
+        for before, after in zip(all_containers(old), all_containers(new), strict=True)
         if any(
             policy.restart_policy == RESTART and _differs(before, after, policy.resource_name)
             for policy in before.resize_policy or ()
@@ -106,11 +107,7 @@ def waiting_containers(pod: Pod) -> set[str]:
     It starts them with the new limits, and until kubernetes#140387 wrote the pod's cgroup for running ones
     alone (computePodActions).
     """
-    return {
-        status.name
-        for status in pod.status.every_container
-        if status.state is not None and (status.state.waiting or status.state.terminated)
-    }
+    return {status.name for status in pod.status.every_container if not status.has_processes}
 
 
 class ResizeStatus(StrEnum):
@@ -178,8 +175,7 @@ def _unavailable(release: Release) -> str:
 def _runs_where_unsupported(pod: Pod) -> bool:
     """`isPodResizeRequestSupported`: the first running container has no actual resources in its status."""
     for status in pod.status.container_statuses or ():
-        state = status.state
-        if state is not None and state.terminated is None and state.waiting is None:
+        if status.state is not None and status.has_processes:
             return status.resources is None
     return False
 
@@ -279,21 +275,14 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
         return "In-place pod resize is not supported on Windows"
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
-    pairs = list(zip(_all(old), _all(new), strict=True))
-    if (
-        is_guaranteed
-        and kubelet.cpu_manager_policy == "static"
-        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS)
-        and any(_differs(before, after, CPU) for before, after in pairs)
+    pairs = list(zip(all_containers(old), all_containers(new), strict=True))
+    for resource, manager, policy, static, gate in (
+        (CPU, "CPU", kubelet.cpu_manager_policy, "static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS),
+        (MEMORY, "Memory", kubelet.memory_manager_policy, "Static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY),
     ):
-        return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
-    if (
-        is_guaranteed
-        and kubelet.memory_manager_policy == "Static"
-        and not release.enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY)
-        and any(_differs(before, after, MEMORY) for before, after in pairs)
-    ):
-        return 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
+        is_pinned = is_guaranteed and policy == static and not release.enabled(gate)
+        if is_pinned and any(_differs(before, after, resource) for before, after in pairs):
+            return f'Resize is infeasible for Guaranteed Pods alongside {manager} Manager policy "{static}"'
     can_swap = kubelet.memory_swap_behavior == LIMITED_SWAP and not is_guaranteed
     if can_swap and setup.node.swap_capacity_bytes:
         restarted = set(restarting(old, new))
@@ -351,10 +340,6 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
                 f'attempting to set container "{container.name}" memory limit ({limit.value()}) '
                 f"below current usage ({used.working_set_bytes})"
             )
-
-
-def _all(pod: Pod) -> tuple[Container, ...]:
-    return (*pod.init_containers, *pod.containers)
 
 
 def _differs(before: Container, after: Container, resource: str) -> bool:

@@ -18,13 +18,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.kubelet import NodeSetup, Origin
-from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal
 from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
+from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.observed import Files, Observed, ObservedContainer, ObservedProcess, pod_directory
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.qos_class import QosClass
@@ -274,41 +276,24 @@ class DriftCause:
     inputs: Mapping[str, object] = field(default_factory=dict)
 
 
-_SETTINGS: Final = (
-    ("cgroupDriver=cgroupfs",),
-    ("cgroupDriver=systemd",),
-    ("ociRuntime=runc 1.2",),
-    ("ociRuntime=runc",),
-    ("cpuManagerPolicy=static",),
-    ("cpuManagerPolicy=none",),
-    ("cpuCFSQuota=false",),
-    ("cpuCFSQuota=true",),
-    ("singleProcessOOMKill=true",),
-    ("singleProcessOOMKill=false",),
+_SETTINGS: Final[tuple[tuple[str, ...], ...]] = (
+    *(("cgroupDriver=cgroupfs",), ("cgroupDriver=systemd",)),
+    *(("ociRuntime=runc 1.2",), ("ociRuntime=runc",)),
+    *(("cpuManagerPolicy=static",), ("cpuManagerPolicy=none",)),
+    *(("cpuCFSQuota=false",), ("cpuCFSQuota=true",)),
+    *(("singleProcessOOMKill=true",), ("singleProcessOOMKill=false",)),
     ("ociRuntime=crun 1.22",),
-    ("memorySwap.swapBehavior=NoSwap",),
-    ("memorySwap.swapBehavior=LimitedSwap",),
-    ("featureGates.MemoryQoS=false",),
-    ("featureGates.MemoryQoS=true",),
+    *(("memorySwap.swapBehavior=NoSwap",), ("memorySwap.swapBehavior=LimitedSwap",)),
+    *(("featureGates.MemoryQoS=false",), ("featureGates.MemoryQoS=true",)),
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=TieredReservation"),
     ("featureGates.MemoryQoS=true", "memoryReservationPolicy=None"),
-    ("pageSize=16Ki",),
-    ("pageSize=64Ki",),
+    *(("pageSize=16Ki",), ("pageSize=64Ki",)),
 )
 """The settings to try, the most specific first."""
 
 _RELEASES_BACK: Final = 4
 _PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
-KERNEL_DEFAULTS: Final = {
-    "cpu.weight": "100",
-    "cpu.max": "max 100000",
-    "memory.max": "max",
-    "memory.high": "max",
-    "memory.swap.max": "max",
-    "memory.min": "0",
-    "memory.low": "0",
-    "memory.oom.group": "0",
-}
+KERNEL_DEFAULTS: Final = {**UNWRITTEN, "cpu.weight": "100"}
 SUMS: Final = frozenset({"cpu.weight", "cpu/cpu.shares", MEMORY_MIN, MEMORY_LOW, "memory.max"})
 """The files of kubepods and the classes whose values count every pod of the node."""
 
@@ -454,12 +439,8 @@ def _with_actuated_resources(pod: Pod) -> Pod | None:
         resources = actuated.get(container.name)
         return container if resources is None else msgspec.structs.replace(container, resources=resources)
 
-    containers = tuple(map(change, pod.containers))
-    init = tuple(map(change, pod.init_containers))
-    if (containers, init) == (pod.containers, pod.init_containers):
-        return None
-    spec = msgspec.structs.replace(pod.spec, containers=containers, init_containers=init)
-    return msgspec.structs.replace(pod, spec=spec)
+    spec = with_containers(pod.spec, change)
+    return msgspec.structs.replace(pod, spec=spec) if spec != pod.spec else None
 
 
 def _resize_condition(pod: Pod) -> str:
@@ -482,25 +463,13 @@ def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None
         return None
 
 
-_FIELDS: Final = {
-    "cgroupDriver": "cgroup_driver",
-    "cpuManagerPolicy": "cpu_manager_policy",
-    "cpuCFSQuota": "cpu_cfs_quota",
-    "singleProcessOOMKill": "single_process_oom_kill",
-    "memorySwap.swapBehavior": "memory_swap_behavior",
-    "memoryReservationPolicy": "memory_reservation_policy",
-    "podPidsLimit": "pod_pids_limit",
-}
-
-
 def _setting_cause(
     setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
 ) -> DriftCause:
     """Another setting: the real one where ours was assumed, else the one when the pod was created."""
     names = [text.partition("=")[0] for text in texts]
-    is_known = any(
-        setup.kubelet.origin(_FIELDS.get(name, "feature_gates")) is not Origin.ASSUMED for name in names
-    )
+    fields = ["feature_gates" if name.startswith(FEATURE_GATES) else FIELDS[name].name for name in names]
+    is_known = any(setup.kubelet.origin(field) is not Origin.ASSUMED for field in fields)
     is_of_node = any(name in {"ociRuntime", "pageSize", "runtimeOOMScoreAdj"} for name in names)
     inputs = {"settings": texts, "assumed": is_of_node or not is_known}
     return DriftCause(DriftReason.SETTING, confidence, inputs)

@@ -25,14 +25,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from kubectl_qos.errors import QosError, ServerUnreachable
+from kubectl_qos.transport import go_decode
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.go_decode import (
-    EXEC_CREDENTIAL,
-    GoDecodeError,
-    check_type,
-    first_document,
-    parse_api_version,
-)
 from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext, interactive_mode
 from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
 
@@ -303,10 +297,10 @@ def _read_status(output: bytes, api_version: str) -> Entry:
         try:
             document = json.loads(output)
         except ValueError:
-            document = first_document(output)
-        version = parse_api_version(document, "ExecCredential", (_NO_VERSION, *VERSIONS))
-        check_type(document, EXEC_CREDENTIAL)
-    except GoDecodeError as error:
+            document = go_decode.first_document(output)
+        version = go_decode.parse_api_version(document, "ExecCredential", (_NO_VERSION, *VERSIONS))
+        go_decode.check_type(document, go_decode.EXEC_CREDENTIAL)
+    except go_decode.GoDecodeError as error:
         raise _failed(f"decoding stdout: {error}") from None
     if version != api_version:
         raise _failed(

@@ -15,18 +15,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from kubectl_qos import __version__
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions, net_errors
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.auth import Credentials, impersonation_headers, load_credentials
 from kubectl_qos.transport.kubeconfig import ResolvedContext, resolve_context, validate_context
-from kubectl_qos.transport.net_errors import (
-    BoundedResponse,
-    connection_error,
-    parse_timeout,
-    set_read_timeout,
-    timeout_error,
-    unreachable_error,
-)
 from kubectl_qos.transport.proxy import find_proxy, without_credentials
 from kubectl_qos.transport.tls import tls_context
 
@@ -84,7 +76,7 @@ def pool_manager(
 
 def connect(options: ConnectionOptions) -> Connection:
     """A connection by flags, kubeconfig or service account; credential plugins may run. Raises QosError."""
-    request_seconds = parse_timeout(options.request_timeout)
+    request_seconds = net_errors.parse_timeout(options.request_timeout)
     context = resolve_context(options)
     validate_context(context)
     base_url = _base_url(context.cluster["server"])
@@ -182,8 +174,8 @@ class Connection:
         if deadline is None:
             return response
         if not request.is_watch:
-            return cast("BaseHTTPResponse", BoundedResponse(response, deadline))
-        set_read_timeout(response, request.read_seconds or READ_SECONDS)
+            return cast("BaseHTTPResponse", net_errors.BoundedResponse(response, deadline))
+        net_errors.set_read_timeout(response, request.read_seconds or READ_SECONDS)
         return response
 
     def _send(self, request: _Request, authorization: str, deadline: float | None) -> BaseHTTPResponse:
@@ -215,8 +207,8 @@ class Connection:
             )
         except (HTTPError, OSError) as error:
             is_late = deadline is not None and deadline - time.monotonic() < _CLOCK_SECONDS
-            late = timeout_error("exceeded while awaiting headers")
-            failure = late if is_late else unreachable_error(error, self.server)
+            late = net_errors.timeout_error("exceeded while awaiting headers")
+            failure = late if is_late else net_errors.unreachable_error(error, self.server)
             failure.may_have_arrived = body is not None and body.has_begun
             logged.failed(failure)
             raise failure from error
@@ -265,7 +257,7 @@ def _header_value(name: str, value: str) -> str:
     Raises ServerUnreachable; Python's own error would repeat the value, and it may be a token.
     """
     if _CONTROL_CHARACTERS.search(value):
-        raise connection_error(f'net/http: invalid header field value for "{name}"')
+        raise net_errors.connection_error(f'net/http: invalid header field value for "{name}"')
     return value.encode().decode("latin-1")
 
 
@@ -287,5 +279,5 @@ def _base_url(server: str) -> str:
     if not is_valid or any(character.isspace() for character in parts.netloc):
         raise invalid
     if parts.scheme not in {"http", "https"}:
-        raise connection_error(f'unsupported protocol scheme "{parts.scheme}"')
+        raise net_errors.connection_error(f'unsupported protocol scheme "{parts.scheme}"')
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))

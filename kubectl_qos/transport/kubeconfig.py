@@ -12,15 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubectl_qos.errors import QosError
-from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport import ConnectionOptions, go_decode
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.go_decode import (
-    KUBECONFIG,
-    GoDecodeError,
-    check_type,
-    first_document,
-    parse_api_version,
-)
 from kubectl_qos.transport.proxy import proxy_problem, without_credentials
 
 DEFAULT_FILE: Final = Path("~/.kube/config")
@@ -219,7 +212,7 @@ def _merge_files(options: ConnectionOptions) -> _MergedConfig:
             log.log(log.DECISIONS, f"kubeconfig {file}: {'loaded' if config is not None else 'not found'}")
             if config is not None:
                 _merge(merged, file, config)
-        except GoDecodeError as error:
+        except go_decode.GoDecodeError as error:
             problems.append(f'error loading config file "{file}": {error}')
     if problems:
         raise _combined_error(problems)
@@ -233,10 +226,10 @@ def _read(file: Path) -> Mapping[str, Any] | None:
         return None
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
-        raise GoDecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
-    config = first_document(content)
-    parse_api_version(config, "Config", ["v1"])
-    check_type(config, KUBECONFIG)
+        raise go_decode.GoDecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
+    config = go_decode.first_document(content)
+    go_decode.parse_api_version(config, "Config", ["v1"])
+    go_decode.check_type(config, go_decode.KUBECONFIG)
     return config or {}
 
 
@@ -256,7 +249,7 @@ def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
         name = item.get("name") or ""
         if name in entries:
             go = _GO_NAMES[kind]
-            raise GoDecodeError(
+            raise go_decode.GoDecodeError(
                 f'error converting *[]Named{go} into *map[string]*api.{go}: duplicate name "{name}" in list'
             )
         entry = {key: value for key, value in (item.get(kind[:-1]) or {}).items() if value is not None}

@@ -62,7 +62,6 @@ class Action:
 
     @property
     def name(self) -> str:
-        """What keymaps call it."""
         return f"{self.group.name.lower()}.{self.verb}"
 
 

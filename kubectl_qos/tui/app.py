@@ -157,7 +157,6 @@ class QosApp(App[QosError]):
             event.widget.cursor_blink = False
 
     def on_updated(self, message: Updated) -> None:
-        """Show a new view model and the list that was built from it."""
         if message.source is not self.source:
             return
         error = self.lists.take(message.built, is_update=True) if message.built is not None else None
@@ -184,7 +183,6 @@ class QosApp(App[QosError]):
         self.show_title()
 
     def show_title(self) -> None:
-        """Fill the title line of every open screen."""
         words = title_words(self.source.title, self.view_model, self.source.now(), readonly=self.readonly)
         for screen in self.screen_stack:
             for line in screen.query(TitleLine):
@@ -210,7 +208,6 @@ class QosApp(App[QosError]):
 
     @property
     def readonly(self) -> bool:
-        """Whether this cluster cannot be changed from here."""
         return self.writing.is_readonly(self.source.title)
 
     def go_to_context(self, name: str | None) -> None:
@@ -255,7 +252,6 @@ class QosApp(App[QosError]):
 
     @property
     def main(self) -> MainScreen:
-        """The screen below all others."""
         screen = self.screen_stack[0]
         assert isinstance(screen, MainScreen)
         return screen
@@ -318,7 +314,6 @@ class QosApp(App[QosError]):
         super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy(self, text: str, what: str) -> None:
-        """Copy a text to the terminal's clipboard."""
         self.copy_to_clipboard(text)
         self.notify(f"copied {what}: {len(text.splitlines())} lines")
 
@@ -421,7 +416,6 @@ class QosApp(App[QosError]):
             self.leave()
 
     def _commands(self, screen: QosScreen) -> Iterable[Command]:
-        """Every action that can be used on this screen."""
         groups = {BindingGroup.APP, screen.group}
         for action in ACTIONS:
             if action.palette and action.group in groups:
@@ -433,10 +427,8 @@ class QosApp(App[QosError]):
                 sort = partial(screen.table.sort_by, column.key)
                 yield Command(f"sort by {column.header}", "", column.help, sort)
         for theme in THEMES:
-            yield Command(f"theme {theme.name}", "", "these colours", partial(self._set_theme, theme.name))
-
-    def _set_theme(self, name: str) -> None:
-        self.theme = name
+            choose = partial(setattr, self, "theme", theme.name)
+            yield Command(f"theme {theme.name}", "", "these colours", choose)
 
 
 def _detail_screen(detail: Detail, pod: Pod, view_model: ViewModel) -> QosScreen:

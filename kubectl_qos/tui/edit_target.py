@@ -46,7 +46,6 @@ class EditTarget:
 
     @property
     def name(self) -> str:
-        """What a sentence calls it: `pod shop/web-0`."""
         return pod_name(self.pod)
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
@@ -54,7 +53,6 @@ class EditTarget:
         return preview(self.pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def others(self) -> list[PodRow]:
-        """The rows of the other pods of its node, in kill order."""
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)
         rows = ranked.rows if ranked is not None and self.pod.node_name else ()
         key = (self.pod.namespace, self.pod.name)

@@ -187,7 +187,6 @@ class AsciiFilter(LineFilter):
     """Paints lines in ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
-        """The segments with plain signs, in the same styles."""
         return [
             segment
             if segment.control or segment.text.isascii()

@@ -142,7 +142,6 @@ def _none(what: str, title: str) -> str:
 
 
 def _scope_words(scope: Scope) -> str:
-    """The scope as words of a sentence, empty for all pods."""
     words = _place_words(scope.namespace, scope.node)
     return f"{words} with {escape(scope.selector_text)}" if scope.selector_text else words
 
@@ -157,7 +156,6 @@ def _place_words(namespace: str | None, node: str | None) -> str:
 
 
 def _where(view: View) -> str:
-    """What the view is narrowed to, as words of a sentence; empty for everything."""
     words = ""
     if view.pod is not None:
         words += f" of {escape(view.pod[1])}"
@@ -293,11 +291,9 @@ class Navigation:
             self._index = len(self._locations) - 1
 
     def replace(self, location: Location) -> None:
-        """Show the same location in another way."""
         self._locations[self._index] = location
 
     def back(self) -> Location | None:
-        """The previous location, None at the first."""
         return self._moved(-1)
 
     def forward(self) -> Location | None:

@@ -15,6 +15,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.present.groups import grouped, known_sum
 from kubectl_qos.present.node_rows import troubles
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows
 from kubectl_qos.qos.qos_class import QosClass
@@ -53,7 +54,6 @@ class Trends:
         self._last, self._samples = usage, new_samples
 
     def clear(self) -> None:
-        """Forget everything: another cluster follows."""
         self._last, self._samples = {}, {}
 
     def of(self, key: PodKey) -> Sequence[int]:
@@ -91,7 +91,6 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent(self) -> int | None:
-        """The percentage of the capacity that the pods use, None where either is unknown."""
         if self.used is None or not self.capacity:
             return None
         return round(100 * self.used / self.capacity)
@@ -184,7 +183,6 @@ def oldest_usage(view_model: ViewModel) -> datetime | None:
 
 
 def _by_node(snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView]) -> dict[str, NodeView]:
-    """Every node that exists or has pods in scope."""
     views: dict[str, NodeView] = {}
     pods = snapshot.by_node()
     for name in dict.fromkeys((*snapshot.nodes, *rows.nodes)):
@@ -206,14 +204,13 @@ def _by_node(snapshot: Snapshot, rows: PodRows, before: Mapping[str, NodeView]) 
 
 
 def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
-    by_name: dict[str, list[PodRow]] = {}
-    for row in rows:
-        by_name.setdefault(row.pod.metadata.namespace, []).append(row)
-    return {name: _group(name, pods, _total([row.memory for row in pods])) for name, pods in by_name.items()}
+    groups = grouped(rows, lambda row: row.pod.metadata.namespace)
+    return {
+        name: _group(name, pods, known_sum([row.memory for row in pods])) for name, pods in groups.items()
+    }
 
 
 def _namespaces(nodes: Iterable[NodeView]) -> dict[str, PodGroup]:
-    """Every namespace with pods in scope, by name."""
     groups: dict[str, list[PodGroup]] = {}
     for node in nodes:
         for name, group in node.namespaces.items():
@@ -230,7 +227,7 @@ def _nodes(groups: Iterable[PodGroup]) -> Iterable[PodGroup]:
     capacities = [group.capacity for group in machines if group.capacity]
     yield msgspec.structs.replace(
         _sum(None, ordered),
-        used=_total([group.used for group in machines]),
+        used=known_sum([group.used for group in machines]),
         capacity=sum(capacities) if len(capacities) == len(machines) else None,
     )
     yield from ordered
@@ -243,7 +240,7 @@ def _sum(key: str | None, groups: Sequence[PodGroup]) -> PodGroup:
         sum([group.guaranteed for group in groups]),
         sum([group.burstable for group in groups]),
         sum([group.best_effort for group in groups]),
-        _total([group.used for group in groups]),
+        known_sum([group.used for group in groups]),
     )
 
 
@@ -263,13 +260,8 @@ def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
     """What pods that have not ended use, in scope or not."""
     living = [pod for pod in pods if not pod.is_terminal]
     usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in living]
-    used = _total([usage.working_set_bytes for usage in usages if usage is not None])
+    used = known_sum([usage.working_set_bytes for usage in usages if usage is not None])
     return used if living else 0
-
-
-def _total(amounts: Sequence[int | None]) -> int | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
 
 
 def _identity(pod: Pod) -> tuple[str, str, str]:

@@ -17,20 +17,7 @@ from textual.message import Message
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.history_file import HistoryFile
 from kubectl_qos.config.settings import Settings
-from kubectl_qos.edit.apply import (
-    Apply,
-    ApplyResult,
-    Check,
-    Command,
-    Confirm,
-    DryRun,
-    DryRunResult,
-    Load,
-    Phase,
-    Send,
-    Step,
-    UnknownOutcome,
-)
+from kubectl_qos.edit import apply
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
@@ -60,7 +47,9 @@ class RunningChange:
     The writer is that of the cluster that the change was made for.
     """
 
-    def __init__(self, service: WriteService, target: EditTarget, writer: Writer | None, begun: Step) -> None:
+    def __init__(
+        self, service: WriteService, target: EditTarget, writer: Writer | None, begun: apply.Step
+    ) -> None:
         self._service = service
         self._writer = writer
         self._sent_at: datetime | None = None
@@ -85,37 +74,35 @@ class RunningChange:
 
     @property
     def elapsed_seconds(self) -> int:
-        """How long ago the request was sent."""
         if self._sent_at is None:
             return 0
         return max(int((self.target.source.now() - self._sent_at).total_seconds()), 0)
 
-    def take(self, step: Step) -> None:
+    def take(self, step: apply.Step) -> None:
         """Go to the next state, carry out its command, and tell the screens."""
         before = self.state
         self.state, command = step
         self._execute(command)
         if self.state is not before:
-            self._service.updated(self, before, confirms=isinstance(command, Confirm))
+            self._service.updated(self, before, confirms=isinstance(command, apply.Confirm))
 
-    def _execute(self, command: Command | None) -> None:
+    def _execute(self, command: apply.Command | None) -> None:
         run = self._service.run
         match command:
-            case Load():
+            case apply.Load():
                 run(self._load, self._loaded)
-            case DryRun(request):
+            case apply.DryRun(request):
                 run(partial(self.writer.dry_run, request), partial(self._dry_run_answered, request))
-            case Send(dry_run, undoes):
+            case apply.Send(dry_run, undoes):
                 self._sent_at = self.target.source.now()
                 history = self._service.history
                 run(partial(self.writer.apply, dry_run, history, undoes=undoes), self._sent)
-            case Check(result, 0.0):
+            case apply.Check(result, 0.0):
                 self._check(result)
-            case Check(result, pause_seconds):
+            case apply.Check(result, pause_seconds):
                 self._service.app.set_timer(pause_seconds, partial(self._check, result))
 
     def _load(self) -> tuple[RelatedObjects, EditTarget, Preview]:
-        """The related objects; to keep a change, the object too as it is now."""
         related, target = self.target.source.related(self.target.pod), self.target
         if self.state.keeps_mine:
             target = target.now(related.raw)
@@ -128,14 +115,14 @@ class RunningChange:
             related, self.target, preview = answer
             self.take(self.state.loaded(related, self.target.pod, preview))
 
-    def _dry_run_answered(self, request: PatchRequest, answer: DryRunResult | QosError) -> None:
+    def _dry_run_answered(self, request: PatchRequest, answer: apply.DryRunResult | QosError) -> None:
         self.take(self.state.dry_run_answered(request, answer))
 
-    def _sent(self, answer: ApplyResult | QosError) -> None:
+    def _sent(self, answer: apply.ApplyResult | QosError) -> None:
         self.take(self.state.sent(answer, self.elapsed_seconds))
 
-    def _check(self, result: ApplyResult) -> None:
-        if self.state.phase is Phase.FOLLOWING:
+    def _check(self, result: apply.ApplyResult) -> None:
+        if self.state.phase is apply.Phase.FOLLOWING:
             work = partial(self.writer.progress, result, self._service.history)
             self._service.run(work, self._checked)
 
@@ -158,7 +145,6 @@ class WriteService:
         self.run = partial(run_in_background, app)
 
     def is_readonly(self, context: str) -> bool:
-        """Whether everything that could change a cluster is out of reach."""
         return self._readonly or bool(self._settings.for_context(context).readonly)
 
     def confirms_by_name(self, context: str) -> bool:
@@ -188,7 +174,7 @@ class WriteService:
         except QosError as error:
             read_only = error
         preview = target.preview(edits)
-        step = Apply.begin(
+        step = apply.Apply.begin(
             target.pod, edits, preview, related, undoes=undoes, conflicts=conflicts, read_only=read_only
         )
         return RunningChange(self, target, writer, step)
@@ -199,12 +185,12 @@ class WriteService:
             raise QosError(f"nothing is written: {by} says read-only")
         return source.writer()
 
-    def updated(self, change: RunningChange, before: Apply, *, confirms: bool) -> None:
+    def updated(self, change: RunningChange, before: apply.Apply, *, confirms: bool) -> None:
         """Tell the screens; the answer to a change whose screen was left is shown in passing."""
         state = change.state
-        if state.phase is Phase.SENDING and before.phase is not Phase.SENDING:
+        if state.phase is apply.Phase.SENDING and before.phase is not apply.Phase.SENDING:
             self._sending.append(change)
-        elif before.phase is Phase.SENDING and state.phase is not Phase.SENDING:
+        elif before.phase is apply.Phase.SENDING and state.phase is not apply.Phase.SENDING:
             self._sending.remove(change)
             if state.is_left:
                 self._notify_ended(change)
@@ -213,7 +199,7 @@ class WriteService:
 
     def _notify_ended(self, change: RunningChange) -> None:
         error = change.state.error
-        if isinstance(error, UnknownOutcome):
+        if isinstance(error, apply.UnknownOutcome):
             text = f"{change.name}: {error}"
         elif error is not None:
             text = f"{change.name} was not changed: {error}"

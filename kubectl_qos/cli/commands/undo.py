@@ -111,7 +111,6 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
 
 
 def _values(entry: Entry, *, undone: bool) -> dict[str, Any]:
-    """An entry for JSON; an absent value is null."""
     before = {edit.target: edit.quantity for edit in entry.before}
     changes = [
         {

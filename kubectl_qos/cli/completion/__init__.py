@@ -270,7 +270,6 @@ class _WordReader:
         self._command = word if word in commands else ""
 
     def _next_operand(self) -> argparse.Action | None:
-        """The operand that there is still room for."""
         actions = self._parser._actions if self._parser is not None else ()
         for action in actions:
             if not action.option_strings and (action.nargs in {"*", "+"} or not self._operands):

@@ -8,6 +8,7 @@ in-place resize changes those of a living pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
@@ -24,6 +25,7 @@ from kubectl_qos.k8s.resources import (
     pod_limits,
     pod_requests,
 )
+from kubectl_qos.qos.cgroup import values
 from kubectl_qos.qos.cgroup.memory import (
     MEMORY_HIGH,
     MEMORY_SWAP_MAX,
@@ -33,13 +35,6 @@ from kubectl_qos.qos.cgroup.memory import (
     has_memory_qos,
     pod_hugepage_limits,
     pod_memory_qos,
-)
-from kubectl_qos.qos.cgroup.values import (
-    MIN_SHARES,
-    CgroupSettings,
-    CriResources,
-    milli_to_quota,
-    milli_to_shares,
 )
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Reason, Rule
@@ -93,21 +88,21 @@ def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup) -> PodTotals:
     )
 
 
-def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> CgroupSettings:
+def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> values.CgroupSettings:
     """The settings of the pod's cgroup (`ResourceConfigForPod` and the pids limit)."""
     kubelet = setup.kubelet
-    shares = MIN_SHARES
+    shares = values.MIN_SHARES
     quota = period = memory = None
     if qos is not QosClass.BEST_EFFORT:
-        shares = milli_to_shares(totals.cpu_request_milli)
+        shares = values.milli_to_shares(totals.cpu_request_milli)
         if qos is QosClass.GUARANTEED or totals.declared.cpu:
             period = kubelet.cpu_cfs_quota_period_us
             quota = -1
             if kubelet.cpu_cfs_quota and not totals.exclusive_cpus:
-                quota = milli_to_quota(totals.cpu_limit_milli, _cfs_period_us(setup))
+                quota = values.milli_to_quota(totals.cpu_limit_milli, _cfs_period_us(setup))
         if qos is QosClass.GUARANTEED or totals.declared.memory:
             memory = totals.memory_limit
-    return CgroupSettings(
+    return values.CgroupSettings(
         cpu_shares=shares,
         cpu_quota_us=quota,
         cpu_period_us=period,
@@ -132,7 +127,7 @@ def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
 
 def container_resources(
     pod: Pod, container: Container, qos: QosClass, adj: int, setup: NodeSetup
-) -> CriResources:
+) -> values.CriResources:
     """What is asked of the runtime for one container of a defaulted pod."""
     memory_limit = _effective_limit(pod, container, MEMORY, setup.release).value()
     base = linux_resources(
@@ -149,11 +144,8 @@ def container_resources(
     if has_memory_qos(setup):
         request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
         unified |= container_memory_qos(qos, request.value(), limit.value(), setup)
-    return CriResources(
-        cpu_shares=base.cpu_shares,
-        cpu_quota_us=base.cpu_quota_us,
-        cpu_period_us=base.cpu_period_us,
-        memory_limit_bytes=memory_limit,
+    return replace(
+        base,
         memory_swap_limit_bytes=swap.memory_and_swap,
         oom_score_adj=adj,
         hugepage_limits=container_hugepage_limits(pod, container, setup.node.hugepage_sizes, setup.release),
@@ -163,7 +155,7 @@ def container_resources(
 
 def linux_resources(
     cpu_request: Quantity | None, cpu_limit: Quantity, memory_limit: int, setup: NodeSetup, *, exclusive: bool
-) -> CriResources:
+) -> values.CriResources:
     """`calculateLinuxResources`: shares, quota, memory limit and memory.oom.group."""
     takes_limit = cpu_request is None
     if not setup.release.has(Change.MISSING_CPU_REQUEST_TAKES_LIMIT):
@@ -172,9 +164,9 @@ def linux_resources(
     quota = period = 0
     if setup.kubelet.cpu_cfs_quota:
         period = _cfs_period_us(setup)
-        quota = -1 if exclusive else milli_to_quota(cpu_limit.milli_value(), period)
-    return CriResources(
-        cpu_shares=milli_to_shares(counted.milli_value()),
+        quota = -1 if exclusive else values.milli_to_quota(cpu_limit.milli_value(), period)
+    return values.CriResources(
+        cpu_shares=values.milli_to_shares(counted.milli_value()),
         cpu_quota_us=quota,
         cpu_period_us=period,
         memory_limit_bytes=memory_limit,
@@ -250,7 +242,7 @@ def pod_reasons(
     inputs = _Inputs(
         weight={
             "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
-            "shares": milli_to_shares(totals.cpu_request_milli),
+            "shares": values.milli_to_shares(totals.cpu_request_milli),
             "curve": "linear",
         },
         quota={
@@ -276,7 +268,7 @@ def container_reasons(
     files: Mapping[str, str],
     pod: Pod,
     container: Container,
-    resources: CriResources,
+    resources: values.CriResources,
     setup: NodeSetup,
     *,
     is_scope: bool,

@@ -21,22 +21,8 @@ from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
+from kubectl_qos.qos.cgroup import names, values
 from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
-from kubectl_qos.qos.cgroup.names import (
-    CgroupName,
-    class_name,
-    kubepods_name,
-    literal,
-    parse_cgroupfs,
-    parse_systemd,
-)
-from kubectl_qos.qos.cgroup.values import (
-    MIN_SHARES,
-    CgroupSettings,
-    files_on_node,
-    in_reading_order,
-    milli_to_shares,
-)
 from kubectl_qos.qos.prediction import (
     Assumption,
     ContainerPrediction,
@@ -59,8 +45,8 @@ _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 class CgroupWrite(NamedTuple):
     """One cgroup and what the kubelet writes there."""
 
-    name: CgroupName
-    settings: CgroupSettings
+    name: names.CgroupName
+    settings: values.CgroupSettings
 
 
 def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
@@ -80,12 +66,12 @@ def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, rel
     """
     is_enforced = kubelet.cgroups_per_qos and ENFORCE_PODS in kubelet.enforce_node_allocatable
     resources = allocatable(capacity, kubelet) if is_enforced else capacity
-    return CgroupWrite(kubepods_name(kubelet), _settings(resources, cores, release))
+    return CgroupWrite(names.kubepods_name(kubelet), _settings(resources, cores, release))
 
 
 def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite]:
     """The kube-reserved and system-reserved cgroups, as far as they are enforced."""
-    parse = parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else parse_cgroupfs
+    parse = names.parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else names.parse_cgroupfs
     suffixes = ("", _COMPRESSIBLE) if release.has(Change.RESERVED_COMPRESSIBLE) else ("",)
     writes = []
     for suffix in suffixes:
@@ -115,20 +101,20 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
         kubepods_unified, burstable_unified = class_memory_qos(guaranteed_memory, burstable_memory, setup)
     burstable_limit, best_effort_limit = _qos_reserved_limits(burstable_memory, guaranteed_memory, setup)
     unbounded = unbounded_hugepages(setup.node)
-    kubepods_settings = CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
-    best_effort = CgroupSettings(
-        cpu_shares=MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
+    kubepods_settings = values.CgroupSettings(hugepage_limits=unbounded, unified=kubepods_unified)
+    best_effort = values.CgroupSettings(
+        cpu_shares=values.MIN_SHARES, hugepage_limits=unbounded, memory_limit_bytes=best_effort_limit
     )
-    burstable = CgroupSettings(
-        cpu_shares=milli_to_shares(cpu_milli),
+    burstable = values.CgroupSettings(
+        cpu_shares=values.milli_to_shares(cpu_milli),
         hugepage_limits=unbounded,
         memory_limit_bytes=burstable_limit,
         unified=burstable_unified,
     )
     return (
-        CgroupWrite(kubepods_name(kubelet), kubepods_settings),
-        CgroupWrite(class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
-        CgroupWrite(class_name(QosClass.BURSTABLE, kubelet), burstable),
+        CgroupWrite(names.kubepods_name(kubelet), kubepods_settings),
+        CgroupWrite(names.class_name(QosClass.BEST_EFFORT, kubelet), best_effort),
+        CgroupWrite(names.class_name(QosClass.BURSTABLE, kubelet), burstable),
     )
 
 
@@ -174,15 +160,15 @@ def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> t
 
 def _settings(
     resources: Mapping[str, Quantity], cores: int, release: Release, *, only_cpu: bool = False
-) -> CgroupSettings:
+) -> values.CgroupSettings:
     """`getCgroupConfig`: the settings that a resource list stands for."""
     cpus = ""
     if release.has(Change.KUBEPODS_CPUSET):
         cpus = f"0-{cores - 1}" if cores > 1 else "0"
-    shares = milli_to_shares(resources[CPU].milli_value()) if CPU in resources else None
+    shares = values.milli_to_shares(resources[CPU].milli_value()) if CPU in resources else None
     if only_cpu:
-        return CgroupSettings(cpu_shares=shares, cpus=cpus)
-    return CgroupSettings(
+        return values.CgroupSettings(cpu_shares=shares, cpus=cpus)
+    return values.CgroupSettings(
         cpu_shares=shares,
         memory_limit_bytes=resources[MEMORY].value() if MEMORY in resources else None,
         pids_limit=resources[PID].value() if PID in resources else None,
@@ -293,14 +279,14 @@ def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
 
 
 def _directory(
-    name: CgroupName,
+    name: names.CgroupName,
     level: CgroupLevel,
-    settings: CgroupSettings,
+    settings: values.CgroupSettings,
     setup: NodeSetup,
     qos: QosClass | None = None,
 ) -> Directory:
-    path = literal(name, setup.kubelet.cgroup_driver)
-    return Directory(path, level, files_on_node(settings, setup), qos=qos)
+    path = names.literal(name, setup.kubelet.cgroup_driver)
+    return Directory(path, level, values.files_on_node(settings, setup), qos=qos)
 
 
 def _reserved(setup: NodeSetup) -> Iterator[Directory]:
@@ -337,13 +323,13 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     ), unknown
 
 
-def _unknown_files(settings: CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
-    names = {
+def _unknown_files(settings: values.CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
+    files = {
         1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
         2: ("cpu.weight", "memory.max", "pids.max"),
     }[cgroup_version]
     amounts = (settings.cpu_shares, settings.memory_limit_bytes, settings.pids_limit)
-    return tuple(name for name, amount in zip(names, amounts, strict=True) if amount is None)
+    return tuple(name for name, amount in zip(files, amounts, strict=True) if amount is None)
 
 
 def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
@@ -380,18 +366,18 @@ def _container(container: ContainerPrediction, pod: Pod) -> Directory:
     below: tuple[Directory, ...] = ()
     if container.has_process_cgroup:
         process = container.process_cgroup
-        below = (Directory(process.path, CgroupLevel.PROCESSES, in_reading_order(process.files)),)
+        below = (Directory(process.path, CgroupLevel.PROCESSES, values.in_reading_order(process.files)),)
     return Directory(
         container.cgroup.path,
         CgroupLevel.CONTAINER,
-        in_reading_order(container.cgroup.files),
+        values.in_reading_order(container.cgroup.files),
         children=below,
         pod=pod,
         container=container,
     )
 
 
-def _without_cpuset(settings: CgroupSettings, setup: NodeSetup) -> CgroupSettings:
+def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values.CgroupSettings:
     """Without the CPU set where a CPU manager policy does not touch it, or the CPUs are not known.
 
     Source: pkg/kubelet/cm/node_container_manager_linux.go (getCgroupConfigInternal, "Only do so on None

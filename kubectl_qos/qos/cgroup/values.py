@@ -29,7 +29,7 @@ _DEFAULT_PERIOD_US: Final = 100_000
 
 V2_DEFAULTS: Final[Mapping[str, str]] = {"cpu.max": "max 100000", "memory.max": "max"}
 V1_DEFAULTS: Final[Mapping[str, str]] = {"cpu/cpu.cfs_quota_us": "-1"}
-KERNEL_DEFAULTS: Final[Mapping[str, str]] = {
+UNWRITTEN: Final[Mapping[str, str]] = {
     **V1_DEFAULTS,
     **V2_DEFAULTS,
     **dict.fromkeys(("memory.min", "memory.low", "memory.oom.group"), "0"),
@@ -218,13 +218,8 @@ _PAGED: Final = frozenset(
     {"memory.max", "memory.high", "memory.min", "memory.low", "memory.swap.max", "memory.limit_in_bytes"}
 )
 _FIRST: Final = (
-    "cpu.weight",
-    "cpu.shares",
-    "cpu.max",
-    "cpu.cfs_quota_us",
-    "cpu.cfs_period_us",
-    "memory.max",
-    "memory.limit_in_bytes",
+    *("cpu.weight", "cpu.shares", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+    *("memory.max", "memory.limit_in_bytes"),
 )
 
 

@@ -17,13 +17,7 @@ from typing import Any, Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import (
-    DISRUPTION_TARGET,
-    MEMORY,
-    ContainerStateTerminated,
-    Pod,
-    all_containers,
-)
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, MEMORY, ContainerStateTerminated, Pod, all_containers
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level
 from kubectl_qos.qos.kills.report import Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running

@@ -290,7 +290,6 @@ class _Run:
         return state.total_bytes
 
     def _node_processes(self) -> list[NodeProcess]:
-        """The node's own processes, with the one that holds what the node itself has grown by."""
         grown = self._timeline.own_grown_bytes()
         return [*self._own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
 

@@ -27,8 +27,6 @@ from kubectl_qos.qos.ranking import ContainerKind, RankedPod, container_kinds, r
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
-
-
 _SIGKILLED: Final = 137
 
 
@@ -315,7 +313,6 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
 
 
 def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:
-    """How much a container may swap, however full its limit is."""
     total = setup.node.swap_capacity_bytes
     if not total:
         return 0

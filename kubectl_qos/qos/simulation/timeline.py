@@ -111,8 +111,7 @@ class MemoryTimeline:
         """How full the node is now."""
         grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
         return MemoryLevel(
-            self._most - self._total_used - grown,
-            self._evictable - self._total_working_set - grown,
+            self._most - self._total_used - grown, self._evictable - self._total_working_set - grown
         )
 
     def usages(self, containers: Iterable[int]) -> list[int]:

@@ -139,7 +139,6 @@ class RowSelection:
     taken: datetime
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """The selected rows, in their order."""
         rows = self.filter.selected(rows, self.taken)
         return [row for row in rows if self.definition.is_at_risk(row)] if self.at_risk else rows
 
@@ -179,7 +178,6 @@ class ListCache:
 
     @property
     def is_building(self) -> bool:
-        """Whether a list is being built after another one was chosen."""
         return self._running is not None
 
     def build(self, view_model: ViewModel) -> BuiltList | None:
@@ -241,7 +239,6 @@ class ListCache:
         return None
 
     def clear(self) -> None:
-        """Forget everything: another cluster follows."""
         self._query = self._built = self._quick = self._failed = self._running = None
 
 
@@ -286,7 +283,6 @@ class ListTable(LineTable[Any]):
             self.border_title = Content(title)
 
     def restore(self, state: UiState) -> None:
-        """Take order, columns and their widths from the state of an earlier run."""
         name, columns = self.definition.kind.value, self.definition.columns
         chosen = state.columns.get(name, ())
         if chosen and all(key in columns for key in chosen):
@@ -297,7 +293,6 @@ class ListTable(LineTable[Any]):
         self.widths = {key: width for key, width in state.widths.get(name, {}).items() if key in columns}
 
     def saved(self, state: UiState) -> UiState:
-        """The state with this table's order, columns and widths."""
         name = self.definition.kind.value
         return replace(
             state,
@@ -307,7 +302,6 @@ class ListTable(LineTable[Any]):
         )
 
     def toggle_mark(self) -> None:
-        """Mark or unmark the row, and go on to the next."""
         if self.row is not None:
             self.mark(self.marked ^ {self.definition.key(self.row)})
             self.action_down()
@@ -321,7 +315,6 @@ class ListTable(LineTable[Any]):
 
     @property
     def shown_columns(self) -> list[Column[Any]]:
-        """The columns that are shown, in their full form."""
         return [self.definition.columns[column.key] for column in self.columns.columns]
 
     def text(self, rows: Sequence[Any], now: datetime) -> str:

@@ -207,7 +207,6 @@ class NodeList(ListDefinition[NodeRow]):
     def fit(
         self, columns: Sequence[NodeColumn], rows: Sequence[NodeRow], now: datetime, available: int
     ) -> Layout[NodeRow]:
-        """The bar takes the remaining width."""
         layout = super().fit(columns, rows, now, available)
         if not any(row.memory.used is not None and row.capacity for row in rows):
             return layout
@@ -254,7 +253,6 @@ class NodeList(ListDefinition[NodeRow]):
 
 
 def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:
-    """The first pods in its kill order."""
     ranked = view_model.rows.nodes.get(row.name)
     pods = [pod for pod in ranked.rows if pod.rank is not None] if ranked is not None else []
     return sorted(pods, key=lambda pod: (pod.rank, pod.key))[:_VICTIMS]
@@ -291,7 +289,6 @@ def _why_no_victim(row: NodeRow) -> str:
 
 
 def _all_are_shown(row: NodeRow, view_model: ViewModel) -> bool:
-    """Whether the pods in scope are all that have a rank on the node."""
     ranked = view_model.rows.nodes.get(row.name)
     return ranked is not None and ranked.ranked == sum(pod.rank is not None for pod in ranked.rows)
 

@@ -38,7 +38,6 @@ _BAR: Final = 6
 
 
 def _bar(percent: int) -> str:
-    """A bar in halves of a cell."""
     whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
     return ("━" * whole + "╸" * half).ljust(_BAR)
 
@@ -192,7 +191,6 @@ class MemoryLine(Widget):
         self._row: NodeRow | None = None
 
     def show(self, view_model: ViewModel | None, node: str) -> None:
-        """Show another node, or the same one as it is now."""
         if view_model is None or not node:
             self._shown, self._row = None, None
         elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:

@@ -48,8 +48,6 @@ _AFTER_MEMORY: Final = _OTHERS.index("memory") + 1
 _ORDER: Final = (*_FIRST, *_OTHERS[:_AFTER_MEMORY], "trend", *_OTHERS[_AFTER_MEMORY:])
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
-
-
 _COMPACT_CLASS: Final = replace(
     BY_KEY["qos"], width=4, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
 )
@@ -162,8 +160,6 @@ _CONTAINER_KEYS: Final = (
     "rank namespace pod container node qos oom_score_adj oom_score memory request limit limit_percent"
     " restarts age"
 )
-
-
 _OF_PODS: Final = {"flags", "eviction", "risk", "limit_container"}
 
 

@@ -95,7 +95,6 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Two keys are there for a conflict only."""
         del parameters
         return action not in _CONFLICT or self.change.state.has_conflict
 

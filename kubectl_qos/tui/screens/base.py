@@ -202,7 +202,6 @@ class BuiltScreen(QosScreen, Generic[BuiltT]):
         """Show the content of `_view_model`, or why it could not be built."""
 
     def start_building(self) -> None:
-        """Build the content of the newest view model."""
         self._is_building = True
         view_model = self._newest
         run_in_background(self, partial(self.build, view_model), partial(self._take, view_model))

@@ -89,7 +89,6 @@ class BrowseScreen(QosScreen):
 
     @property
     def is_building(self) -> bool:
-        """Whether rows of the list are missing, or are being built."""
         return self._rows is None or self.qos.lists.is_building
 
     @property
@@ -170,7 +169,6 @@ class BrowseScreen(QosScreen):
             self._focus_list()
 
     def _take_list(self, built: BuiltList | QosError) -> None:
-        """Show a list that was built after another one was chosen."""
         error = built if isinstance(built, QosError) else self.qos.lists.take(built)
         if error is not None:
             self.qos.notify(str(error), severity="warning")
@@ -229,7 +227,6 @@ class BrowseScreen(QosScreen):
         self.query_one(MemoryLine).show(view_model, node)
 
     def notes_now(self) -> list[str]:
-        """What is missing or assumed, and where less is shown than was requested."""
         view_model, rows = self.qos.view_model, self._rows
         if view_model is None or rows is None:
             return []
@@ -246,7 +243,6 @@ class BrowseScreen(QosScreen):
             line.update(f"note: {notes[0]}{more}")
 
     def saved(self, state: UiState) -> UiState:
-        """The state with what the next run takes from this screen."""
         prompt = self.query_one(Prompt)
         state = replace(state, filters=prompt.entered("/"), places=prompt.entered(":"))
         for table in self.query(ListTable):
@@ -261,7 +257,6 @@ class BrowseScreen(QosScreen):
         self.view = view
 
     def remember_row(self) -> None:
-        """Keep where the cursor is for coming back."""
         row = self.table.row
         if self.is_current and row is not None:
             navigation = self.qos.navigation
@@ -276,13 +271,11 @@ class BrowseScreen(QosScreen):
         self._go_to_awaited_row()
 
     def _go_to_awaited_row(self) -> None:
-        """Put the cursor on the row as soon as there are rows."""
         if self._awaited_row is not None and self._rows is not None:
             self.table.move_to(self._awaited_row)
             self._awaited_row = None
 
     def change_view(self, view: View) -> None:
-        """Show the same location in another way."""
         if self.is_current:
             self.qos.navigation.replace(Location(view))
         self.view = view

@@ -125,7 +125,6 @@ class ConfirmWrite(_YesNoDialog):
         self._expected = name
 
     def compose(self) -> ComposeResult:
-        """What is confirmed, a field for the name if it is asked for, and two buttons."""
         with Vertical(classes="dialog wide"):
             yield Label(self._question, classes="question", markup=False)
             yield TextView(layout_lines(map(TextLine, self._lines)), id="facts")

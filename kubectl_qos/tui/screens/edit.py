@@ -103,7 +103,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     @property
     def unsaved(self) -> bool:
-        """Whether fields have changed since a patch was saved or copied."""
         return self.form.touched not in ([], self._saved)
 
     def preview_now(self) -> Preview:
@@ -118,7 +117,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self.query_one("#effects", TextView).show(layout)
 
     def action_guaranteed(self) -> None:
-        """Make requests equal to limits; what no edit can do is notified."""
         if self._has_wrong_field():
             return
         after = self.preview_now().after
@@ -134,7 +132,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self.qos.notify("still to do: " + "; ".join(open_steps), severity="warning")
 
     def action_outlive(self) -> None:
-        """Kill it after another pod of the node, which is chosen in a dialog."""
         others = self._subject.others()
         if not others:
             self.qos.notify("there is no other pod on its node to outlive", severity="warning")
@@ -164,7 +161,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self._reach(self._subject.ranking(after, rank), f"its kill rank is {rank} or later")
 
     def _reach(self, goal: Goal, words: str) -> None:
-        """Fill in what reaches a goal; else show why it cannot be reached."""
         if goal.obstacle is not None:
             guaranteed = f"{self.qos.keys.first('edit.guaranteed')} makes it Guaranteed."
             why = f"{obstacle_sentence(goal.obstacle)}."
@@ -211,7 +207,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self._load_related()
 
     def _has_wrong_field(self) -> bool:
-        """Whether a field is wrong; it gets the focus."""
         wrong = self.form.wrong
         if wrong:
             wrong[0].focus()

@@ -30,14 +30,7 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.follower import FollowStatus, attempt, run_in_background
 from kubectl_qos.tui.screens.base import BuiltScreen
 from kubectl_qos.tui.view_model import ViewModel, newest
-from kubectl_qos.tui.widgets.text_view import (
-    TextLayout,
-    TextScroll,
-    TextView,
-    no_text,
-    section_layout,
-    wrapped,
-)
+from kubectl_qos.tui.widgets import text_view
 
 _Explained = tuple[Pod, Explanation] | None
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
@@ -66,7 +59,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
-        with TextScroll(can_focus=False), Vertical(id="sections"):
+        with text_view.TextScroll(can_focus=False), Vertical(id="sections"):
             sections = self._sections()
             for section in sections:
                 self._folds[section.title] = Collapsible(section.title)
@@ -189,7 +182,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
             fold.show_title(section.answer, column)
             shown = self._shown.get(section.title)
             if shown is None or shown.lines != section.lines:
-                fold.show_text(section_layout(section) if section.lines else None)
+                fold.show_text(text_view.section_layout(section) if section.lines else None)
             self._shown[section.title] = section
 
 
@@ -211,7 +204,7 @@ class CollapsibleTitle(Widget, can_focus=True):
         sign = ("▸" if self.folded else "▾") if self.foldable else " "
         title = self._title.ljust(self.column)
         left = len(title) + 4
-        lines = wrapped(self.answer, self.content_size.width - left, hanging="")
+        lines = text_view.wrapped(self.answer, self.content_size.width - left, hanging="")
         answer = f"\n{' ' * left}".join(lines)
         return Content.assemble(
             f"{sign} ", Content.styled(title, "bold $accent"), "  ", Content.styled(answer, "bold")
@@ -230,7 +223,7 @@ class Collapsible(Vertical):
     def __init__(self, title: str) -> None:
         super().__init__()
         self.title = CollapsibleTitle(title)
-        self._body = TextView()
+        self._body = text_view.TextView()
 
     def compose(self) -> ComposeResult:
         yield self.title
@@ -240,14 +233,13 @@ class Collapsible(Vertical):
         self.watch(self.title, "folded", self._show_body)
 
     def show_title(self, answer: str, column: int) -> None:
-        """Show an answer behind the title, which is as wide as the column of titles."""
         self.title.answer = answer
         self.title.column = column
 
-    def show_text(self, layout: TextLayout | None) -> None:
+    def show_text(self, layout: text_view.TextLayout | None) -> None:
         """Show a text, or none, which cannot be folded."""
         self.title.foldable = layout is not None
-        self._body.show(layout or no_text)
+        self._body.show(layout or text_view.no_text)
         self._show_body()
 
     def _show_body(self) -> None:

@@ -181,7 +181,6 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         return list(note_lines(self.notes_now(), key, width, is_roomy=False, style=""))
 
     def notes_now(self) -> list[str]:
-        """What could not be read."""
         missing = [part for part in self._view_model.snapshot.missing if part.what != OTHER_PODS]
         if self._events is not None and self._events.missing is not None:
             missing.insert(0, self._events.missing)

@@ -21,14 +21,7 @@ from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.text_view import (
-    TextLine,
-    TextScroll,
-    TextView,
-    effects_layout,
-    escape_lines,
-    wrapped,
-)
+from kubectl_qos.tui.widgets import text_view
 
 
 class TreeScreen(QosScreen, group=BindingGroup.TREE):
@@ -46,25 +39,25 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(tree_subject(self._tree) + self.qos.as_of(self._view_model)), id="subject")
-        with TextScroll():
-            yield TextView(self._layout)
+        with text_view.TextScroll():
+            yield text_view.TextView(self._layout)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._go_to_pod)
 
     def _go_to_pod(self) -> None:
-        lines = tree_lines(self._tree, self.query_one(TextView).content_size.width)
+        lines = tree_lines(self._tree, self.query_one(text_view.TextView).content_size.width)
         for number, line in enumerate(lines):
             directory = line.directory
             if directory is not None and directory.pod and directory.pod.metadata == self._pod.metadata:
-                self.query_one(TextScroll).scroll_to(y=number, animate=False)
+                self.query_one(text_view.TextScroll).scroll_to(y=number, animate=False)
                 break
 
-    def _layout(self, width: int) -> list[TextLine]:
-        lines = [TextLine(line.text, _token(line)) for line in tree_lines(self._tree, width)]
+    def _layout(self, width: int) -> list[text_view.TextLine]:
+        lines = [text_view.TextLine(line.text, _token(line)) for line in tree_lines(self._tree, width)]
         notes = tree_notes([self._tree], self._view_model.snapshot.missing)
-        texts = [text for note in notes for text in wrapped(note, width)]
-        return [*lines, TextLine(""), *(TextLine(text, "muted") for text in texts)]
+        texts = [text for note in notes for text in text_view.wrapped(note, width)]
+        return [*lines, text_view.TextLine(""), *(text_view.TextLine(text, "muted") for text in texts)]
 
     def action_copy(self) -> None:
         lines = (line.text for line in tree_lines(self._tree))
@@ -112,8 +105,8 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         )
         yield Input(placeholder=EXAMPLE, compact=True, id="settings")
         yield Label(id="reason", markup=False)
-        with TextScroll(can_focus=False):
-            yield TextView()
+        with text_view.TextScroll(can_focus=False):
+            yield text_view.TextView()
 
     def on_mount(self) -> None:
         self._show_example()
@@ -146,10 +139,10 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     def _show(self, sections: tuple[Section, ...] | None, words: str) -> None:
         reason = self.query_one("#reason", Label)
         reason.set_class(sections is None, "wrong")
-        reason.update(escape_lines(words))
+        reason.update(text_view.escape_lines(words))
         if sections is not None:
             self._shown = (words, *marked_lines(sections))
-            self.query_one(TextView).show(effects_layout(sections, missing=self._missing))
+            self.query_one(text_view.TextView).show(text_view.effects_layout(sections, missing=self._missing))
 
     def action_copy(self) -> None:
         self.qos.copy("\n".join(self._shown), "what changes")

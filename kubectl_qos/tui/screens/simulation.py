@@ -19,19 +19,10 @@ from textual.widgets import Static
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.pod_rows import PodRow
 from kubectl_qos.present.reasons import missing_sentence
-from kubectl_qos.present.simulation import (
-    BUDGETS_NOT_READ,
-    NO_USAGE,
-    NO_USAGE_HINT,
-    scenario_sentence,
-    simulation_lines,
-    simulation_notes,
-    simulation_subject,
-    simulation_summary,
-)
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, build_node_state
 from kubectl_qos.tui.actions import BindingGroup
@@ -92,7 +83,6 @@ class SimulationOptions:
         return replace(self, free_bytes=max(amount, 0)) if self.mode is Mode.FREE else self
 
     def with_next_mode(self, by: int) -> SimulationOptions:
-        """The mode that comes `by` later."""
         return replace(self, mode=MODES[(MODES.index(self.mode) + by) % len(MODES)])
 
     def top(self, node_state: NodeState) -> int:
@@ -211,9 +201,10 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
 
     def _show(self) -> None:
         node_state, options = self._node_state, self._options
+        text = f"node {escape(self._node)}"
         if node_state is not None and options is not None:
+            text = present.simulation_subject(node_state)
             self._simulate(node_state, options)
-        text = simulation_subject(node_state) if node_state is not None else f"node {escape(self._node)}"
         self.query_one("#subject", Static).update(Content(text + self._gone))
         on = options.mode if options is not None else Mode.FREE
         self.query_one(OptionBar).show(
@@ -235,7 +226,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         self._shown = self._error = None
         try:
             if not node_state.used_bytes and options.mode in {Mode.FREE, Mode.UNTIL_OOM}:
-                raise InputError(NO_USAGE, hint=NO_USAGE_HINT)
+                raise InputError(present.NO_USAGE, hint=present.NO_USAGE_HINT)
             scenario = options.scenario(node_state)
             self._shown = scenario, simulate(node_state, scenario)
         except QosError as error:
@@ -245,7 +236,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         shown, node_state = self._shown, self._node_state
         words = ""
         if shown is not None and node_state is not None:
-            words = scenario_sentence(node_state, shown[0])
+            words = present.scenario_sentence(node_state, shown[0])
         line = self.query_one("#question", Static)
         line.update(Content(words))
         line.display = bool(words)
@@ -255,14 +246,14 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
             hint = f"\n{self._error.hint}" if self._error.hint else ""
             outcome.update(Content(escape_lines(f"! {self._error}{hint}")))
         else:
-            outcome.update(Content(simulation_summary(shown[1]) if shown is not None else "Simulating …"))
+            text = present.simulation_summary(shown[1]) if shown is not None else "Simulating …"
+            outcome.update(Content(text))
 
     def notes_now(self) -> list[str]:
-        """What is estimated, assumed, missing or not read."""
         notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
-            notes += simulation_notes(self._node_state, self._shown[1])
-            notes += [BUDGETS_NOT_READ] if self.qos.source.is_live else []
+            notes += present.simulation_notes(self._node_state, self._shown[1])
+            notes += [present.BUDGETS_NOT_READ] if self.qos.source.is_live else []
         return [escape_lines(note) for note in notes]
 
     def _notes_layout(self, width: int) -> list[TextLine]:
@@ -351,5 +342,5 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         if self._shown is None or self._node_state is None:
             self.qos.notify("there is no simulation to copy", severity="warning")
             return
-        lines = simulation_lines(self._node_state, self._shown[1])
+        lines = present.simulation_lines(self._node_state, self._shown[1])
         self.qos.copy("\n".join([*lines, *self.notes_now()]) + "\n", "the simulation")

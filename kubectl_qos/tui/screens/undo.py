@@ -106,7 +106,6 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
 
     @on(LineTable.Selected)
     def action_open(self) -> None:
-        """Load the object; then show how to revert the entry."""
         entry = self.table.row
         if entry is None or self._loading is not None:
             return
@@ -129,7 +128,6 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         return ""
 
     def _related_loaded(self, entry: Entry, related: RelatedObjects | QosError) -> None:
-        """Show how to revert the entry on the object as it is now."""
         self._loading = None
         try:
             screen = ApplyScreen(self._begin(entry, related))
@@ -155,7 +153,6 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         )
 
     def _came_back(self, screen: ApplyScreen) -> None:
-        """Read the history again, and after a conflict the object too."""
         self._read()
         if screen.outcome is ApplyOutcome.RELOAD:
             self.action_open()

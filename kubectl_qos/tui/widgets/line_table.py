@@ -24,24 +24,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.widgets.table import (
-    GAP,
-    MIN_WIDTH,
-    TOKENS,
-    Fitting,
-    Flash,
-    Layout,
-    Look,
-    RowOrder,
-    RowSelector,
-    Token,
-    Widths,
-    cell_segments,
-    cropped,
-    header_segments,
-    key_index,
-    row_index,
-)
+from kubectl_qos.tui.widgets import table
 
 RowT = TypeVar("RowT")
 
@@ -67,7 +50,7 @@ class _PaintedRow(NamedTuple):
     marked: bool
     focused: bool
     changed: frozenset[str]
-    cells: tuple[tuple[str, Token], ...]
+    cells: tuple[tuple[str, table.Token], ...]
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
@@ -89,7 +72,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         "line-table--cursor-blurred",
         "line-table--empty",
         "line-table--changed",
-        *(f"line-table--{token}" for token in TOKENS),
+        *(f"line-table--{token}" for token in table.TOKENS),
     }
 
     @dataclass
@@ -114,7 +97,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         *,
         natural: str,
         key: Callable[[RowT], Hashable],
-        token: Callable[[RowT, str], Token],
+        token: Callable[[RowT, str], table.Token],
         pinned: int = 0,
         unflashed: frozenset[str] = frozenset(),
         id: str | None = None,  # noqa: A002 - Textual's name for it
@@ -123,9 +106,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.flashes = True
         self._key = key
         self._token = token
-        self._order: RowOrder[RowT] = RowOrder(natural, pinned)
-        self._fitting: Fitting[RowT] = lambda _: Layout()
-        self.columns: Layout[RowT] = Layout()
+        self._order: table.RowOrder[RowT] = table.RowOrder(natural, pinned)
+        self._fitting: table.Fitting[RowT] = lambda _: table.Layout()
+        self.columns: table.Layout[RowT] = table.Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
         self.cursor = 0
@@ -134,20 +117,18 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
         """What each line in sight shows."""
-        self._flash: Flash[RowT] = Flash(unflashed)
+        self._flash: table.Flash[RowT] = table.Flash(unflashed)
         self._flash_end: Timer | None = None
-        self._widths = Widths()
+        self._widths = table.Widths()
         self._drag: _Drag | None = None
         self._pressed_edge = False
 
     @property
     def rows(self) -> Sequence[RowT]:
-        """The rows in the order in which they are shown."""
         return self._order.rows
 
     @property
     def row(self) -> RowT | None:
-        """The row under the cursor, None in an empty table."""
         return self.rows[self.cursor] if self.rows else None
 
     @property
@@ -157,7 +138,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def widths(self) -> Mapping[str, int]:
-        """The widths that a person chose, in cells by key."""
         return self._widths.chosen
 
     @widths.setter
@@ -168,11 +148,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def load(
         self,
         rows: Sequence[RowT],
-        fitting: Fitting[RowT],
+        fitting: table.Fitting[RowT],
         now: datetime,
         *,
         empty: str = "",
-        narrowed: RowSelector | None = None,
+        narrowed: table.RowSelector | None = None,
     ) -> None:
         """Show these rows.
 
@@ -218,22 +198,21 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def mark(self, keys: frozenset[Hashable]) -> None:
-        """Mark the rows of these keys and no others."""
         self.marked = keys
         self._repaint()
 
     def move_to(self, key: Hashable) -> bool:
         """Put the cursor on the row of that key; False if there is none."""
-        index = key_index(key, self.rows, self._key, self.cursor)
+        index = table.key_index(key, self.rows, self._key, self.cursor)
         if index is not None:
             self._move(index)
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
         """Put the cursor on its row, or among other rows on the one with its key, and show them."""
-        index = row_index(was, self.rows, self.cursor) if was is not None else None
+        index = table.row_index(was, self.rows, self.cursor) if was is not None else None
         if index is None and was is not None and others:
-            index = key_index(self._key(was), self.rows, self._key, self.cursor)
+            index = table.key_index(self._key(was), self.rows, self._key, self.cursor)
         self.cursor = index if index is not None else max(min(self.cursor, len(self.rows) - 1), 0)
         self._show()
         if self.row is not was:
@@ -245,7 +224,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._scroll_to_cursor()
 
     def _begin_flash(self) -> None:
-        """Compare the next rows with those in sight now."""
         self._stop_flash()
         if not self.flashes or self.app.animation_level == "none":
             return
@@ -328,12 +306,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             strip, base = self._line(shown)
         elif y == 0:
             base, lit = self._style("header"), self._style("sorted")
-            strip = Strip(header_segments(self.columns, self.sorted_by, base, lit))
+            strip = Strip(table.header_segments(self.columns, self.sorted_by, base, lit))
         else:
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
         strip = strip.extend_cell_length(fixed + left + width, base)
-        return Strip.join([strip.crop(0, fixed), cropped(strip, fixed + left, left + width)])
+        return Strip.join([strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)])
 
     def _shown(self, y: int) -> Hashable:
         index = self.scroll_offset.y + y - HEADER
@@ -355,7 +333,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _fixed_width(self) -> int:
         """The cells that stay when the others scroll; none where nothing else would fit."""
         fixed = self.columns.fixed_width
-        return fixed if fixed + GAP < self.size.width else 0
+        return fixed if fixed + table.GAP < self.size.width else 0
 
     def _line_x(self, x: int) -> int:
         """The cell of the whole line at a cell of the widget."""
@@ -367,15 +345,16 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             base = self._style("cursor" if line.focused else "cursor-blurred")
         strip = self._strips.get(line)
         if strip is None:
-            look = Look(base, self._token_style, self._token_style("changed"), line.at_cursor)
+            look = table.Look(base, self._token_style, self._token_style("changed"), line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
-    def _make_strip(self, line: _PaintedRow, look: Look) -> Strip:
+    def _make_strip(self, line: _PaintedRow, look: table.Look) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
         layout = self.columns
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
-            segments += cell_segments(text, column, width, token, look, changed=column.key in line.changed)
+            changed = column.key in line.changed
+            segments += table.cell_segments(text, column, width, token, look, changed=changed)
         return Strip(segments)
 
     def _below(self, y: int, width: int) -> Strip:
@@ -404,7 +383,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._drag is not None:
             key, width, begin = self._drag
-            self.widths = {**self.widths, key: max(width + event.screen_x - begin, MIN_WIDTH)}
+            self.widths = {**self.widths, key: max(width + event.screen_x - begin, table.MIN_WIDTH)}
 
     def on_mouse_up(self) -> None:
         if self._drag is not None:

@@ -137,12 +137,10 @@ class Prompt(Vertical):
         line.focus()
 
     def close(self) -> None:
-        """Hide the prompt; the screen moves the focus."""
         self.display = False
         self.screen.refresh_bindings()
 
     def show_error(self, reason: str) -> None:
-        """Show what is wrong with the text; empty for nothing."""
         label = self.query_one("#reason", Label)
         label.display = bool(reason)
         label.update(f"! {reason}")

@@ -38,12 +38,10 @@ class QuantityField(Input):
 
     @property
     def name_in_spec(self) -> str:
-        """`requests.memory`."""
         return f"{self.side.value}.{self.resource}"
 
     @property
     def touched(self) -> bool:
-        """Whether the text differs from the stored value."""
         return self.value.strip() != self.stored_text
 
     @property
@@ -124,12 +122,10 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     @property
     def fields(self) -> list[QuantityField]:
-        """Every field, from the top."""
         return [field for owner in self._owners for field in owner.fields.values()]
 
     @property
     def wrong(self) -> list[QuantityField]:
-        """The fields with a wrong text."""
         return [field for field in self.fields if field.problem]
 
     @property
@@ -141,7 +137,6 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     @property
     def edits(self) -> list[Edit]:
-        """The edits of the valid fields."""
         return [edit for field in self.fields if (edit := field.edit) is not None]
 
     def move(self, lines: int) -> None:

@@ -181,7 +181,6 @@ class VictimTable(LineTable[VictimRow]):
         self.flashes = False
 
     def show(self, simulation: Simulation | None, now: datetime) -> None:
-        """Show the steps of a simulation; its distances where it has some."""
         by_distance = simulation is not None and bool(simulation.distances)
         rows = (
             [] if simulation is None else reach_rows(simulation) if by_distance else victim_rows(simulation)

@@ -38,7 +38,6 @@ class StrategyList(Vertical):
     DEFAULT_CSS = "StrategyList { height: auto; }"
 
     def show(self, strategies: Sequence[Strategy], chosen: int) -> None:
-        """Show these, with a mark at the chosen one."""
         column = max((len(strategy_title(strategy)) for strategy in strategies), default=0)
         layouts = [
             _layout(strategy, column, is_chosen=index == chosen) for index, strategy in enumerate(strategies)

@@ -37,7 +37,6 @@ class Layout(Generic[RowT]):
 
     @property
     def line_width(self) -> int:
-        """The cells of a whole line."""
         return GUTTER + sum(self.widths) + GAP * max(len(self.widths) - 1, 0)
 
     @property
@@ -46,12 +45,10 @@ class Layout(Generic[RowT]):
         return GUTTER + sum(self.widths[: self.fixed]) + GAP * self.fixed
 
     def column(self, key: str) -> Column[RowT] | None:
-        """The column of that key, None without one."""
         return next((column for column in self.columns if column.key == key), None)
 
     @property
     def by_key(self) -> dict[str, int]:
-        """The width of each column by its key."""
         return {column.key: width for column, width in zip(self.columns, self.widths, strict=True)}
 
     def column_at(self, x: int) -> Column[RowT] | None:
@@ -118,7 +115,6 @@ class Widths:
         self._available = 0
 
     def choose(self, widths: Mapping[str, int]) -> None:
-        """Take the widths that a person chose."""
         self.chosen = {key: max(width, MIN_WIDTH) for key, width in widths.items()}
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
@@ -229,7 +225,6 @@ class Flash(Generic[RowT]):
         self._before, self._columns, self._now = before, columns, now
 
     def end(self) -> None:
-        """Compare with nothing."""
         self._before = {}
 
     def cells(
@@ -285,7 +280,6 @@ class RowOrder(Generic[RowT]):
 
     @property
     def by(self) -> tuple[str, bool]:
-        """The key of the column that is sorted by, and whether reversed."""
         return self._column.key if self._column is not None else self._natural, self._is_reversed
 
     def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
@@ -307,7 +301,6 @@ class RowOrder(Generic[RowT]):
         return not same
 
     def sort_by(self, column: Column[RowT], *, is_reversed: bool) -> None:
-        """Sort the same rows by a column."""
         self._column, self._is_reversed = column, is_reversed
         shown = set(map(id, self.rows)) if len(self.rows) < len(self._loaded) else None
         rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
