@@ -10,7 +10,8 @@ import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.usage import UsageChoice, read_usage
 from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import (
@@ -70,6 +71,13 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
             for name, (working_set, rss, swap) in pods.items()
         ],
     }
+
+
+def test_without_nodes_no_summary_is_asked_for(serve: Serve, connect_to: ConnectTo) -> None:
+    server = serve(ObjectServer())
+    api = KubeApi(connect_to(server))
+    assert read_usage(api, UsageChoice.SUMMARY, None, []) == ({}, None, {})
+    assert server.requests == []
 
 
 def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[Snapshot, HttpsServer]:

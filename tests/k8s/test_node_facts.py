@@ -204,3 +204,9 @@ def test_what_profiles_reserve(profile: str, reserved: int) -> None:
 
 def test_k3s_never_evicts_for_memory() -> None:
     assert "memory.available" not in setup(raw(), "profile=k3s").kubelet.eviction_hard
+
+
+def test_the_features_that_a_kubelet_declares() -> None:
+    declared = convert({"status": {"declaredFeatures": ["InPlacePodVerticalScaling"]}}, NodeObject)
+    assert node_from_object(declared, Kubelet()).declared_features == ("InPlacePodVerticalScaling",)
+    assert node_from_object(raw(), Kubelet()).declared_features == (), "read, and nothing declared"

@@ -494,7 +494,7 @@ def test_row_076_every_page_size_is_limited() -> None:
     assert pod_file(found, "hugetlb.1GB.max") == "0"
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(-1, None), (1000, "1000")])
+@pytest.mark.parametrize(("limit", "expected"), [(-1, None), (1, "1"), (1000, "1000")])
 def test_row_077_pids(limit: int, expected: str | None) -> None:
     for resources in ("", "requests: {cpu: 1}", "limits: {cpu: 1, memory: 1Gi}"):
         assert pod_file(on(one(resources), pod_pids_limit=limit), "pids.max") == expected

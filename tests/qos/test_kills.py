@@ -537,6 +537,7 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
     kill = only(pod(), logs=[silent])
     assert diagnosed(kill) == (Mechanism.SIGKILL, Confidence.LIKELY)
     assert Fact.KERNEL_SILENT in facts(kill)
+    assert kill.diagnosis.needs is None
     assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
     for other in (
         replace(silent, node="node2"),

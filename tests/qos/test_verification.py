@@ -270,6 +270,17 @@ def test_why_an_adj_differs(
     assert found == {"container oom_score_adj": expected}
 
 
+def test_the_request_that_a_container_started_with() -> None:
+    one = pod(BURSTABLE, metadata={"generation": 2})
+    measured = with_adj(as_predicted(one), 977)
+    (found,) = drifts(verify_pod(predict(one, NODE), measured))
+    assert found.cause is not None
+    least, most = (found.cause.inputs[name] for name in ("least", "most"))
+    for request, adj in ((least + 1, 977), (most, 977), (least, 978), (most + (5 << 20), 975)):
+        before = predict(pod({"requests": {"memory": str(request)}}), NODE)
+        assert before.containers[0].oom_score_adj == adj
+
+
 def test_a_runtime_that_may_not_go_so_low() -> None:
     one = pod({"limits": {"memory": "64Mi", "cpu": "1"}})
     found = causes(one, with_adj(as_predicted(one), -500, beside=-500))
