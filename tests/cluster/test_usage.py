@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.usage import UsageChoice, read_usage
 from kubectl_qos.k8s.objects import json_decoder
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

@@ -275,7 +275,7 @@ def test_the_request_that_a_container_started_with() -> None:
     measured = with_adj(as_predicted(one), 977)
     (found,) = drifts(verify_pod(predict(one, NODE), measured))
     assert found.cause is not None
-    least, most = (found.cause.inputs[name] for name in ("least", "most"))
+    least, most = (int(str(found.cause.inputs[name])) for name in ("least", "most"))
     for request, adj in ((least + 1, 977), (most, 977), (least, 978), (most + (5 << 20), 975)):
         before = predict(pod({"requests": {"memory": str(request)}}), NODE)
         assert before.containers[0].oom_score_adj == adj
