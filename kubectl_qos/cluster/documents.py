@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count, pairwise
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,12 +19,14 @@ from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
-from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
+from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_DOCUMENT_START = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+_START: Final = 4096
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]
@@ -50,7 +52,7 @@ class DocumentLocation:
 
 
 class Document(NamedTuple):
-    """One document of a file: its location, its text and the values in it; `begin` counts characters."""
+    """One document of a file: its location, its text and the values in it; `begin` counts bytes."""
 
     location: DocumentLocation
     begin: int
@@ -74,16 +76,14 @@ class Document(NamedTuple):
 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
     """Every document of a file as plain JSON; those that cannot be read are left out."""
-    content = content.removeprefix(BYTE_ORDER_MARK)
     if not _is_json(content):
-        yield from _yaml_documents(content.decode(errors="replace"), name, lambda _: None)
+        yield from _yaml_documents(content, name, lambda _: None)
         return
-    begin = 0
-    for location, part in _split_json(content, name):
-        text = bytes(part).decode(errors="replace")
+    begin = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0
+    for location, part in _split_json(content[begin:], name):
         with suppress(*_NOT_JSON):
-            yield Document(location, begin, text, json_value(part), is_json=True)
-        begin += len(text)
+            yield Document(location, begin, bytes(part).decode(), json_value(part), is_json=True)
+        begin += len(part)
 
 
 def metadata_text(raw: Json, field: str) -> str:
@@ -94,12 +94,15 @@ def metadata_text(raw: Json, field: str) -> str:
 
 def yaml_value(text: str, location: DocumentLocation) -> Any:
     """One YAML document as plain values. Raises InputError."""
+    document = _read_yaml(text, location)
+    return document.value if document is not None else None
+
+
+def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
     import yaml
 
-    if is_too_deep(text):
-        raise InputError(f"{location}: not valid YAML: nested more than {MAX_DEPTH:,} deep")
     try:
-        return yaml.load(text, Loader=yaml_loader())  # noqa: S506 - a safe loader
+        return read_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = location.line + (mark.line if mark is not None else 0)
@@ -108,26 +111,35 @@ def yaml_value(text: str, location: DocumentLocation) -> Any:
         raise InputError(
             f"{location.name}: {document}line {line}, column {column}: {error.problem}"
         ) from None
-    except (yaml.YAMLError, ValueError, KeyError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise InputError(f"{location}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _is_json(content: bytes) -> bool:
-    return content.lstrip().startswith(b"{") and b"\n---" not in content
+    return (
+        content[:_START].removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{") and b"\n---" not in content
+    )
 
 
-def _yaml_documents(text: str, name: str, on_problem: _OnProblem) -> Iterator[Document]:
+def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterator[Document]:
     """The documents of a YAML stream, split first so that a broken one does not break the others."""
-    starts = [match.start() for match in _DOCUMENT_START.finditer(text)]
-    bounds = [0, *[start for start in starts if start], len(text)]
-    parts = [(begin, text[begin:end]) for begin, end in pairwise(bounds) if text[begin:end].strip(" \t\r\n-")]
-    for number, (begin, part) in enumerate(parts, start=1):
-        line = text.count("\n", 0, begin) + 1
-        location = DocumentLocation(name, number if len(parts) > 1 else 0, line)
-        try:
-            yield Document(location, begin, part, yaml_value(part, location), is_json=False)
-        except InputError as error:
-            on_problem(error)
+    begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
+    starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
+    for end in chain(starts, [len(content)]):
+        part = content[begin:end]
+        if not _BLANK.fullmatch(part):
+            number += 1
+            is_only = number == 1 and _BLANK.fullmatch(content, end)
+            location = DocumentLocation(name, 0 if is_only else number, line)
+            try:
+                text = part.decode()
+                yield Document(location, begin, text, yaml_value(text, location), is_json=False)
+            except UnicodeDecodeError as error:
+                on_problem(not_text(name, begin + error.start))
+            except InputError as error:
+                on_problem(error)
+        line += part.count(b"\n")
+        begin = end
 
 
 def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, memoryview]]:
@@ -167,20 +179,14 @@ class ParsedObjects:
 
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
-        content = content.removeprefix(BYTE_ORDER_MARK)
-        if not content.strip():
+        if not content.removeprefix(BYTE_ORDER_MARK).strip():
             hint = "kubectl get pods,nodes -A -o json gives a file to read"
             self.problems.append(InputError(f"{name}: empty", hint))
         elif _is_json(content):
-            for location, part in _split_json(content, name):
+            for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json(part, location)
         else:
-            try:
-                text = content.decode()
-            except UnicodeDecodeError as error:
-                self.problems.append(not_text(name, error.start))
-                return
-            for document in _yaml_documents(text, name, self.problems.append):
+            for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
                     self._add(document.value, document.location)
 
