@@ -66,7 +66,7 @@ def _open_ui(options: EditOptions) -> int:
         scope,
         settings,
         find=(lambda snapshot: find_pod(references[0], snapshot, resolved)) if references else None,
-        notes=resolved.problems,
+        notes=resolved.notes,
         readonly=options.readonly,
         contexts=ContextSwitch(partial(list_contexts, options.source), open_context),
     )

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class ResolvedSource(NamedTuple):
-    """What a command works on, and the problems of documents that could not be read."""
+    """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
+
+    `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
+    """
 
     source: Source
     scope: Scope
-    problems: tuple[str, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether a document could not be read."""
-        return bool(self.problems)
+    notes: tuple[str, ...] = ()
+    unreadable: bool = False
+    failed: bool = False
 
     def named(self, references: Iterable[Reference]) -> Scope:
         """The scope with the names of some references."""
         return replace(self.scope, names=frozenset(reference.name for reference in references))
 
-    def print_problems(self) -> int:
-        """Name the documents that could not be read; returns the exit code."""
-        output.notes(f"error: {problem}" for problem in self.problems)
-        return EXIT_ERROR if self.problems else 0
+    def print_notes(self) -> int:
+        """Print what is wrong with the files; returns the exit code."""
+        output.notes(self.notes)
+        return EXIT_ERROR if self.failed else 0
 
 
 def resolve_source(
@@ -70,7 +70,6 @@ def resolve_source(
         raise UsageError("--demo and -f cannot be used together")
     if options.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
-    problems: tuple[str, ...] = ()
     source: Source
     if options.demo:
         from kubectl_qos.cluster.files import DemoSource
@@ -80,8 +79,8 @@ def resolve_source(
         from kubectl_qos.cluster.files import FileSource
 
         files = FileSource(options.files, recursive=options.recursive, overrides=overrides)
-        problems = tuple(str(problem) for problem in files.problems)
-        source = files
+        scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
+        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed)
     else:
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
@@ -98,7 +97,7 @@ def resolve_source(
             refresh_seconds=refresh_seconds,
             progress=output.progress() if progress else None,
         )
-    return ResolvedSource(source, _build_scope(options, source, names), problems)
+    return ResolvedSource(source, _build_scope(options, source, names))
 
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:

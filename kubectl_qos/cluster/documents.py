@@ -27,6 +27,7 @@ _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
+_LONGEST_MANIFEST: Final = 1 << 20
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]
@@ -35,20 +36,35 @@ _Json = memoryview | msgspec.Raw
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
-    """Where a document, or an item of a List, is; `number` is 0 in a file of one document."""
+    """Where a document, or an item of a List in it, is; `number` is 0 in a file of one document.
+
+    `path` is that of the item, and `yaml` is None where lines are not known.
+    """
 
     name: str
     number: int = 0
     line: int = 1
     path: str = ""
+    yaml: YamlDocument | None = None
 
     def item(self, number: int) -> DocumentLocation:
         """The location of an item of the List that is here."""
-        return replace(self, path=f"{self.path}: items[{number}]")
+        return replace(self, path=f"{self.path}.items[{number}]".removeprefix("."))
+
+    def field(self, path: str) -> str:
+        """File, document and line of a field of what is here."""
+        if self.yaml is None:
+            return str(self)
+        return self.at_line(self.line + self.yaml.line(f"{self.path}.{path}"))
+
+    def at_line(self, line: int, column: str = "") -> str:
+        """File, document and a line of the file."""
+        document = f"document {self.number}, " if self.number else ""
+        return f"{self.name}: {document}line {line}{column}"
 
     def __str__(self) -> str:
         document = f": document {self.number} (line {self.line})" if self.number else ""
-        return f"{self.name}{document}{self.path}"
+        return f"{self.name}{document}{f': {self.path}' if self.path else ''}"
 
 
 class Document(NamedTuple):
@@ -58,7 +74,7 @@ class Document(NamedTuple):
     begin: int
     text: str
     value: Any
-    is_json: bool
+    is_json: bool = False
 
     def objects(self) -> Iterator[tuple[int | None, dict[str, Any]]]:
         """Every object as plain JSON, those of a List after their number in it."""
@@ -105,12 +121,9 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
         return read_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = location.line + (mark.line if mark is not None else 0)
-        column = mark.column + 1 if mark is not None else 1
-        document = f"document {location.number}, " if location.number else ""
-        raise InputError(
-            f"{location.name}: {document}line {line}, column {column}: {error.problem}"
-        ) from None
+        line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+        place = location.at_line(location.line + line, f", column {column + 1}")
+        raise InputError(f"{place}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{location}: not valid YAML: {' '.join(str(error).split())}") from None
 
@@ -133,7 +146,9 @@ def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterat
             location = DocumentLocation(name, 0 if is_only else number, line)
             try:
                 text = part.decode()
-                yield Document(location, begin, text, yaml_value(text, location), is_json=False)
+                yaml = _read_yaml(text, location)
+                if yaml is not None:
+                    yield Document(replace(location, yaml=yaml), begin, text, yaml.value)
             except UnicodeDecodeError as error:
                 on_problem(not_text(name, begin + error.start))
             except InputError as error:
@@ -167,13 +182,18 @@ def _end_of_first(content: memoryview) -> int | None:
 
 @dataclass
 class ParsedObjects:
-    """The objects of documents, and the problems of others."""
+    """The objects of documents, and the problems of others.
+
+    `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so.
+    """
 
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     others: int = 0
     interner: Interner = field(default_factory=Interner)
 
@@ -184,11 +204,26 @@ class ParsedObjects:
             self.problems.append(InputError(f"{name}: empty", hint))
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
-                self._add_json(part, location)
+                self._add_json_document(part, location)
         else:
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
-                    self._add(document.value, document.location)
+                    self._add_document(document.value, document.location)
+
+    def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:
+        """A manifest is read as YAML, which knows lines and duplicate keys; a dump as fast as possible."""
+        if len(content) <= _LONGEST_MANIFEST and b'"uid"' not in bytes(content):
+            with suppress(InputError, *_NOT_JSON):
+                value, yaml = json_value(content), _read_yaml(bytes(content).decode(), location)
+                self._add_document(value, replace(location, yaml=yaml))
+                return
+        self._add_json(content, location)
+
+    def _add_document(self, value: Any, location: DocumentLocation) -> None:
+        for path, line in location.yaml.duplicates() if location.yaml is not None else ():
+            place = location.at_line(location.line + line)
+            self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
+        self._add(value, location)
 
     def _add_json(self, content: _Json, location: DocumentLocation, default_kind: str = "") -> None:
         """One JSON object or List; large dumps are decoded item by item into the fields that we read."""
@@ -204,8 +239,10 @@ class ParsedObjects:
             if kind == "Pod":
                 # The slow path below finds what is wrong.
                 with suppress(*_NOT_JSON, QosError):
-                    self._add_pod(_pod.decode(content))
-                    return
+                    pod = _pod.decode(content)
+                    if pod.metadata.uid:
+                        self._add_pod(pod)
+                        return
             self._add(json_value(content), location, kind)
         except _NOT_JSON as error:
             self.problems.append(_bad_json(error, content, location))
@@ -225,20 +262,27 @@ class ParsedObjects:
             for number, item in enumerate(items or ()):
                 self._add(item, location.item(number), kind.removesuffix("List"))
             return
+        name = metadata_text(raw, "name")
+        subject = f"{kind.lower()}/{name}" if name else kind
         try:
-            self._add_object(kind, raw)
+            pod = self._add_object(kind, raw)
         except (msgspec.ValidationError, QosError) as error:
-            name = metadata_text(raw, "name")
-            self.problems.append(
-                _bad_field(f"{location}: {f'{kind.lower()}/{name}' if name else kind}", raw, error)
-            )
+            self.problems.append(_bad_field(location, subject, raw, error))
+            return
+        if pod is None or metadata_text(raw, "uid"):
+            return
+        from kubectl_qos.k8s.manifest import manifest_mistakes
 
-    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> None:
+        for mistake in manifest_mistakes(kind, raw, pod, ".".join(template_path(kind))):
+            texts = self.refused if mistake.is_refused else self.warnings
+            texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+
+    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> Pod | None:
         if kind == "Pod":
-            self._add_pod(convert({**raw, "kind": kind}, Pod))
-        elif kind in WORKLOADS:
-            self._add_pod(pod_from_workload(kind, raw))
-        elif kind == "Node":
+            return self._add_pod(convert({**raw, "kind": kind}, Pod))
+        if kind in WORKLOADS:
+            return self._add_pod(pod_from_workload(kind, raw))
+        if kind == "Node":
             node = convert(raw, NodeObject)
             self.nodes[node.name] = node
         elif kind == "PodMetrics":
@@ -248,12 +292,14 @@ class ParsedObjects:
             self.events.append(convert(raw, Event))
         else:
             self.others += 1
+        return None
 
-    def _add_pod(self, pod: Pod) -> None:
+    def _add_pod(self, pod: Pod) -> Pod:
         if not pod.containers:
             path = ".".join((*template_path(pod.kind), "spec.containers"))
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else with_system_priority(pod)))
+        return self.pods[-1]
 
 
 class _Envelope(msgspec.Struct):
@@ -284,18 +330,18 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
     return InputError(f"{location.name}: line {line}{location.path}: not valid JSON: {message}")
 
 
-def _bad_field(where: str, raw: Mapping[str, Any], error: Exception) -> InputError:
-    if isinstance(error, QuantityError):
-        for path, value, reason in _bad_quantities(raw, ""):
-            return InputError(
-                f"{where}: {path}: Invalid value: {value!r}: {reason}",
-                hint="write a quantity such as 250m, 1.5 or 512Mi",
-            )
-    if isinstance(error, msgspec.ValidationError):
-        message, _, path = str(error).replace(" | null", "").partition(" - at `$")
-        field_path = path.rstrip("`").lstrip(".")
-        return InputError(f"{where}: {field_path + ': ' if field_path else ''}{message}")
-    return InputError(f"{where}: {error}", hint=error.hint if isinstance(error, QosError) else "")
+def _bad_field(
+    location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
+) -> InputError:
+    path, message, hint = "", str(error), error.hint if isinstance(error, QosError) else ""
+    quantity = next(_bad_quantities(raw, ""), None) if isinstance(error, QuantityError) else None
+    if quantity is not None:
+        path, value, reason = quantity
+        message, hint = f"Invalid value: {value!r}: {reason}", "write a quantity such as 250m, 1.5 or 512Mi"
+    elif isinstance(error, msgspec.ValidationError):
+        message, _, path = message.replace(" | null", "").partition(" - at `$")
+        path = path.rstrip("`").lstrip(".")
+    return InputError(f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}", hint)
 
 
 def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, object, str]]:

@@ -36,7 +36,7 @@ T = TypeVar("T", Pod, NodeObject)
 
 
 class FileSource(Source):
-    """Manifests and dumps, read once; `problems` are unreadable ones. Raises InputError without objects."""
+    """Manifests and dumps, read once. Raises InputError without objects."""
 
     is_live = False
     default_namespace = None
@@ -49,12 +49,30 @@ class FileSource(Source):
         self._overrides = overrides
         self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
         self._parsed = self._parse()
-        self.problems = self._parsed.problems
 
     @property
     def title(self) -> str:
         """The paths, or standard input."""
         return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a document could not be read."""
+        return bool(self._parsed.problems)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a server would refuse an object as it is written."""
+        return bool(self._parsed.refused)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is wrong with the files, as kubectl marks it, with file and line."""
+        parsed = self._parsed
+        return (
+            *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
+            *(f"Warning: {warning}" for warning in parsed.warnings),
+        )
 
     def now(self) -> datetime:
         """The present: a dump does not say when it was made."""

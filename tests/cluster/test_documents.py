@@ -143,7 +143,7 @@ def test_the_line_is_that_of_the_file() -> None:
     (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{a: b: c}}\n---\n{GOOD}")
     assert problem.startswith("x.yaml: document 2, line 6, column ")
     (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{name: p}}\n")
-    assert problem == "x.yaml: document 2 (line 4): pod/p: spec.containers: Required value"
+    assert problem == "x.yaml: document 2, line 5: pod/p: spec.containers: Required value"
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_a_file_has_the_events_that_are_in_it(tmp_path: Path) -> None:
     source = FileSource([str(dump)])
     (web,) = source.snapshot(Scope()).pods
     assert sorted(reasons(source.events(web))) == ["BackOff", "SystemOOM"]
-    assert source.problems == []
+    assert source.notes == ()
 
 
 def test_a_pod_of_a_manifest_has_none(tmp_path: Path) -> None:

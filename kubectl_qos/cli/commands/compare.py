@@ -80,7 +80,7 @@ def run(options: Options) -> int:
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _compare(

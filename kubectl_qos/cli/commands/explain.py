@@ -52,7 +52,7 @@ def run(options: Options) -> int:
             if number:
                 output.print_lines([""])
             output.print_lines(text_lines(explanation))
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:

@@ -194,7 +194,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     if shell is None or options.output is None:
         set_edits.print_preview(effects, pod, resolved, options, request)
     output.notes(set_edits.preview_notes(effects, snapshot))
-    resolved.print_problems()
+    resolved.print_notes()
     if effects.edits:
         set_edits.check_possible(effects, writes=options.write)
         if shell is not None:
@@ -203,7 +203,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.write:
         output.note(_write(effects, pod, resolved))
-    return bool(effects.edits), resolved.failed
+    return bool(effects.edits), resolved.unreadable
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
