@@ -186,8 +186,11 @@ def reference(pod: Pod) -> str:
     return str(Reference(pod.kind, pod.name))
 
 
-def parse_references(words: Sequence[str]) -> list[Reference]:
-    """`pod/a deploy/b` or `pod a b` as kinds and names. Raises UsageError in kubectl's words."""
+def parse_references(words: Sequence[str], *, any_kind: bool = False) -> list[Reference]:
+    """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
+
+    Raises UsageError in kubectl's words.
+    """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
             raise UsageError(
@@ -196,10 +199,10 @@ def parse_references(words: Sequence[str]) -> list[Reference]:
             )
         if any(word.count("/") > 1 for word in words):
             raise UsageError("arguments in resource/name form may not have more than one slash")
-        return [_parse_reference(*word.split("/")) for word in words]
+        return [_parse_reference(*word.split("/"), any_kind=any_kind) for word in words]
     if len(words) == 1:
         raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
-    return [_parse_reference(words[0], name) for name in words[1:]] if words else []
+    return [_parse_reference(words[0], name, any_kind=any_kind) for name in words[1:]]
 
 
 def parse_kind(word: str) -> str | None:
@@ -212,8 +215,8 @@ def parse_kind(word: str) -> str | None:
 _NO_NAME: Final = "resource(s) were provided, but no name was specified"
 
 
-def _parse_reference(word: str, name: str) -> Reference:
-    kind = parse_kind(word)
+def _parse_reference(word: str, name: str, *, any_kind: bool) -> Reference:
+    kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or kind == "Node":
         raise UsageError(
             f'the server doesn\'t have a resource type "{word}" with pods',
@@ -270,13 +273,15 @@ def parse_node(words: Sequence[str]) -> str | None:
     return names[0]
 
 
-def parse_node_or_reference(words: Sequence[str], too_many: str) -> tuple[str | None, Reference | None]:
+def parse_node_or_reference(
+    words: Sequence[str], too_many: str, *, any_kind: bool = False
+) -> tuple[str | None, Reference | None]:
     """The one node, pod or workload that is named; both None without words.
 
     Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
     """
     node = parse_node(words)
-    references = [] if node is not None else parse_references(words)
+    references = [] if node is not None else parse_references(words, any_kind=any_kind)
     if len(references) > 1:
         raise UsageError(too_many)
     return node, references[0] if references else None
@@ -284,10 +289,12 @@ def parse_node_or_reference(words: Sequence[str], too_many: str) -> tuple[str | 
 
 def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
     """The pod of a reference, or the template of a workload. Raises InputError or ApiError."""
+    from kubectl_qos.k8s.kinds import is_named
+
     namespace = resolved.scope.namespace
     for pod in snapshot.pods:
         in_scope = namespace is None or pod.namespace in {namespace, ""}
-        if pod.kind == reference.kind and pod.name == reference.name and in_scope:
+        if in_scope and is_named(pod, *reference):
             return pod
     return resolved.source.find(reference.kind, namespace, reference.name)
 

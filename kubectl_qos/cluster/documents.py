@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -15,7 +16,7 @@ from kubectl_qos.errors import InputError, QosError, QuantityError
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
+from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
@@ -28,6 +29,7 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
 _LONGEST_MANIFEST: Final = 1 << 20
+_READ_LATER: Final = {"LimitRange", "ResourceQuota", "VerticalPodAutoscaler", "PodDisruptionBudget"}
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]
@@ -47,9 +49,10 @@ class DocumentLocation:
     path: str = ""
     yaml: YamlDocument | None = None
 
-    def item(self, number: int) -> DocumentLocation:
-        """The location of an item of the List that is here."""
-        return replace(self, path=f"{self.path}.items[{number}]".removeprefix("."))
+    def item(self, *numbers: int) -> DocumentLocation:
+        """The location of an item of the List that is here, or of one of a List in it."""
+        path = ".".join((self.path, *(f"items[{number}]" for number in numbers)))
+        return replace(self, path=path.removeprefix("."))
 
     def field(self, path: str) -> str:
         """File, document and line of a field of what is here."""
@@ -76,18 +79,21 @@ class Document(NamedTuple):
     value: Any
     is_json: bool = False
 
-    def objects(self) -> Iterator[tuple[int | None, dict[str, Any]]]:
-        """Every object as plain JSON, those of a List after their number in it."""
-        if not isinstance(self.value, dict):
-            return
-        kind = str(self.value.get("kind") or "")
-        items = self.value.get("items")
-        if kind.endswith("List") and isinstance(items, list):
-            for number, item in enumerate(items):
-                if isinstance(item, dict):
-                    yield number, {"kind": kind.removesuffix("List"), **item}
-        else:
-            yield None, self.value
+    def objects(self) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+        """Every object as plain JSON, after its number in its List, and in the Lists around that."""
+        yield from _objects(self.value, ())
+
+
+def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    if not isinstance(value, dict):
+        return
+    kind, items = str(value.get("kind") or ""), value.get("items")
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield numbers, value
+        return
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            yield from _objects({"kind": kind.removesuffix("List"), **item}, (*numbers, number))
 
 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
@@ -184,7 +190,8 @@ def _end_of_first(content: memoryview) -> int | None:
 class ParsedObjects:
     """The objects of documents, and the problems of others.
 
-    `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so.
+    `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
+    `ignored` are the kinds of objects without pods.
     """
 
     pods: list[Pod] = field(default_factory=list)
@@ -194,7 +201,7 @@ class ParsedObjects:
     problems: list[InputError] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    others: int = 0
+    ignored: Counter[str] = field(default_factory=Counter)
     interner: Interner = field(default_factory=Interner)
 
     def add_file(self, content: bytes, name: str) -> None:
@@ -265,23 +272,23 @@ class ParsedObjects:
         name = metadata_text(raw, "name")
         subject = f"{kind.lower()}/{name}" if name else kind
         try:
-            pod = self._add_object(kind, raw)
+            pods = self._add_object(kind, raw)
         except (msgspec.ValidationError, QosError) as error:
             self.problems.append(_bad_field(location, subject, raw, error))
             return
-        if pod is None or metadata_text(raw, "uid"):
+        if not pods or metadata_text(raw, "uid"):
             return
         from kubectl_qos.k8s.manifest import manifest_mistakes
 
-        for mistake in manifest_mistakes(kind, raw, pod, ".".join(template_path(kind))):
+        for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
             texts = self.refused if mistake.is_refused else self.warnings
             texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
-    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> Pod | None:
+    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> Sequence[Pod]:
         if kind == "Pod":
-            return self._add_pod(convert({**raw, "kind": kind}, Pod))
-        if kind in WORKLOADS:
-            return self._add_pod(pod_from_workload(kind, raw))
+            return [self._add_pod(convert({**raw, "kind": kind}, Pod))]
+        if is_workload(kind, str(raw.get("apiVersion") or "")):
+            return [self._add_pod(pod_from_workload(kind, raw))]
         if kind == "Node":
             node = convert(raw, NodeObject)
             self.nodes[node.name] = node
@@ -291,12 +298,15 @@ class ParsedObjects:
             # Those of events.k8s.io are the same in other words; a custom resource may have this name too.
             self.events.append(convert(raw, Event))
         else:
-            self.others += 1
-        return None
+            pods = pods_from_custom(kind, raw)
+            if not pods and kind not in _READ_LATER:
+                self.ignored[kind] += 1
+            return [self._add_pod(pod) for pod in pods]
+        return ()
 
     def _add_pod(self, pod: Pod) -> Pod:
         if not pod.containers:
-            path = ".".join((*template_path(pod.kind), "spec.containers"))
+            path = dotted((*spec_path(pod), "containers"))
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else with_system_priority(pod)))
         return self.pods[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
+from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
@@ -72,6 +74,7 @@ class FileSource(Source):
         return (
             *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
             *(f"Warning: {warning}" for warning in parsed.warnings),
+            *([f"ignored, without pods: {_counted(parsed.ignored)}"] if parsed.ignored else []),
         )
 
     def now(self) -> datetime:
@@ -94,7 +97,7 @@ class FileSource(Source):
         """A pod or a workload's template. Raises InputError where there is none."""
         for pod in self._parsed.pods:
             is_in_place = namespace is None or pod.namespace in {namespace, ""}
-            if is_in_place and (pod.kind, pod.name) == (kind, name):
+            if is_in_place and is_named(pod, kind, name):
                 return pod
         raise InputError(
             f'{kind.lower()}s "{name}" not found in {self.title}',
@@ -135,8 +138,8 @@ class FileSource(Source):
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """File, document and item."""
         return [
-            str(document.location if item is None else document.location.item(item))
-            for _, document, item, raw in self._objects()
+            str(document.location.item(*numbers))
+            for _, document, numbers, raw in self._objects()
             if any(_is_object_of(raw, pod) for pod in pods)
         ]
 
@@ -145,15 +148,15 @@ class FileSource(Source):
         from kubectl_qos.cluster.yaml_patch import patch_object
 
         matches = [
-            (content, document, item)
-            for content, document, item, raw in self._objects()
+            (content, document, numbers)
+            for content, document, numbers, raw in self._objects()
             if _is_object_of(raw, pod)
         ]
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
-        content, document, item = matches[0]
-        _replace_file(document.location.name, patch_object(content, document, item, pod, edits))
+        content, document, numbers = matches[0]
+        _replace_file(document.location.name, patch_object(content, document, numbers, pod, edits))
         return document.location.name
 
     def writer(self) -> Writer:
@@ -170,12 +173,12 @@ class FileSource(Source):
             else:
                 yield from _read_path(path, recursive=self._recursive)
 
-    def _objects(self) -> Iterator[tuple[bytes, Document, int | None, dict[str, Any]]]:
-        """Every object as plain JSON, after its file's content, its document and its number in a List."""
+    def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
+        """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
         for name, content in self._contents():
             for document in plain_documents(content, name):
-                for item, raw in document.objects():
-                    yield content, document, item, raw
+                for numbers, raw in document.objects():
+                    yield content, document, numbers, raw
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
         raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)
@@ -197,12 +200,15 @@ class FileSource(Source):
             for other in others:
                 first.add_note(str(other))
             raise first
-        count = parsed.others + len(parsed.events)
-        what = f"{count} other objects" if count else "nothing"
+        read = parsed.ignored + Counter(Event=len(parsed.events))
         raise InputError(
-            f"{', '.join(names) or 'the input'}: no pods found, {what}",
+            f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
         )
+
+
+def _counted(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
 def _read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
@@ -232,7 +238,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
-    return key == (pod.kind, pod.name, pod.namespace)
+    return key == (pod.kind, object_name(pod), pod.namespace)
 
 
 def _replace_file(name: str, content: bytes) -> None:

@@ -142,17 +142,18 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,
 
 
 def patch_object(
-    content: bytes, document: Document, item: int | None, pod: Pod, edits: Sequence[Edit]
+    content: bytes, document: Document, numbers: tuple[int, ...], pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
-    """A file with edits made in a document or an item of its List. Raises InputError if that cannot be."""
-    value = document.value
-    if item is None:
-        wanted = edit_object(value, pod, edits)
-    else:
+    """A file with edits made in an object of a document, by its numbers in Lists. Raises InputError."""
+
+    def edited(value: Any, numbers: tuple[int, ...]) -> Any:
+        if not numbers:
+            return edit_object(value, pod, edits)
         items = list(value["items"])
-        items[item] = edit_object(items[item], pod, edits)
-        wanted = {**value, "items": items}
-    patched = patch_document(document, wanted).encode()
+        items[numbers[0]] = edited(items[numbers[0]], numbers[1:])
+        return {**value, "items": items}
+
+    patched = patch_document(document, edited(document.value, numbers)).encode()
     end = document.begin + len(document.text.encode())
     return content[: document.begin] + patched + content[end:]
 

@@ -7,6 +7,7 @@ which is newer than that file perhaps, and their lines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kinds import KINDS
+from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Format, Quantity
 from kubectl_qos.k8s.releases import Release
@@ -37,16 +38,27 @@ class Mistake(NamedTuple):
     is_refused: bool
 
 
-def manifest_mistakes(kind: str, raw: Mapping[str, Any], pod: Pod, path: str) -> Iterator[Mistake]:
-    """The mistakes in a manifest of a pod or workload; its template is at `path`, empty for a pod."""
-    prefix = f"{path}." if path else ""
-    if kind in KINDS:
-        for field in unknown_fields(raw, kind):
-            yield Mistake(field, f'unknown field "{field}"', is_refused=True)
+def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
+    """The mistakes in a manifest of a pod or workload.
+
+    Of kinds that Kubernetes does not have only the containers are known, and a server takes their objects.
+    """
+    is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
+    for field in unknown_fields(raw, pod.kind) if is_own else _unknown_in_containers(raw, pod):
+        yield Mistake(field, f'unknown field "{field}"', is_refused=is_own)
     for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
-        yield Mistake(f"{prefix}{refusal.path}", f"{prefix}{refusal}", is_refused=True)
+        path = re.sub("^spec", spec, refusal.path)
+        yield Mistake(path, f"{path}: {refusal.message}", is_refused=is_own)
     for where, message in _odd_sizes(pod):
-        yield Mistake(f"{prefix}{where}", f"{prefix}{where}: {message}", is_refused=False)
+        path = re.sub("^spec", spec, where)
+        yield Mistake(path, f"{path}: {message}", is_refused=False)
+
+
+def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
+    for key in spec_path(pod):
+        raw = raw[key]
+    for index, container in enumerate(raw["containers"]):
+        yield from unknown_fields(container, "Container", f"{dotted(spec_path(pod))}.containers[{index}].")
 
 
 def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:

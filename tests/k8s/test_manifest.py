@@ -80,8 +80,7 @@ def test_sizes_that_nobody_means(resource: str, text: str, message: str) -> None
 def mistakes(raw: dict[str, Any]) -> list[tuple[str, bool]]:
     kind = raw["kind"]
     pod = convert(raw, Pod) if kind == "Pod" else pod_from_workload(kind, raw)
-    path = "" if kind == "Pod" else "spec.template"
-    return [(message, is_refused) for _, message, is_refused in manifest_mistakes(kind, raw, pod, path)]
+    return [(message, is_refused) for _, message, is_refused in manifest_mistakes(raw, pod)]
 
 
 def container(**resources: Any) -> dict[str, Any]:

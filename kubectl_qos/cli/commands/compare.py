@@ -61,7 +61,9 @@ def run(options: Options) -> int:
     if options.release is None and not settings:
         raise UsageError("nothing to compare with", hint="give --to 1.37, or --set cgroupDriver=cgroupfs")
     node, reference = parse_node_or_reference(
-        options.target, "one pod, workload or node can be compared at a time"
+        options.target,
+        "one pod, workload or node can be compared at a time",
+        any_kind=bool(options.source.files),
     )
     resolved = resolve_source(options.source.on_node(node))
     scope = resolved.named([reference]) if reference else resolved.scope

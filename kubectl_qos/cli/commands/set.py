@@ -207,7 +207,7 @@ def _set(options: Options) -> tuple[bool, bool]:
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
-    references = resources.parse_references(options.target)
+    references = resources.parse_references(options.target, any_kind=bool(options.source.files))
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not references and not options.source.files:
@@ -241,17 +241,15 @@ def _find_one(
     references: Sequence[resources.Reference], snapshot: Snapshot, resolved: resources.ResolvedSource
 ) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
+    from kubectl_qos.k8s.kinds import is_named
+
     scope = resolved.scope
     for_names = replace(scope, namespace=None)
     matching = [
         pod
         for pod in snapshot.pods
         if scope.namespace is None or pod.namespace in {scope.namespace, ""}
-        if (
-            any((pod.kind, pod.name) == (one.kind, one.name) for one in references)
-            if references
-            else for_names.matches(pod)
-        )
+        if (any(is_named(pod, *one) for one in references) if references else for_names.matches(pod))
     ]
     if len(matching) > 1:
         places = resolved.source.locations(matching)
