@@ -66,8 +66,10 @@ def resolve_source(
         QosError: the options contradict each other, or there is no such source.
     """
     overrides = _parse_overrides(options)
-    if options.files and options.demo:
-        raise UsageError("--demo and -f cannot be used together")
+    if options.has_files and options.demo:
+        raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
+    if options.files and options.kustomize is not None:
+        raise UsageError("only one of -f or -k can be specified")
     if options.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
     source: Source
@@ -75,10 +77,15 @@ def resolve_source(
         from kubectl_qos.cluster.files import DemoSource
 
         source = DemoSource(overrides)
-    elif options.files:
+    elif options.has_files:
         from kubectl_qos.cluster.files import FileSource
 
-        files = FileSource(options.files, recursive=options.recursive, overrides=overrides)
+        files = FileSource(
+            options.files,
+            kustomize=options.kustomize,
+            recursive=options.recursive,
+            overrides=overrides,
+        )
         scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
         return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed)
     else:

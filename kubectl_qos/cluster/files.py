@@ -14,6 +14,7 @@ import msgspec
 
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text, plain_documents
+from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.selectors import DisruptionBudget
 
 
-EXTENSIONS: Final = (".json", ".yaml", ".yml")
-STANDARD_INPUT: Final = "-"
 _WRITABLE: Final = 0o222
 
 T = TypeVar("T", Pod, NodeObject)
@@ -44,9 +43,15 @@ class FileSource(Source):
     default_namespace = None
 
     def __init__(
-        self, paths: Sequence[str], *, recursive: bool = False, overrides: NodeOverrides = NO_OVERRIDES
+        self,
+        paths: Sequence[str],
+        *,
+        kustomize: str | None = None,
+        recursive: bool = False,
+        overrides: NodeOverrides = NO_OVERRIDES,
     ) -> None:
         self._paths = tuple(paths)
+        self._kustomize = kustomize
         self._recursive = recursive
         self._overrides = overrides
         self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
@@ -55,7 +60,8 @@ class FileSource(Source):
     @property
     def title(self) -> str:
         """The paths, or standard input."""
-        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
+        paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
+        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
 
     @property
     def is_unreadable(self) -> bool:
@@ -171,7 +177,9 @@ class FileSource(Source):
             if path == STANDARD_INPUT:
                 yield "standard input", self._stdin
             else:
-                yield from _read_path(path, recursive=self._recursive)
+                yield from read_path(path, recursive=self._recursive)
+        if self._kustomize is not None:
+            yield f"kustomize {self._kustomize}", read_kustomization(self._kustomize)
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
         """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
@@ -211,31 +219,6 @@ def _counted(kinds: Counter[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
-    place = Path(path)
-    if not place.exists():
-        raise InputError(f'the path "{path}" does not exist')
-    if not place.is_dir():
-        yield path, _read_bytes(place)
-        return
-    pattern = "**/*" if recursive else "*"
-    files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
-    if not files:
-        raise InputError(
-            f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
-            hint="" if recursive else "-R looks into the folders below it too",
-        )
-    for file in files:
-        yield str(file), _read_bytes(file)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-
-
 def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
     return key == (pod.kind, object_name(pod), pod.namespace)
@@ -244,6 +227,8 @@ def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
 def _replace_file(name: str, content: bytes) -> None:
     file = Path(name).resolve()
     try:
+        if is_utf16(file.read_bytes()):
+            raise InputError(f"{name}: only UTF-8 is written", hint="save the file as UTF-8")
         if not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK):
             raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")
         replace_file(file, content, keep_rights=True)

@@ -16,7 +16,7 @@ from kubectl_qos.cluster.kube_api import list_path, read_object
 from kubectl_qos.cluster.pager import Pager
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, is_workload, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import Json, Pod, convert
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
@@ -140,7 +140,7 @@ class _OwnerChain:
 
     def _read(self, reference: Json) -> Owner | None:
         self._kind, self._name = str(reference.get("kind", "")), str(reference.get("name", ""))
-        if not is_workload(self._kind, str(reference.get("apiVersion", ""))):
+        if not _is_workload(self._kind, str(reference.get("apiVersion", ""))):
             # Its path would take a discovery, and nothing of it is needed but its name.
             return None
         raw = read_object(self._client, self._kind, self._namespace, self._name)
@@ -166,12 +166,20 @@ def _walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Ow
 
 def _parse_owner(raw: Json) -> Owner:
     kind = str(raw.get("kind", ""))
-    if not is_workload(kind, str(raw.get("apiVersion", ""))):
+    if not _is_workload(kind, str(raw.get("apiVersion", ""))):
         return Owner(raw, None)
     try:
         return Owner(raw, pod_from_workload(kind, raw))
     except UNDECODABLE as error:
         raise decode_error(f"{kind.lower()}/{metadata_text(raw, 'name')}", error) from None
+
+
+def _is_workload(kind: str, version: str) -> bool:
+    """Whether a kind is the workload of Kubernetes itself, in any version of its API group."""
+    if kind not in WORKLOADS:
+        return False
+    group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
+    return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
 
 
 def _remedy(verb: str, group: str, resource: str, namespace: str, error: QosError) -> str:

@@ -57,11 +57,8 @@ def parse_kind(name: str) -> str | None:
 
 
 def is_workload(kind: str, version: str) -> bool:
-    """Whether a kind is the workload of Kubernetes itself, in any version of its API group."""
-    if kind not in WORKLOADS:
-        return False
-    group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
-    return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
+    """Whether a kind is the workload of Kubernetes itself: groups of others have a domain."""
+    return kind in WORKLOADS and "." not in version.partition("/")[0]
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:

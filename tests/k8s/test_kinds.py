@@ -195,5 +195,6 @@ def test_pods_of_any_kind_are_found_by_their_structure(kind: str) -> None:
 def test_a_kind_of_another_group_is_no_workload() -> None:
     assert is_workload("Job", "batch/v1")
     assert is_workload("Job", "")
+    assert is_workload("Deployment", "extensions/v1beta1")
     assert not is_workload("Job", "batch.volcano.sh/v1alpha1")
     assert not is_workload("Rollout", "apps/v1")

@@ -63,7 +63,7 @@ def run(options: Options) -> int:
     node, reference = parse_node_or_reference(
         options.target,
         "one pod, workload or node can be compared at a time",
-        any_kind=bool(options.source.files),
+        any_kind=options.source.has_files,
     )
     resolved = resolve_source(options.source.on_node(node))
     scope = resolved.named([reference]) if reference else resolved.scope

@@ -37,8 +37,8 @@ def run(options: Options) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.present.explanation import as_values, text_lines
 
-    references = parse_references(options.target, any_kind=bool(options.source.files))
-    if not references and not options.source.files:
+    references = parse_references(options.target, any_kind=options.source.has_files)
+    if not references and not options.source.has_files:
         raise UsageError(
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
