@@ -31,7 +31,7 @@ def _open_ui(options: EditOptions) -> int:
     from kubectl_qos.cli.resources import find_pod, list_contexts, parse_references, resolve_source
     from kubectl_qos.errors import UsageError
 
-    references = parse_references(options.target)
+    references = parse_references(options.target, any_kind=options.source.has_files)
     if len(references) > 1:
         raise UsageError("one pod or workload can be edited at a time")
     if references and not sys.stdout.isatty():
@@ -66,7 +66,7 @@ def _open_ui(options: EditOptions) -> int:
         scope,
         settings,
         find=(lambda snapshot: find_pod(references[0], snapshot, resolved)) if references else None,
-        notes=resolved.problems,
+        notes=resolved.notes,
         readonly=options.readonly,
         contexts=ContextSwitch(partial(list_contexts, options.source), open_context),
     )

@@ -1,40 +1,238 @@
-"""YAML as Kubernetes reads it: one loader for kubeconfigs, manifests and settings."""
+"""YAML as Kubernetes reads it: documents with their lines, and the loader for those who want nodes alone.
+
+PyYAML's parser composes the nodes. Their values are made here, since PyYAML's own constructor takes longer
+than its parser, expands aliases without end, and has values that JSON lacks.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-MAX_DEPTH: Final = 1_000
-"""Kubernetes' own objects end at about 20."""
+MAX_DEPTH: Final = 200
+"""Kubernetes' own objects end at about 20, kubectl at 10,000, and Python's stack in between."""
 _BRACKETS: Final = re.compile(r"[\[{\]}]")
 _INDENTED: Final = re.compile(rf"^[ ?-]{{{MAX_DEPTH}}}", re.MULTILINE)
+_STEP: Final = re.compile(r"[^.\[\]]+")
+_TAG: Final = "tag:yaml.org,2002:"
+_TEXT: Final = f"{_TAG}str"
+_MERGE: Final = f"{_TAG}merge"
+
+_EXCESSIVE: Final = "document contains excessive aliasing"
+_FEW_ALIASED: Final = 100
+_FEW: Final = 1_000
+_SMALL: Final = 400_000
+_LARGE: Final = 4_000_000
+_MOST_OF_SMALL: Final = 0.99
+_MOST_OF_LARGE: Final = 0.10
+
+
+class YamlDocument(NamedTuple):
+    """A value that has JSON's types alone, its node, and the nodes of mappings that have a key twice."""
+
+    value: Any
+    node: Any
+    repeating: list[Any]
+
+    def line(self, path: str) -> int:
+        """The line, from 0, of a field such as `spec.containers[0].name`, or of as much of it as there is."""
+        node, line = self.node, self.node.start_mark.line
+        for step in _STEP.findall(path):
+            found = next((entry for entry in _entries(node) if entry[0] == step), None)
+            if found is None:
+                break
+            _, key, node = found
+            line = key.start_mark.line
+        return int(line)
+
+    def duplicates(self) -> Iterator[tuple[str, int]]:
+        """The path of each key that its mapping has already, and its line from 0."""
+        stack = [("", self.node)] if self.repeating else []
+        while stack:
+            path, node = stack.pop()
+            names = set()
+            for name, key, value in _entries(node):
+                inner = f"{path}[{name}]" if node.id == "sequence" else f"{path}.{name}".removeprefix(".")
+                if name in names and any(node is one for one in self.repeating):
+                    yield inner, key.start_mark.line
+                names.add(name)
+                stack.append((inner, value))
+
+
+def _entries(node: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What is in a collection: its name or number, and the nodes of its key (the item itself) and value."""
+    if node.id == "sequence":
+        yield from ((str(index), item, item) for index, item in enumerate(node.value))
+    elif node.id == "mapping":
+        yield from ((key.value if key.id == "scalar" else "", key, value) for key, value in node.value)
 
 
 @cache
 def yaml_loader() -> Any:
-    """PyYAML's safe loader, with times and `=` as text, and the plain value of unknown tags."""
+    """PyYAML's safe loader, with times and `=` as text."""
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
+    plain_tags = {yaml.ScalarNode: _TEXT, yaml.SequenceNode: f"{_TAG}seq", yaml.MappingNode: f"{_TAG}map"}
 
-    def plain_value(loader: Any, node: Any) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return loader.construct_mapping(node, deep=True)
-        if isinstance(node, yaml.SequenceNode):
-            return loader.construct_sequence(node, deep=True)
-        return loader.construct_scalar(node)
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def resolve(self, kind: type, value: str, implicit: Any) -> str:
+            # As in PyYAML, without its paths, which are never used and looked at for every node.
+            if kind is yaml.ScalarNode and implicit[0]:
+                for tag, form in self.yaml_implicit_resolvers.get(value[:1], ()):
+                    if form.match(value):
+                        return str(tag)
+            return plain_tags[kind]
+
+        def descend_resolver(self, *_: object) -> None:
+            pass
+
+        def ascend_resolver(self) -> None:
+            pass
 
     Loader.yaml_implicit_resolvers = {
         first: [(tag, form) for tag, form in pairs if not tag.endswith((":timestamp", ":value"))]
         for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
-    for tag in (None, "tag:yaml.org,2002:timestamp"):
-        Loader.add_constructor(tag, plain_value)
     return Loader
+
+
+def read_yaml(text: str | bytes, *, first: bool = False) -> YamlDocument | None:
+    """The one document of a text, or the first of several; None for an empty text. Raises yaml.YAMLError."""
+    import yaml
+
+    plain = text if isinstance(text, str) else text.decode(errors="replace")
+    if is_too_deep(plain):
+        raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}")
+    loader = yaml_loader()(text)
+    try:
+        has_any = loader.check_node()
+        node = loader.get_node() if has_any else None
+        if has_any and not first and loader.check_node():
+            raise _error("but found another document", loader.get_node())
+        if node is None:
+            return None
+        if "*" in plain and "&" in plain:
+            _check_aliases(node, plain)
+        construct = _Constructor(loader)
+        return YamlDocument(construct(node), node, construct.repeating)
+    except RecursionError:
+        raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}") from None
+    except (ValueError, KeyError) as error:
+        raise yaml.YAMLError(f"{error}") from None
+    finally:
+        loader.dispose()
+
+
+class _Constructor:
+    def __init__(self, loader: Any) -> None:
+        self.repeating: list[Any] = []
+        self._scalars = {
+            f"{_TAG}null": lambda _: None,
+            f"{_TAG}bool": loader.construct_yaml_bool,
+            f"{_TAG}int": loader.construct_yaml_int,
+            f"{_TAG}float": loader.construct_yaml_float,
+        }
+
+    def __call__(self, node: Any) -> Any:
+        """The value of a node; what has an unknown tag is what it looks like."""
+        if node.tag == _TEXT:
+            return node.value
+        if node.id == "scalar":
+            scalar = self._scalars.get(node.tag)
+            # 12:30 is a number of base 60 to PyYAML only.
+            return node.value if scalar is None or ":" in node.value else scalar(node)
+        if node.id == "sequence":
+            items = []
+            for item in node.value:
+                items.append(self(item))  # noqa: PERF401 - a comprehension would need a frame for each level
+            return items
+        result: dict[str, Any] = {}
+        merged = []
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                merged.append(value)
+            else:
+                result[key.value if key.tag == _TEXT else self._key(key)] = self(value)
+        if len(result) + len(merged) < len(node.value):
+            self.repeating.append(node)
+        return self._merge(result, merged) if merged else result
+
+    def _key(self, node: Any) -> str:
+        """A key as text, as sigs.k8s.io/yaml makes JSON of it."""
+        if node.id != "scalar":
+            raise _error("invalid map key", node)
+        key = self(node)
+        if key is None:
+            raise _error("unsupported map key of type: null", node)
+        return str(key).lower() if isinstance(key, bool) else str(key)
+
+    def _merge(self, result: dict[str, Any], merged: list[Any]) -> dict[str, Any]:
+        """What `<<` adds: keys of its own come first, then those of earlier mappings."""
+        for node in merged:
+            for source in node.value if node.id == "sequence" else (node,):
+                if source.id != "mapping":
+                    raise _error("map merge requires map or sequence of maps as the value", source)
+                result = {**self(source), **result}
+        return result
+
+
+def _error(problem: str, node: Any) -> Exception:
+    import yaml
+
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _check_aliases(root: Any, text: str) -> None:
+    """Raise yaml.YAMLError, before anything is expanded, for what go-yaml refuses to expand.
+
+    Source: go.yaml.in/yaml/v2, decode.go (unmarshal, alias, allowedAliasRatio). It counts while it decodes,
+    here the whole document is counted.
+    """
+    import yaml
+
+    sizes: dict[int, tuple[int, int, int]] = {}
+    opened: set[int] = set()
+
+    def measure(node: Any) -> tuple[int, int, int]:
+        """How many values a node has, how many of them through aliases, and how deep it is."""
+        if node.id == "scalar":
+            return 1, 0, 0
+        if id(node) in sizes:
+            count, _, height = sizes[id(node)]
+            return count + 1, count, height
+        if id(node) in opened:
+            raise yaml.YAMLError(f"anchor '{_anchor(node, text)}' value contains itself")
+        opened.add(id(node))
+        inner = [measure(value) for _, _, value in _entries(node)]
+        opened.discard(id(node))
+        keys = len(inner) if node.id == "mapping" else 0
+        size = 1 + keys + sum(one[0] for one in inner), sum(one[1] for one in inner)
+        height = 1 + max((one[2] for one in inner), default=0)
+        if height > MAX_DEPTH:
+            raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}")
+        if size[0] > _LARGE + len(text):
+            raise yaml.YAMLError(_EXCESSIVE)
+        sizes[id(node)] = *size, height
+        return sizes[id(node)]
+
+    count, aliased, _ = measure(root)
+    share = min(max((count - _SMALL) / (_LARGE - _SMALL), 0), 1)
+    allowed = _MOST_OF_SMALL - (_MOST_OF_SMALL - _MOST_OF_LARGE) * share
+    if aliased > _FEW_ALIASED and count > _FEW and aliased / count > allowed:
+        raise yaml.YAMLError(_EXCESSIVE)
+
+
+def _anchor(node: Any, text: str) -> str:
+    import yaml
+
+    event: Any
+    for event in yaml.parse(text, Loader=yaml_loader()):
+        if getattr(event, "anchor", None) and event.start_mark.index == node.start_mark.index:
+            return str(event.anchor)
+    return ""
 
 
 def is_too_deep(text: str) -> bool:

@@ -27,9 +27,10 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
         "--filename",
         dest="files",
         action="append",
-        metavar="FILE|DIR|-",
+        metavar="FILE|DIR|URL|-",
         help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
     )
+    source.add_argument("-k", "--kustomize", metavar="DIR", help="what kubectl kustomize builds of DIR")
     source.add_argument("-R", "--recursive", action="store_true", help="folders below a -f folder too")
     source.add_argument("--demo", action="store_true", help="an embedded cluster, to look around")
     _add_connection(_add_group(parser, "connection"))

@@ -34,6 +34,7 @@ class SourceOptions:
     selector: str = ""
     node: str | None = None
     files: tuple[str, ...] = ()
+    kustomize: str | None = None
     recursive: bool = False
     demo: bool = False
     usage: Literal["metrics", "summary", "none"] = "metrics"
@@ -43,8 +44,13 @@ class SourceOptions:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether the source is a cluster: neither --demo nor -f is given."""
-        return not self.demo and not self.files
+        """Whether the source is a cluster: neither --demo nor -f nor -k is given."""
+        return not self.demo and not self.has_files
+
+    @property
+    def has_files(self) -> bool:
+        """Whether -f or -k is given."""
+        return bool(self.files) or self.kustomize is not None
 
     def without_usage(self) -> SourceOptions:
         """The same where nothing depends on usage, which takes time to read."""

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class ResolvedSource(NamedTuple):
-    """What a command works on, and the problems of documents that could not be read."""
+    """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
+
+    `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
+    """
 
     source: Source
     scope: Scope
-    problems: tuple[str, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether a document could not be read."""
-        return bool(self.problems)
+    notes: tuple[str, ...] = ()
+    unreadable: bool = False
+    failed: bool = False
 
     def named(self, references: Iterable[Reference]) -> Scope:
         """The scope with the names of some references."""
         return replace(self.scope, names=frozenset(reference.name for reference in references))
 
-    def print_problems(self) -> int:
-        """Name the documents that could not be read; returns the exit code."""
-        output.notes(f"error: {problem}" for problem in self.problems)
-        return EXIT_ERROR if self.problems else 0
+    def print_notes(self) -> int:
+        """Print what is wrong with the files; returns the exit code."""
+        output.notes(self.notes)
+        return EXIT_ERROR if self.failed else 0
 
 
 def resolve_source(
@@ -66,22 +66,28 @@ def resolve_source(
         QosError: the options contradict each other, or there is no such source.
     """
     overrides = _parse_overrides(options)
-    if options.files and options.demo:
-        raise UsageError("--demo and -f cannot be used together")
+    if options.has_files and options.demo:
+        raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
+    if options.files and options.kustomize is not None:
+        raise UsageError("only one of -f or -k can be specified")
     if options.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
-    problems: tuple[str, ...] = ()
     source: Source
     if options.demo:
         from kubectl_qos.cluster.files import DemoSource
 
         source = DemoSource(overrides)
-    elif options.files:
+    elif options.has_files:
         from kubectl_qos.cluster.files import FileSource
 
-        files = FileSource(options.files, recursive=options.recursive, overrides=overrides)
-        problems = tuple(str(problem) for problem in files.problems)
-        source = files
+        files = FileSource(
+            options.files,
+            kustomize=options.kustomize,
+            recursive=options.recursive,
+            overrides=overrides,
+        )
+        scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
+        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed)
     else:
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
@@ -98,7 +104,7 @@ def resolve_source(
             refresh_seconds=refresh_seconds,
             progress=output.progress() if progress else None,
         )
-    return ResolvedSource(source, _build_scope(options, source, names), problems)
+    return ResolvedSource(source, _build_scope(options, source, names))
 
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
@@ -187,8 +193,11 @@ def reference(pod: Pod) -> str:
     return str(Reference(pod.kind, pod.name))
 
 
-def parse_references(words: Sequence[str]) -> list[Reference]:
-    """`pod/a deploy/b` or `pod a b` as kinds and names. Raises UsageError in kubectl's words."""
+def parse_references(words: Sequence[str], *, any_kind: bool = False) -> list[Reference]:
+    """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
+
+    Raises UsageError in kubectl's words.
+    """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
             raise UsageError(
@@ -197,10 +206,10 @@ def parse_references(words: Sequence[str]) -> list[Reference]:
             )
         if any(word.count("/") > 1 for word in words):
             raise UsageError("arguments in resource/name form may not have more than one slash")
-        return [_parse_reference(*word.split("/")) for word in words]
+        return [_parse_reference(*word.split("/"), any_kind=any_kind) for word in words]
     if len(words) == 1:
         raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
-    return [_parse_reference(words[0], name) for name in words[1:]] if words else []
+    return [_parse_reference(words[0], name, any_kind=any_kind) for name in words[1:]]
 
 
 def parse_kind(word: str) -> str | None:
@@ -213,8 +222,8 @@ def parse_kind(word: str) -> str | None:
 _NO_NAME: Final = "resource(s) were provided, but no name was specified"
 
 
-def _parse_reference(word: str, name: str) -> Reference:
-    kind = parse_kind(word)
+def _parse_reference(word: str, name: str, *, any_kind: bool) -> Reference:
+    kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or kind == "Node":
         raise UsageError(
             f'the server doesn\'t have a resource type "{word}" with pods',
@@ -271,13 +280,15 @@ def parse_node(words: Sequence[str]) -> str | None:
     return names[0]
 
 
-def parse_node_or_reference(words: Sequence[str], too_many: str) -> tuple[str | None, Reference | None]:
+def parse_node_or_reference(
+    words: Sequence[str], too_many: str, *, any_kind: bool = False
+) -> tuple[str | None, Reference | None]:
     """The one node, pod or workload that is named; both None without words.
 
     Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
     """
     node = parse_node(words)
-    references = [] if node is not None else parse_references(words)
+    references = [] if node is not None else parse_references(words, any_kind=any_kind)
     if len(references) > 1:
         raise UsageError(too_many)
     return node, references[0] if references else None
@@ -285,10 +296,12 @@ def parse_node_or_reference(words: Sequence[str], too_many: str) -> tuple[str | 
 
 def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
     """The pod of a reference, or the template of a workload. Raises InputError or ApiError."""
+    from kubectl_qos.k8s.kinds import is_named
+
     namespace = resolved.scope.namespace
     for pod in snapshot.pods:
         in_scope = namespace is None or pod.namespace in {namespace, ""}
-        if pod.kind == reference.kind and pod.name == reference.name and in_scope:
+        if in_scope and is_named(pod, *reference):
             return pod
     return resolved.source.find(reference.kind, namespace, reference.name)
 

@@ -211,6 +211,10 @@ def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
 def preview_notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
     """What could not be read, and what is not known of the node."""
     yield from map(missing_sentence, snapshot.missing)
+    for edit in effects.edits:
+        if edit.warning:
+            owner = edit.owner or SPEC_RESOURCES
+            yield f"Warning: {owner}: {edit.side.value}.{edit.resource}: {edit.warning}"
     node = effects.after.setup.node
     if node.memory_capacity_bytes is None:
         yield capacity_sentence([node.name])

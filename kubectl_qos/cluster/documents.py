@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count, pairwise
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,16 +16,20 @@ from kubectl_qos.errors import InputError, QosError, QuantityError
 from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload, template_path
+from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod, convert, json_decoder
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodMetrics, PodUsage, usage_by_pod
-from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
+from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_DOCUMENT_START = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+_START: Final = 4096
+_LONGEST_MANIFEST: Final = 1 << 20
+_READ_LATER: Final = {"LimitRange", "ResourceQuota", "VerticalPodAutoscaler", "PodDisruptionBudget"}
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "overhead", "capacity", "allocatable", "usage"})
 
 _OnProblem = Callable[[InputError], object]
@@ -33,57 +38,74 @@ _Json = memoryview | msgspec.Raw
 
 @dataclass(frozen=True, slots=True)
 class DocumentLocation:
-    """Where a document, or an item of a List, is; `number` is 0 in a file of one document."""
+    """Where a document, or an item of a List in it, is; `number` is 0 in a file of one document.
+
+    `path` is that of the item, and `yaml` is None where lines are not known.
+    """
 
     name: str
     number: int = 0
     line: int = 1
     path: str = ""
+    yaml: YamlDocument | None = None
 
-    def item(self, number: int) -> DocumentLocation:
-        """The location of an item of the List that is here."""
-        return replace(self, path=f"{self.path}: items[{number}]")
+    def item(self, *numbers: int) -> DocumentLocation:
+        """The location of an item of the List that is here, or of one of a List in it."""
+        path = ".".join((self.path, *(f"items[{number}]" for number in numbers)))
+        return replace(self, path=path.removeprefix("."))
+
+    def field(self, path: str) -> str:
+        """File, document and line of a field of what is here."""
+        if self.yaml is None:
+            return str(self)
+        return self.at_line(self.line + self.yaml.line(f"{self.path}.{path}"))
+
+    def at_line(self, line: int, column: str = "") -> str:
+        """File, document and a line of the file."""
+        document = f"document {self.number}, " if self.number else ""
+        return f"{self.name}: {document}line {line}{column}"
 
     def __str__(self) -> str:
         document = f": document {self.number} (line {self.line})" if self.number else ""
-        return f"{self.name}{document}{self.path}"
+        return f"{self.name}{document}{f': {self.path}' if self.path else ''}"
 
 
 class Document(NamedTuple):
-    """One document of a file: its location, its text and the values in it; `begin` counts characters."""
+    """One document of a file: its location, its text and the values in it; `begin` counts bytes."""
 
     location: DocumentLocation
     begin: int
     text: str
     value: Any
-    is_json: bool
+    is_json: bool = False
 
-    def objects(self) -> Iterator[tuple[int | None, dict[str, Any]]]:
-        """Every object as plain JSON, those of a List after their number in it."""
-        if not isinstance(self.value, dict):
-            return
-        kind = str(self.value.get("kind") or "")
-        items = self.value.get("items")
-        if kind.endswith("List") and isinstance(items, list):
-            for number, item in enumerate(items):
-                if isinstance(item, dict):
-                    yield number, {"kind": kind.removesuffix("List"), **item}
-        else:
-            yield None, self.value
+    def objects(self) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+        """Every object as plain JSON, after its number in its List, and in the Lists around that."""
+        yield from _objects(self.value, ())
+
+
+def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    if not isinstance(value, dict):
+        return
+    kind, items = str(value.get("kind") or ""), value.get("items")
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield numbers, value
+        return
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            yield from _objects({"kind": kind.removesuffix("List"), **item}, (*numbers, number))
 
 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
     """Every document of a file as plain JSON; those that cannot be read are left out."""
-    content = content.removeprefix(BYTE_ORDER_MARK)
     if not _is_json(content):
-        yield from _yaml_documents(content.decode(errors="replace"), name, lambda _: None)
+        yield from _yaml_documents(content, name, lambda _: None)
         return
-    begin = 0
-    for location, part in _split_json(content, name):
-        text = bytes(part).decode(errors="replace")
+    begin = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0
+    for location, part in _split_json(content[begin:], name):
         with suppress(*_NOT_JSON):
-            yield Document(location, begin, text, json_value(part), is_json=True)
-        begin += len(text)
+            yield Document(location, begin, bytes(part).decode(), json_value(part), is_json=True)
+        begin += len(part)
 
 
 def metadata_text(raw: Json, field: str) -> str:
@@ -94,40 +116,51 @@ def metadata_text(raw: Json, field: str) -> str:
 
 def yaml_value(text: str, location: DocumentLocation) -> Any:
     """One YAML document as plain values. Raises InputError."""
+    document = _read_yaml(text, location)
+    return document.value if document is not None else None
+
+
+def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
     import yaml
 
-    if is_too_deep(text):
-        raise InputError(f"{location}: not valid YAML: nested more than {MAX_DEPTH:,} deep")
     try:
-        return yaml.load(text, Loader=yaml_loader())  # noqa: S506 - a safe loader
+        return read_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = location.line + (mark.line if mark is not None else 0)
-        column = mark.column + 1 if mark is not None else 1
-        document = f"document {location.number}, " if location.number else ""
-        raise InputError(
-            f"{location.name}: {document}line {line}, column {column}: {error.problem}"
-        ) from None
-    except (yaml.YAMLError, ValueError, KeyError, RecursionError) as error:
+        line, column = (mark.line, mark.column) if mark is not None else (0, 0)
+        place = location.at_line(location.line + line, f", column {column + 1}")
+        raise InputError(f"{place}: {error.problem}") from None
+    except yaml.YAMLError as error:
         raise InputError(f"{location}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _is_json(content: bytes) -> bool:
-    return content.lstrip().startswith(b"{") and b"\n---" not in content
+    return (
+        content[:_START].removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{") and b"\n---" not in content
+    )
 
 
-def _yaml_documents(text: str, name: str, on_problem: _OnProblem) -> Iterator[Document]:
+def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterator[Document]:
     """The documents of a YAML stream, split first so that a broken one does not break the others."""
-    starts = [match.start() for match in _DOCUMENT_START.finditer(text)]
-    bounds = [0, *[start for start in starts if start], len(text)]
-    parts = [(begin, text[begin:end]) for begin, end in pairwise(bounds) if text[begin:end].strip(" \t\r\n-")]
-    for number, (begin, part) in enumerate(parts, start=1):
-        line = text.count("\n", 0, begin) + 1
-        location = DocumentLocation(name, number if len(parts) > 1 else 0, line)
-        try:
-            yield Document(location, begin, part, yaml_value(part, location), is_json=False)
-        except InputError as error:
-            on_problem(error)
+    begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
+    starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
+    for end in chain(starts, [len(content)]):
+        part = content[begin:end]
+        if not _BLANK.fullmatch(part):
+            number += 1
+            is_only = number == 1 and _BLANK.fullmatch(content, end)
+            location = DocumentLocation(name, 0 if is_only else number, line)
+            try:
+                text = part.decode()
+                yaml = _read_yaml(text, location)
+                if yaml is not None:
+                    yield Document(replace(location, yaml=yaml), begin, text, yaml.value)
+            except UnicodeDecodeError as error:
+                on_problem(not_text(name, begin + error.start))
+            except InputError as error:
+                on_problem(error)
+        line += part.count(b"\n")
+        begin = end
 
 
 def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, memoryview]]:
@@ -155,34 +188,49 @@ def _end_of_first(content: memoryview) -> int | None:
 
 @dataclass
 class ParsedObjects:
-    """The objects of documents, and the problems of others."""
+    """The objects of documents, and the problems of others.
+
+    `refused` is what a server refuses of objects that can be read, `warnings` what is hardly meant so, and
+    `ignored` are the kinds of objects without pods.
+    """
 
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
-    others: int = 0
+    refused: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
     interner: Interner = field(default_factory=Interner)
 
     def add_file(self, content: bytes, name: str) -> None:
         """Every object of a file; problems of documents are collected."""
-        content = content.removeprefix(BYTE_ORDER_MARK)
-        if not content.strip():
+        if not content.removeprefix(BYTE_ORDER_MARK).strip():
             hint = "kubectl get pods,nodes -A -o json gives a file to read"
             self.problems.append(InputError(f"{name}: empty", hint))
         elif _is_json(content):
-            for location, part in _split_json(content, name):
-                self._add_json(part, location)
+            for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
+                self._add_json_document(part, location)
         else:
-            try:
-                text = content.decode()
-            except UnicodeDecodeError as error:
-                self.problems.append(not_text(name, error.start))
-                return
-            for document in _yaml_documents(text, name, self.problems.append):
+            for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
-                    self._add(document.value, document.location)
+                    self._add_document(document.value, document.location)
+
+    def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:
+        """A manifest is read as YAML, which knows lines and duplicate keys; a dump as fast as possible."""
+        if len(content) <= _LONGEST_MANIFEST and b'"uid"' not in bytes(content):
+            with suppress(InputError, *_NOT_JSON):
+                value, yaml = json_value(content), _read_yaml(bytes(content).decode(), location)
+                self._add_document(value, replace(location, yaml=yaml))
+                return
+        self._add_json(content, location)
+
+    def _add_document(self, value: Any, location: DocumentLocation) -> None:
+        for path, line in location.yaml.duplicates() if location.yaml is not None else ():
+            place = location.at_line(location.line + line)
+            self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
+        self._add(value, location)
 
     def _add_json(self, content: _Json, location: DocumentLocation, default_kind: str = "") -> None:
         """One JSON object or List; large dumps are decoded item by item into the fields that we read."""
@@ -198,8 +246,10 @@ class ParsedObjects:
             if kind == "Pod":
                 # The slow path below finds what is wrong.
                 with suppress(*_NOT_JSON, QosError):
-                    self._add_pod(_pod.decode(content))
-                    return
+                    pod = _pod.decode(content)
+                    if pod.metadata.uid:
+                        self._add_pod(pod)
+                        return
             self._add(json_value(content), location, kind)
         except _NOT_JSON as error:
             self.problems.append(_bad_json(error, content, location))
@@ -219,20 +269,27 @@ class ParsedObjects:
             for number, item in enumerate(items or ()):
                 self._add(item, location.item(number), kind.removesuffix("List"))
             return
+        name = metadata_text(raw, "name")
+        subject = f"{kind.lower()}/{name}" if name else kind
         try:
-            self._add_object(kind, raw)
+            pods = self._add_object(kind, raw)
         except (msgspec.ValidationError, QosError) as error:
-            name = metadata_text(raw, "name")
-            self.problems.append(
-                _bad_field(f"{location}: {f'{kind.lower()}/{name}' if name else kind}", raw, error)
-            )
+            self.problems.append(_bad_field(location, subject, raw, error))
+            return
+        if not pods or metadata_text(raw, "uid"):
+            return
+        from kubectl_qos.k8s.manifest import manifest_mistakes
 
-    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> None:
+        for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
+            texts = self.refused if mistake.is_refused else self.warnings
+            texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+
+    def _add_object(self, kind: str, raw: Mapping[str, Any]) -> Sequence[Pod]:
         if kind == "Pod":
-            self._add_pod(convert({**raw, "kind": kind}, Pod))
-        elif kind in WORKLOADS:
-            self._add_pod(pod_from_workload(kind, raw))
-        elif kind == "Node":
+            return [self._add_pod(convert({**raw, "kind": kind}, Pod))]
+        if is_workload(kind, str(raw.get("apiVersion") or "")):
+            return [self._add_pod(pod_from_workload(kind, raw))]
+        if kind == "Node":
             node = convert(raw, NodeObject)
             self.nodes[node.name] = node
         elif kind == "PodMetrics":
@@ -241,13 +298,18 @@ class ParsedObjects:
             # Those of events.k8s.io are the same in other words; a custom resource may have this name too.
             self.events.append(convert(raw, Event))
         else:
-            self.others += 1
+            pods = pods_from_custom(kind, raw)
+            if not pods and kind not in _READ_LATER:
+                self.ignored[kind] += 1
+            return [self._add_pod(pod) for pod in pods]
+        return ()
 
-    def _add_pod(self, pod: Pod) -> None:
+    def _add_pod(self, pod: Pod) -> Pod:
         if not pod.containers:
-            path = ".".join((*template_path(pod.kind), "spec.containers"))
+            path = dotted((*spec_path(pod), "containers"))
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else with_system_priority(pod)))
+        return self.pods[-1]
 
 
 class _Envelope(msgspec.Struct):
@@ -278,18 +340,18 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
     return InputError(f"{location.name}: line {line}{location.path}: not valid JSON: {message}")
 
 
-def _bad_field(where: str, raw: Mapping[str, Any], error: Exception) -> InputError:
-    if isinstance(error, QuantityError):
-        for path, value, reason in _bad_quantities(raw, ""):
-            return InputError(
-                f"{where}: {path}: Invalid value: {value!r}: {reason}",
-                hint="write a quantity such as 250m, 1.5 or 512Mi",
-            )
-    if isinstance(error, msgspec.ValidationError):
-        message, _, path = str(error).replace(" | null", "").partition(" - at `$")
-        field_path = path.rstrip("`").lstrip(".")
-        return InputError(f"{where}: {field_path + ': ' if field_path else ''}{message}")
-    return InputError(f"{where}: {error}", hint=error.hint if isinstance(error, QosError) else "")
+def _bad_field(
+    location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
+) -> InputError:
+    path, message, hint = "", str(error), error.hint if isinstance(error, QosError) else ""
+    quantity = next(_bad_quantities(raw, ""), None) if isinstance(error, QuantityError) else None
+    if quantity is not None:
+        path, value, reason = quantity
+        message, hint = f"Invalid value: {value!r}: {reason}", "write a quantity such as 250m, 1.5 or 512Mi"
+    elif isinstance(error, msgspec.ValidationError):
+        message, _, path = message.replace(" | null", "").partition(" - at `$")
+        path = path.rstrip("`").lstrip(".")
+    return InputError(f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}", hint)
 
 
 def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, object, str]]:

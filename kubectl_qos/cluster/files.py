@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +14,11 @@ import msgspec
 
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.documents import Document, ParsedObjects, metadata_text, plain_documents
+from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_utf16, read_kustomization, read_path
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory
+from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
@@ -28,33 +31,57 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.selectors import DisruptionBudget
 
 
-EXTENSIONS: Final = (".json", ".yaml", ".yml")
-STANDARD_INPUT: Final = "-"
 _WRITABLE: Final = 0o222
 
 T = TypeVar("T", Pod, NodeObject)
 
 
 class FileSource(Source):
-    """Manifests and dumps, read once; `problems` are unreadable ones. Raises InputError without objects."""
+    """Manifests and dumps, read once. Raises InputError without objects."""
 
     is_live = False
     default_namespace = None
 
     def __init__(
-        self, paths: Sequence[str], *, recursive: bool = False, overrides: NodeOverrides = NO_OVERRIDES
+        self,
+        paths: Sequence[str],
+        *,
+        kustomize: str | None = None,
+        recursive: bool = False,
+        overrides: NodeOverrides = NO_OVERRIDES,
     ) -> None:
         self._paths = tuple(paths)
+        self._kustomize = kustomize
         self._recursive = recursive
         self._overrides = overrides
         self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
         self._parsed = self._parse()
-        self.problems = self._parsed.problems
 
     @property
     def title(self) -> str:
         """The paths, or standard input."""
-        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in self._paths)
+        paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
+        return ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a document could not be read."""
+        return bool(self._parsed.problems)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a server would refuse an object as it is written."""
+        return bool(self._parsed.refused)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is wrong with the files, as kubectl marks it, with file and line."""
+        parsed = self._parsed
+        return (
+            *(f"error: {problem}" for problem in (*parsed.problems, *parsed.refused)),
+            *(f"Warning: {warning}" for warning in parsed.warnings),
+            *([f"ignored, without pods: {_counted(parsed.ignored)}"] if parsed.ignored else []),
+        )
 
     def now(self) -> datetime:
         """The present: a dump does not say when it was made."""
@@ -76,7 +103,7 @@ class FileSource(Source):
         """A pod or a workload's template. Raises InputError where there is none."""
         for pod in self._parsed.pods:
             is_in_place = namespace is None or pod.namespace in {namespace, ""}
-            if is_in_place and (pod.kind, pod.name) == (kind, name):
+            if is_in_place and is_named(pod, kind, name):
                 return pod
         raise InputError(
             f'{kind.lower()}s "{name}" not found in {self.title}',
@@ -117,8 +144,8 @@ class FileSource(Source):
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """File, document and item."""
         return [
-            str(document.location if item is None else document.location.item(item))
-            for _, document, item, raw in self._objects()
+            str(document.location.item(*numbers))
+            for _, document, numbers, raw in self._objects()
             if any(_is_object_of(raw, pod) for pod in pods)
         ]
 
@@ -127,15 +154,15 @@ class FileSource(Source):
         from kubectl_qos.cluster.yaml_patch import patch_object
 
         matches = [
-            (content, document, item)
-            for content, document, item, raw in self._objects()
+            (content, document, numbers)
+            for content, document, numbers, raw in self._objects()
             if _is_object_of(raw, pod)
         ]
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
-        content, document, item = matches[0]
-        _replace_file(document.location.name, patch_object(content, document, item, pod, edits))
+        content, document, numbers = matches[0]
+        _replace_file(document.location.name, patch_object(content, document, numbers, pod, edits))
         return document.location.name
 
     def writer(self) -> Writer:
@@ -150,14 +177,16 @@ class FileSource(Source):
             if path == STANDARD_INPUT:
                 yield "standard input", self._stdin
             else:
-                yield from _read_path(path, recursive=self._recursive)
+                yield from read_path(path, recursive=self._recursive)
+        if self._kustomize is not None:
+            yield f"kustomize {self._kustomize}", read_kustomization(self._kustomize)
 
-    def _objects(self) -> Iterator[tuple[bytes, Document, int | None, dict[str, Any]]]:
-        """Every object as plain JSON, after its file's content, its document and its number in a List."""
+    def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
+        """Every object as plain JSON, after its file's content, its document and its numbers in Lists."""
         for name, content in self._contents():
             for document in plain_documents(content, name):
-                for item, raw in document.objects():
-                    yield content, document, item, raw
+                for numbers, raw in document.objects():
+                    yield content, document, numbers, raw
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
         raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)
@@ -179,47 +208,27 @@ class FileSource(Source):
             for other in others:
                 first.add_note(str(other))
             raise first
-        count = parsed.others + len(parsed.events)
-        what = f"{count} other objects" if count else "nothing"
+        read = parsed.ignored + Counter(Event=len(parsed.events))
         raise InputError(
-            f"{', '.join(names) or 'the input'}: no pods found, {what}",
+            f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
         )
 
 
-def _read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
-    place = Path(path)
-    if not place.exists():
-        raise InputError(f'the path "{path}" does not exist')
-    if not place.is_dir():
-        yield path, _read_bytes(place)
-        return
-    pattern = "**/*" if recursive else "*"
-    files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
-    if not files:
-        raise InputError(
-            f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
-            hint="" if recursive else "-R looks into the folders below it too",
-        )
-    for file in files:
-        yield str(file), _read_bytes(file)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+def _counted(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
 def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
     key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
-    return key == (pod.kind, pod.name, pod.namespace)
+    return key == (pod.kind, object_name(pod), pod.namespace)
 
 
 def _replace_file(name: str, content: bytes) -> None:
     file = Path(name).resolve()
     try:
+        if is_utf16(file.read_bytes()):
+            raise InputError(f"{name}: only UTF-8 is written", hint="save the file as UTF-8")
         if not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK):
             raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")
         replace_file(file, content, keep_rights=True)

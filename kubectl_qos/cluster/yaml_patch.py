@@ -11,7 +11,7 @@ from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
 from typing import Any, Final, TypeAlias
 
-from kubectl_qos.cluster.documents import BYTE_ORDER_MARK, Document, json_value, not_text, yaml_value
+from kubectl_qos.cluster.documents import Document, json_value, yaml_value
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import edit_object
 from kubectl_qos.errors import InputError
@@ -142,24 +142,20 @@ _PLAIN: Final = re.compile(r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,
 
 
 def patch_object(
-    content: bytes, document: Document, item: int | None, pod: Pod, edits: Sequence[Edit]
+    content: bytes, document: Document, numbers: tuple[int, ...], pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
-    """A file with edits made in a document or an item of its List. Raises InputError if that cannot be."""
-    mark = BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b""
-    try:
-        text = content.removeprefix(mark).decode()
-    except UnicodeDecodeError as error:
-        raise not_text(document.location.name, error.start) from None
-    value = document.value
-    if item is None:
-        wanted = edit_object(value, pod, edits)
-    else:
+    """A file with edits made in an object of a document, by its numbers in Lists. Raises InputError."""
+
+    def edited(value: Any, numbers: tuple[int, ...]) -> Any:
+        if not numbers:
+            return edit_object(value, pod, edits)
         items = list(value["items"])
-        items[item] = edit_object(items[item], pod, edits)
-        wanted = {**value, "items": items}
-    patched = patch_document(document, wanted)
-    end = document.begin + len(document.text)
-    return mark + f"{text[: document.begin]}{patched}{text[end:]}".encode()
+        items[numbers[0]] = edited(items[numbers[0]], numbers[1:])
+        return {**value, "items": items}
+
+    patched = patch_document(document, edited(document.value, numbers)).encode()
+    end = document.begin + len(document.text.encode())
+    return content[: document.begin] + patched + content[end:]
 
 
 def patch_document(document: Document, wanted: Any) -> str:

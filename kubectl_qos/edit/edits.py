@@ -13,18 +13,16 @@ import msgspec
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import with_containers
+from kubectl_qos.k8s.manifest import odd_size
 from kubectl_qos.k8s.objects import (
-    CPU,
     EMPTY_RESOURCES,
-    EPHEMERAL_STORAGE,
-    HUGEPAGES_PREFIX,
-    MEMORY,
     Container,
     Pod,
     ResourceList,
     ResourceRequirements,
 )
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.resources import is_container_resource
 
 POD_LEVEL = ""
 """The owner of edits to spec.resources."""
@@ -50,6 +48,11 @@ class Edit:
     def target(self) -> tuple[str, Side, str]:
         """Which value it is."""
         return self.owner, self.side, self.resource
+
+    @property
+    def warning(self) -> str:
+        """What is odd about a size that a server takes; else empty."""
+        return odd_size(self.resource, self.quantity) if self.quantity is not None else ""
 
 
 def parse_quantity(text: str) -> Quantity | None:
@@ -210,12 +213,11 @@ def _parse_amount(part: str, flag: str) -> Amount:
 
 
 _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_STANDARD: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 
 def _parse_resource(name: str, part: str, flag: str) -> str:
     """A resource that containers may request (`validateContainerResourceName`)."""
-    if name in _STANDARD or name.startswith(HUGEPAGES_PREFIX) or _QUALIFIED.fullmatch(name):
+    if is_container_resource(name) and ("/" not in name or _QUALIFIED.fullmatch(name)):
         return name
     raise InputError(
         f'{flag} {part}: "{name}" must be a standard resource for containers or fully qualified',

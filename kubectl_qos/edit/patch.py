@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, current_value
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kinds import api_path, template_path
+from kubectl_qos.k8s.kinds import CustomWorkload, api_path, spec_path, template_path
 from kubectl_qos.k8s.objects import Pod, nested
 
 FIELD_MANAGER: Final = "kubectl-qos"
@@ -85,7 +85,14 @@ def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in
 
 
 def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The strategic merge patch of the object (a pod, or the workload whose template `pod` is)."""
+    """The strategic merge patch of the object (a pod, or the workload whose template `pod` is).
+
+    Raises InputError for other kinds, whose lists a server would replace.
+    """
+    if isinstance(pod, CustomWorkload):
+        raise InputError(
+            f"a {pod.kind} takes no strategic merge patch", hint="-o yaml prints the changed object"
+        )
     spec: dict[str, Any] = {}
     init = {container.name for container in pod.init_containers}
     for edit in edits:
@@ -125,11 +132,11 @@ def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict
     `raw` is the object as the file or the server has it, `pod` the same decoded, for workloads its template.
     """
     result = copy.deepcopy(dict(raw))
-    template: Any = result
-    for key in template_path(pod.kind):
-        template = template[key]
+    spec: Any = result
+    for key in spec_path(pod):
+        spec = spec[key]
     for edit in edits:
-        _edit_spec(template["spec"], edit)
+        _edit_spec(spec, edit)
     return result
 
 

@@ -14,7 +14,13 @@ from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.allocation import desired_pod
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
-from kubectl_qos.k8s.kinds import WORKLOADS, has_fixed_template, pod_from_workload, template_path
+from kubectl_qos.k8s.kinds import (
+    WORKLOADS,
+    CustomWorkload,
+    has_fixed_template,
+    pod_from_workload,
+    template_path,
+)
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod, PodStatus, ResourceList, convert, nested
 from kubectl_qos.k8s.quota import (
@@ -70,6 +76,8 @@ def _as_written(pod: Pod, raw: Json) -> Pod:
     Pods that a server has stored are defaulted already.
     """
     try:
+        if isinstance(pod, CustomWorkload):
+            return pod
         if pod.kind in WORKLOADS:
             return pod_from_workload(pod.kind, raw) if raw else pod
         if not pod.metadata.uid and nested(raw, "spec").get("containers"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubectl_qos.k8s.defaulting import with_system_priority
-from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodTemplate, convert, nested, nested_list
+from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodSpec, PodTemplate, convert, nested, nested_list
 from kubectl_qos.k8s.releases import Gate, Release
 
 T = TypeVar("T")
@@ -31,6 +31,8 @@ class Kind(NamedTuple):
 _APPS: Final = "/apis/apps/v1"
 _BATCH: Final = "/apis/batch/v1"
 _TEMPLATE: Final = ("template",)
+_DEEPEST: Final = 8
+"""Keys to a pod spec: a template in a list of roles of an embedded job has six."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "Pod": Kind(("pod", "pods", "po")),
@@ -52,6 +54,11 @@ _KIND_OF_NAME: Final = {name: kind for kind, known in KINDS.items() for name in 
 def parse_kind(name: str) -> str | None:
     """The kind that kubectl has under this name, in upper or lower case; None for an unknown one."""
     return _KIND_OF_NAME.get(name.lower())
+
+
+def is_workload(kind: str, version: str) -> bool:
+    """Whether a kind is the workload of Kubernetes itself: groups of others have a domain."""
+    return kind in WORKLOADS and "." not in version.partition("/")[0]
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:
@@ -93,10 +100,89 @@ def pod_from_workload(kind: str, raw: Json) -> Pod:
     return with_system_priority(type_(kind=kind, metadata=pod_metadata, spec=template.spec))
 
 
+class CustomWorkload(Pod, frozen=True, kw_only=True):
+    """The pod of a template in an object of a kind that Kubernetes does not have.
+
+    It is called as its object; if that has several templates, as `object_name` and the way to the template.
+    `path` is that of the pod's spec.
+    """
+
+    object_name: str
+    path: tuple[str | int, ...]
+
+
+def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
+    """The pods of all templates and pod specs in an object, found by their structure.
+
+    Raises msgspec.ValidationError with the field's path in the object.
+    """
+    found = [
+        path for key in raw if key not in {"metadata", "status"} for path in _pod_specs(raw[key], (key,))
+    ]
+    pods = []
+    metadata = _convert_at(raw, ("metadata",), ObjectMeta)
+    for path in found:
+        template: Any = raw
+        for key in path[:-1]:
+            template = template[key]
+        own = template.get("metadata") if path[-1] == "spec" and len(path) > 1 else None
+        try:
+            labels, spec = convert(own or {}, ObjectMeta), convert(template[path[-1]], PodSpec)
+        except msgspec.ValidationError as error:
+            message, _, below = str(error).partition(" - at `$")
+            raise msgspec.ValidationError(f"{message} - at `$.{dotted(path)}{below or '`'}") from None
+        way = dotted(tuple(key for key in path if key not in {"spec", "template"}))
+        name = metadata.name if len(found) == 1 else f"{metadata.name}:{way}"
+        labels = msgspec.structs.replace(labels, name=name, namespace=metadata.namespace, uid="")
+        pods.append(
+            CustomWorkload(kind=kind, metadata=labels, spec=spec, object_name=metadata.name, path=path)
+        )
+    return pods
+
+
+def _pod_specs(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The paths of all mappings with a list of containers; what is inside of those is not looked at."""
+    if isinstance(value, Mapping):
+        containers = value.get("containers")
+        if isinstance(containers, list) and containers and all(map(_is_container, containers)):
+            yield path
+        elif len(path) < _DEEPEST:
+            for key, inner in value.items():
+                yield from _pod_specs(inner, (*path, key))
+    elif isinstance(value, list) and len(path) < _DEEPEST:
+        for index, inner in enumerate(value):
+            yield from _pod_specs(inner, (*path, index))
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, Mapping) and bool(value.keys() & {"name", "image"})
+
+
+def spec_path(pod: Pod) -> tuple[str | int, ...]:
+    """The path of a pod's spec in its object."""
+    return pod.path if isinstance(pod, CustomWorkload) else (*template_path(pod.kind), "spec")
+
+
+def object_name(pod: Pod) -> str:
+    """The name of the object that a pod is made of."""
+    return pod.object_name if isinstance(pod, CustomWorkload) else pod.name
+
+
+def is_named(pod: Pod, kind: str, name: str) -> bool:
+    """Whether a pod has this name and kind; a kind that Kubernetes does not have may be a plural."""
+    return pod.name == name and (pod.kind == kind or pod.kind.lower() in {kind, kind.removesuffix("s")})
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """A path as Kubernetes writes it: `spec.tasks[0].template`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
 def has_fixed_template(pod: Pod, release: Release) -> bool:
     """Whether the server refuses every change of the template: of a Job, unless it is suspended."""
     is_mutable = isinstance(pod, SuspendedJob) and release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
-    return pod.kind == "Job" and not is_mutable
+    return pod.kind == "Job" and not is_mutable and not isinstance(pod, CustomWorkload)
 
 
 def template_path(kind: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.k8s.objects import (
     CPU,
     EMPTY_RESOURCES,
+    EPHEMERAL_STORAGE,
     HUGEPAGES_PREFIX,
     MEMORY,
     Container,
@@ -61,6 +62,11 @@ def is_supported_at_pod_level(name: str, release: Release) -> bool:
 def is_extended(name: str) -> bool:
     """Whether a resource is a device or another one outside of kubernetes.io: never shared or fractional."""
     return "/" in name and "kubernetes.io/" not in name
+
+
+def is_container_resource(name: str) -> bool:
+    """`IsStandardContainerResourceName`, or a name with its domain."""
+    return name in {CPU, MEMORY, EPHEMERAL_STORAGE} or name.startswith(HUGEPAGES_PREFIX) or "/" in name
 
 
 def resources_of_pod(pod: Pod, side: str) -> ResourceList:

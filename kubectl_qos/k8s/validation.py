@@ -32,9 +32,12 @@ from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import (
     aggregate_limits,
     aggregate_requests,
+    is_container_resource,
     is_extended,
     is_supported_at_pod_level,
 )
+
+_POD_LEVEL: Final = "spec.resources"
 
 
 class Refusal(NamedTuple):
@@ -67,7 +70,7 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
             refusals += _requirements(path, container.resources, container.name, release)
     if pod.spec.resources is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
         refusals += _unsupported(pod.spec.resources, release)
-        refusals += _requirements("spec.resources", pod.spec.resources, "", release)
+        refusals += _requirements(_POD_LEVEL, pod.spec.resources, "", release)
         refusals += _pod_level(pod, pod.spec.resources, release)
     return refusals
 
@@ -83,8 +86,8 @@ def _requirements(
     limits = resources.limits or EMPTY_RESOURCES
     for side, quantities in (("limits", limits), ("requests", requests)):
         for name, quantity in quantities.items():
-            for message in _bad_value(name, quantity):
-                yield Refusal(f"{path}.{side}[{name}]", f"{_invalid(quantity)}: {message}", owner)
+            for value, message in (*_bad_name(path, name), *_bad_value(name, quantity)):
+                yield Refusal(f"{path}.{side}[{name}]", f"{_invalid(value)}: {message}", owner)
     for name, request in requests.items():
         limit = limits.get(name)
         if limit is None:
@@ -105,14 +108,21 @@ def _requirements(
         yield Refusal(path, "Forbidden: HugePages require cpu or memory", owner)
 
 
-def _bad_value(name: str, quantity: Quantity) -> Iterator[str]:
+def _bad_name(path: str, name: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with the name of a container's resource (`validateContainerResourceName`)."""
+    if path != _POD_LEVEL and not is_container_resource(name):
+        yield name, "must be a standard resource type or fully qualified"
+        yield name, "must be a standard resource for containers"
+
+
+def _bad_value(name: str, quantity: Quantity) -> Iterator[tuple[Quantity, str]]:
     """What is wrong with a quantity by itself (`ValidateResourceQuantityValue`)."""
     if quantity.sign < 0:
-        yield "must be greater than or equal to 0"
+        yield quantity, "must be greater than or equal to 0"
     if is_extended(name) and quantity.milli_value() % 1000:
-        yield "must be an integer"
+        yield quantity, "must be an integer"
     if name.startswith(HUGEPAGES_PREFIX) and not _is_whole_number_of_pages(name, quantity):
-        yield f"{quantity} is not positive integer multiple of {name}"
+        yield quantity, f"{quantity} is not positive integer multiple of {name}"
 
 
 def _is_whole_number_of_pages(name: str, quantity: Quantity) -> bool:

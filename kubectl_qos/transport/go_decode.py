@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kubectl_qos.yaml_loader import MAX_DEPTH, is_too_deep, yaml_loader
+from kubectl_qos.yaml_loader import read_yaml
 
 
 class Struct(NamedTuple):
@@ -86,20 +86,15 @@ def first_document(text: bytes) -> Any:
     """The first YAML document, None for an empty text. Raises GoDecodeError."""
     import yaml
 
-    if is_too_deep(text.decode(errors="replace")):
-        raise GoDecodeError(f"yaml: exceeded max depth of {MAX_DEPTH}")
     try:
-        loader = yaml_loader()(text)
-        try:
-            return loader.get_data() if loader.check_data() else None
-        finally:
-            loader.dispose()
+        document = read_yaml(text, first=True)
     except yaml.MarkedYAMLError as error:
         raise GoDecodeError(f"yaml: {_line_of(error)}{error.problem}") from None
     except yaml.reader.ReaderError as error:
         raise GoDecodeError(f"yaml: {error.reason}") from None
-    except (yaml.YAMLError, ValueError, KeyError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise GoDecodeError(f"yaml: {' '.join(str(error).split())}") from None
+    return document.value if document is not None else None
 
 
 def _line_of(error: Any) -> str:

@@ -116,7 +116,7 @@ def test_a_cron_job_is_read_as_the_pod_of_its_jobs() -> None:
 
 def test_other_objects_are_counted_and_left_alone() -> None:
     found = found_in(json.dumps(a_list(pod("a"), {"kind": "Service", "spec": 7}, {"kind": "ConfigMap"})))
-    assert (names(found), found.others, found.problems) == (["a"], 2, [])
+    assert (names(found), found.ignored, found.problems) == (["a"], {"Service": 1, "ConfigMap": 1}, [])
 
 
 BAD = TABLES["bad"]
@@ -143,7 +143,7 @@ def test_the_line_is_that_of_the_file() -> None:
     (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{a: b: c}}\n---\n{GOOD}")
     assert problem.startswith("x.yaml: document 2, line 6, column ")
     (problem,) = problems(f"{GOOD}---\nkind: Pod\nmetadata: {{name: p}}\n")
-    assert problem == "x.yaml: document 2 (line 4): pod/p: spec.containers: Required value"
+    assert problem == "x.yaml: document 2, line 5: pod/p: spec.containers: Required value"
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_a_file_has_the_events_that_are_in_it(tmp_path: Path) -> None:
     source = FileSource([str(dump)])
     (web,) = source.snapshot(Scope()).pods
     assert sorted(reasons(source.events(web))) == ["BackOff", "SystemOOM"]
-    assert source.problems == []
+    assert source.notes == ("ignored, without pods: 1 Event",)
 
 
 def test_a_pod_of_a_manifest_has_none(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_file_of_events_alone_is_not_a_file_of_pods(tmp_path: Path) -> None:
     dump.write_text(
         json.dumps({"kind": "List", "items": [event("a") | {"kind": "Event", "apiVersion": "v1"}]})
     )
-    with pytest.raises(QosError, match="no pods found, 1 other objects"):
+    with pytest.raises(QosError, match="no pods found, 1 Event"):
         FileSource([str(dump)])
 
 

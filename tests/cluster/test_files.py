@@ -82,6 +82,46 @@ def test_of_a_list_only_one_item_is_touched(tmp_path: Path, kind: str, *, is_jso
     assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
 
 
+def test_an_item_of_a_list_in_a_list_is_changed(tmp_path: Path) -> None:
+    pods = [yaml.safe_load(POD.replace("NAME", name)) for name in ("db", "web")]
+    inner = {"kind": "List", "apiVersion": "v1", "items": pods}
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump({"kind": "List", "items": [pods[0], {"kind": "List", "items": [inner]}]}))
+    before = path.read_text()
+    source = FileSource([str(path)])
+    web = next(one for one in source.snapshot(Scope()).pods if one.name == "web")
+    assert source.locations([web]) == [f"{path}: items[1].items[0].items[1]"]
+    changed(path)
+    assert path.read_text().count("2Gi") == 1
+    assert path.read_text().replace("2Gi", "1Gi") == before
+
+
+CUSTOM = """\
+apiVersion: example.com/v1
+kind: Crew
+metadata: {name: web, namespace: shop}
+spec:
+  roles:
+  - template: {spec: {containers: [{name: a, resources: {limits: {memory: 1Gi}}}]}}
+  - template: {spec: {containers: [{name: a, resources: {limits: {memory: 3Gi}}}]}}
+"""
+
+
+def test_one_template_of_any_kind_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(CUSTOM)
+    changed(path, "web:roles[0]")
+    assert path.read_text() == CUSTOM.replace("1Gi", "2Gi")
+
+
+def test_a_file_in_utf_16_is_read_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(POD.replace("NAME", "web"), encoding="utf-16")
+    with pytest.raises(InputError, match="only UTF-8 is written"):
+        changed(path)
+    assert path.read_text(encoding="utf-16") == POD.replace("NAME", "web")
+
+
 def test_two_json_texts_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     texts = [
@@ -225,7 +265,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_files_without_any_pod(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("kind: Service\n---\nkind: Secret\n")
-    assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 2 other objects"
+    assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 1 Secret, 1 Service"
 
 
 def test_of_several_problems_and_no_pod_all_are_reported(tmp_path: Path) -> None:

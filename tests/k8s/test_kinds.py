@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
-from kubectl_qos.k8s.kinds import STATIC, Workload, belongs_to, find_controller, find_workload, parse_kind
+from kubectl_qos.k8s.kinds import (
+    STATIC,
+    Workload,
+    belongs_to,
+    dotted,
+    find_controller,
+    find_workload,
+    is_workload,
+    parse_kind,
+    pods_from_custom,
+)
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.cluster_objects import recorded_pods
@@ -144,3 +154,47 @@ def test_every_replica_set_of_the_demo_leads_to_a_deployment() -> None:
         Workload("DaemonSet", "monitoring", "node-exporter"),
         Workload(STATIC, "kube-system", "kube-apiserver"),
     }
+
+
+SPEC = {"containers": [{"name": "a", "image": "x"}]}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
+CUSTOM: Final[dict[str, tuple[dict[str, Any], dict[str, str]]]] = {
+    "Rollout": ({"spec": {"template": TEMPLATE}}, {"o": "spec.template.spec"}),
+    "Service": (
+        {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}},
+        {"o": "spec.template.spec"},
+    ),
+    "SparkApplication": (
+        {"spec": {"driver": {"template": TEMPLATE}, "executor": {"cores": 1, "template": TEMPLATE}}},
+        {"o:driver": "spec.driver.template.spec", "o:executor": "spec.executor.template.spec"},
+    ),
+    "RayCluster": (
+        {"spec": {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [{"template": TEMPLATE}]}},
+        {
+            "o:headGroupSpec": "spec.headGroupSpec.template.spec",
+            "o:workerGroupSpecs[0]": "spec.workerGroupSpecs[0].template.spec",
+        },
+    ),
+    "PodTemplate": ({"template": TEMPLATE}, {"o": "template.spec"}),
+    "Prometheus": ({"spec": SPEC}, {"o": "spec"}),
+    "Agent": ({"spec": {"podSpec": SPEC}}, {"o": "spec.podSpec"}),
+    "ConfigMap": ({"data": {"containers": "a"}}, {}),
+    "Report": ({"status": {"template": TEMPLATE}, "spec": {"containers": ["a"]}}, {}),
+    "Deep": ({"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": SPEC}}}}}}}}}, {}),
+}
+
+
+@pytest.mark.parametrize("kind", CUSTOM)
+def test_pods_of_any_kind_are_found_by_their_structure(kind: str) -> None:
+    fields, expected = CUSTOM[kind]
+    pods = pods_from_custom(kind, {"kind": kind, "metadata": {"name": "o", "namespace": "shop"}, **fields})
+    assert {pod.name: dotted(pod.path) for pod in pods} == expected
+    assert {(pod.kind, pod.namespace, pod.object_name) for pod in pods} <= {(kind, "shop", "o")}
+
+
+def test_a_kind_of_another_group_is_no_workload() -> None:
+    assert is_workload("Job", "batch/v1")
+    assert is_workload("Job", "")
+    assert is_workload("Deployment", "extensions/v1beta1")
+    assert not is_workload("Job", "batch.volcano.sh/v1alpha1")
+    assert not is_workload("Rollout", "apps/v1")

@@ -149,7 +149,7 @@ def _source_facts(source: SourceOptions) -> Facts:
     snapshot = resolved.source.snapshot(Scope())
     facts = _node_facts([NodeSoftware.from_node(node) for node in snapshot.nodes.values()])
     facts["pods"] = f"{len(snapshot.pods):,}"
-    return facts | ({"problems": f"{len(resolved.problems):,}"} if resolved.problems else {})
+    return facts | ({"problems": f"{len(resolved.notes):,}"} if resolved.notes else {})
 
 
 def _kubeconfig(options: ConnectionOptions) -> str:

@@ -61,7 +61,9 @@ def run(options: Options) -> int:
     if options.release is None and not settings:
         raise UsageError("nothing to compare with", hint="give --to 1.37, or --set cgroupDriver=cgroupfs")
     node, reference = parse_node_or_reference(
-        options.target, "one pod, workload or node can be compared at a time"
+        options.target,
+        "one pod, workload or node can be compared at a time",
+        any_kind=options.source.has_files,
     )
     resolved = resolve_source(options.source.on_node(node))
     scope = resolved.named([reference]) if reference else resolved.scope
@@ -80,7 +82,7 @@ def run(options: Options) -> int:
     else:
         _print_nodes(comparisons, settings, scope)
     output.notes(map(missing_sentence, snapshot.missing))
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _compare(

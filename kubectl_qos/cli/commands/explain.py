@@ -37,8 +37,8 @@ def run(options: Options) -> int:
     """Print one explanation per pod; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.present.explanation import as_values, text_lines
 
-    references = parse_references(options.target)
-    if not references and not options.source.files:
+    references = parse_references(options.target, any_kind=options.source.has_files)
+    if not references and not options.source.has_files:
         raise UsageError(
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
             if number:
                 output.print_lines([""])
             output.print_lines(text_lines(explanation))
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Explanation]:

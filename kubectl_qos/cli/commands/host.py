@@ -142,7 +142,7 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
 
 def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
     """The names of pods; a cluster that does not answer is a note, since processes can be shown without."""
-    has_files = bool(options.source.files)
+    has_files = options.source.has_files
     if not has_files and not options.names:
         return {}, []
     from kubectl_qos.k8s.snapshot import Scope
@@ -155,7 +155,7 @@ def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
             raise
         return {}, [f"pods have no names: {error}"]
     pods = (pod for pods in snapshot.by_node().values() for pod in pods)
-    return pod_names_by_uid(pods), [f"error: {problem}" for problem in resolved.problems]
+    return pod_names_by_uid(pods), [*resolved.notes]
 
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:

@@ -212,7 +212,7 @@ def _read_facts(
         resolved.source.event_list(resolved.scope.namespace),
         scope,
         resolved.source.now(),
-        tuple(f"error: {problem}" for problem in resolved.problems),
+        resolved.notes,
         resolved.failed,
     )
 

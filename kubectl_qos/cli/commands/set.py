@@ -194,7 +194,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     if shell is None or options.output is None:
         set_edits.print_preview(effects, pod, resolved, options, request)
     output.notes(set_edits.preview_notes(effects, snapshot))
-    resolved.print_problems()
+    resolved.print_notes()
     if effects.edits:
         set_edits.check_possible(effects, writes=options.write)
         if shell is not None:
@@ -203,14 +203,14 @@ def _set(options: Options) -> tuple[bool, bool]:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.write:
         output.note(_write(effects, pod, resolved))
-    return bool(effects.edits), resolved.failed
+    return bool(effects.edits), resolved.unreadable
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
-    references = resources.parse_references(options.target)
+    references = resources.parse_references(options.target, any_kind=options.source.has_files)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
-    if not references and not options.source.files:
+    if not references and not options.source.has_files:
         raise UsageError(
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos set pod/web-0 --limits memory=1Gi, or kubectl qos set -f pod.yaml …",
@@ -219,6 +219,8 @@ def _parse_target(options: Options) -> list[resources.Reference]:
 
 
 def _check_flags(options: Options) -> None:
+    from kubectl_qos.cluster.inputs import is_url
+
     if options.write:
         if not options.source.files:
             raise UsageError("--write changes a manifest file", hint="give it with -f FILE")
@@ -227,13 +229,15 @@ def _check_flags(options: Options) -> None:
                 "--write cannot change standard input",
                 hint="give a file, or take what -o yaml prints without --write",
             )
+        if any(map(is_url, options.source.files)):
+            raise UsageError("--write cannot change a URL", hint="fetch it, and give the file with -f")
         if options.apply.dry_run != "none":
             raise UsageError(
                 "--write and --dry-run exclude each other", hint="without --write nothing is written"
             )
     given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
     if given and not options.source.is_cluster:
-        where = "-f" if options.source.files else "--demo"
+        where = "-f" if options.source.files else "-k" if options.source.has_files else "--demo"
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
 
 
@@ -241,17 +245,15 @@ def _find_one(
     references: Sequence[resources.Reference], snapshot: Snapshot, resolved: resources.ResolvedSource
 ) -> Pod:
     """The pod or workload to change. Raises InputError where that could be several."""
+    from kubectl_qos.k8s.kinds import is_named
+
     scope = resolved.scope
     for_names = replace(scope, namespace=None)
     matching = [
         pod
         for pod in snapshot.pods
         if scope.namespace is None or pod.namespace in {scope.namespace, ""}
-        if (
-            any((pod.kind, pod.name) == (one.kind, one.name) for one in references)
-            if references
-            else for_names.matches(pod)
-        )
+        if (any(is_named(pod, *one) for one in references) if references else for_names.matches(pod))
     ]
     if len(matching) > 1:
         places = resolved.source.locations(matching)

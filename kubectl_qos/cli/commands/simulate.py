@@ -164,7 +164,7 @@ def run(options: Options) -> int:
     if options.output is None:
         output.notes(_notes(now, snapshot, resolved))
     output.notes(problems)
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _parse_node(words: Sequence[str]) -> str:
@@ -234,7 +234,7 @@ def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
     pods = list(source.snapshot(Scope()).pods)
     if not pods:
         raise InputError(f"{source.title}: no pods or workloads that could be changed")
-    return pods, tuple(f"error: {problem}" for problem in source.problems)
+    return pods, source.notes
 
 
 def _simulate(

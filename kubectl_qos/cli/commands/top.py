@@ -98,7 +98,7 @@ def run(options: Options) -> int:
     view = command.view(command.snapshot(resolved), command.scope(resolved), now())
     if view.rows or not (view.missing or resolved.failed):
         print_table(view, options.format, now())
-    resolved.print_problems()
+    resolved.print_notes()
     output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
     for error in view.missing:
         output.print_error(error)

@@ -75,7 +75,7 @@ def run(options: Options) -> int:
         output.notes(notes)
     else:
         _print_values(found, options.output)
-    return resolved.print_problems()
+    return resolved.print_notes()
 
 
 def _node_trees(resolved: resources.ResolvedSource, version: int | None) -> _Trees:

@@ -113,7 +113,7 @@ def _run(options: Options) -> int:
     readings, levels = reader(pods)
     verified = tuple(_verify(pods, readings, levels))
     _print(pods, verified, options.output)
-    resolved.print_problems()
+    resolved.print_notes()
     if any(item.drift for item in verified):
         return EXIT_DRIFT
     failed = resolved.failed or any(reading.failed for reading in readings)

@@ -90,7 +90,7 @@ def _read_nodes(source: SourceOptions) -> _Versions:
     resolved = resolve_source(source)
     nodes = resolved.source.snapshot(Scope()).nodes.values()
     kubelets = _count_minors(node.status.node_info.kubelet_version for node in nodes)
-    return _Versions(kubelets=kubelets, problems=tuple(f"error: {problem}" for problem in resolved.problems))
+    return _Versions(kubelets=kubelets, problems=resolved.notes if resolved.failed else ())
 
 
 def _read_server(source: SourceOptions) -> _Versions:

@@ -78,12 +78,13 @@ class Names:
         )
 
     def _read_files(self) -> Snapshot:
-        from kubectl_qos.cluster.files import DEMO_FILE, STANDARD_INPUT, FileSource
+        from kubectl_qos.cluster.files import DEMO_FILE, FileSource
+        from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_url
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
         files = self.options.files
-        if STANDARD_INPUT in files:
-            # The input of the command is not there yet: stdin is the shell's.
+        if STANDARD_INPUT in files or self.options.kustomize is not None or any(map(is_url, files)):
+            # Stdin is the shell's, and nothing is built or fetched for a key.
             return Snapshot()
         return FileSource(files or (str(DEMO_FILE),), recursive=self.options.recursive).snapshot(Scope())
 
@@ -332,6 +333,7 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "node": names_of_kind("Node"),
     "selector": labels,
     "files": files_ending_in("yaml", "yml", "json"),
+    "kustomize": only(FOLDERS),
     "kubeconfig": only(FILES),
     "context": in_kubeconfig("contexts"),
     "cluster": in_kubeconfig("clusters"),

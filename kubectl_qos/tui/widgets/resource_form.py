@@ -97,6 +97,8 @@ class OwnerFields(Vertical):
                 remarks.append(f"! {field.name_in_spec}: {problem}")
             elif field.touched:
                 remarks.append(f"* {field.name_in_spec} was {field.stored_text or NONE}")
+                if field.edit is not None and field.edit.warning:
+                    remarks.append(f"! {field.edit.warning}")
         label = self.query_one(".remarks", Static)
         label.display = bool(remarks)
         label.update("\n".join(remarks))

@@ -1,0 +1,126 @@
+"""What -f and -k name, as bytes: files, folders, standard input, https URLs and kustomizations."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from kubectl_qos.errors import InputError
+
+EXTENSIONS: Final = (".json", ".yaml", ".yml")
+STANDARD_INPUT: Final = "-"
+MAX_URL_BYTES: Final = 64 << 20
+URL_SECONDS: Final = 30.0
+"""How long a URL may take as a whole."""
+_CHUNK: Final = 1 << 16
+_LOGGED_ERROR: Final = re.compile(r' err="(.+)"$')
+
+
+def is_url(path: str) -> bool:
+    """Whether a -f names a URL, as kubectl decides it."""
+    return path.startswith(("http://", "https://"))
+
+
+def read_path(path: str, *, recursive: bool) -> Iterator[tuple[str, bytes]]:
+    """The name and content of each file of a path or URL. Raises InputError."""
+    if is_url(path):
+        yield path, _read_url(path)
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f'the path "{path}" does not exist')
+    if not place.is_dir():
+        yield path, _read_bytes(place)
+        return
+    pattern = "**/*" if recursive else "*"
+    files = sorted(file for file in place.glob(pattern) if file.suffix in EXTENSIONS and file.is_file())
+    if not files:
+        raise InputError(
+            f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
+            hint="" if recursive else "-R looks into the folders below it too",
+        )
+    for file in files:
+        yield str(file), _read_bytes(file)
+
+
+def read_kustomization(folder: str) -> bytes:
+    """What `kubectl kustomize` builds of a folder or URL. Raises InputError in its words."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise InputError(
+            "-k needs kubectl, which is not in PATH", hint="kustomize build DIR | kubectl-qos top -f -"
+        )
+    command = [kubectl, "kustomize", "--", folder]  # `--`: the folder is never a flag
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - the person's own kubectl
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        logged = _LOGGED_ERROR.search(said)
+        raise InputError(logged[1] if logged is not None else said.removeprefix("error: "))
+    return done.stdout
+
+
+def is_utf16(content: bytes) -> bool:
+    """Whether a text is UTF-16, as PowerShell writes it."""
+    return content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a file, those of UTF-16 as UTF-8."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    with suppress(UnicodeDecodeError):
+        return content.decode("utf-16").encode() if is_utf16(content) else content
+    return content
+
+
+def _read_url(url: str) -> bytes:
+    """The body behind an https URL; redirects may not leave https. Raises InputError."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class Redirects(HTTPRedirectHandler):
+        def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+            try:
+                _require_https(newurl)
+            except InputError:
+                fp.close()
+                raise
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    _require_https(url)
+    end = time.monotonic() + URL_SECONDS
+    content = bytearray()
+    try:
+        with build_opener(Redirects).open(url, timeout=URL_SECONDS) as response:
+            while chunk := response.read1(_CHUNK):
+                content += chunk
+                if len(content) > MAX_URL_BYTES:
+                    raise InputError(f'unable to read URL "{url}": more than {MAX_URL_BYTES >> 20} MiB')
+                if time.monotonic() > end:
+                    raise InputError(f'unable to read URL "{url}": not done in {URL_SECONDS:.0f} seconds')
+    except HTTPError as error:
+        error.close()
+        status = f"{error.code} {error.reason}"
+        raise InputError(
+            f'unable to read URL "{url}", server reported {status}, status code={error.code}'
+        ) from None
+    except (OSError, HTTPException, ValueError) as error:
+        raise InputError(f'unable to read URL "{url}": {getattr(error, "reason", "") or error}') from None
+    return bytes(content)
+
+
+def _require_https(url: str) -> None:
+    if not url.startswith("https://"):
+        raise InputError(
+            f'unable to read URL "{url}": only https is read', hint="fetch it, and give the file with -f"
+        )

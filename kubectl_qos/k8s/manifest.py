@@ -1,0 +1,112 @@
+"""What is wrong with a manifest that can be read: what a strict server refuses, and what nobody means.
+
+Source: k8s.io/apimachinery/pkg/runtime/serializer/json (strict decoding), and fields.json, which
+tests/k8s/make_fields.py generates from the OpenAPI of Kubernetes. Not here: objects that a server has stored,
+which is newer than that file perhaps, and their lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kinds import CustomWorkload, dotted, spec_path
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
+from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.validation import pod_refusals
+
+FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
+_RELEASE: Final = Release.of("1.36", {})
+_LEAST_MEMORY: Final = 1 << 20
+"""Bytes: no process of a container starts with less."""
+_MOST_CPU_MILLI: Final = 256_000
+"""More than a container is ever given: 500 is written for 500m."""
+
+
+class Mistake(NamedTuple):
+    """What is wrong at a path of an object; `is_refused` is whether a server refuses it."""
+
+    path: str
+    message: str
+    is_refused: bool
+
+
+def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
+    """The mistakes in a manifest of a pod or workload.
+
+    Of kinds that Kubernetes does not have only the containers are known, and a server takes their objects.
+    """
+    is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
+    for field in unknown_fields(raw, pod.kind) if is_own else _unknown_in_containers(raw, pod):
+        yield Mistake(field, f'unknown field "{field}"', is_refused=is_own)
+    for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
+        path = re.sub("^spec", spec, refusal.path)
+        yield Mistake(path, f"{path}: {refusal.message}", is_refused=is_own)
+    for where, message in _odd_sizes(pod):
+        path = re.sub("^spec", spec, where)
+        yield Mistake(path, f"{path}: {message}", is_refused=False)
+
+
+def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
+    for key in spec_path(pod):
+        raw = raw[key]
+    for index, container in enumerate(raw["containers"]):
+        yield from unknown_fields(container, "Container", f"{dotted(spec_path(pod))}.containers[{index}].")
+
+
+def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:
+    """The paths of fields that an object of this type does not have."""
+    known = _fields()[type_]
+    for name, value in raw.items():
+        inner = known.get(name)
+        if inner is None:
+            yield f"{path}{name}"
+        elif inner:
+            if isinstance(value, Mapping):
+                yield from unknown_fields(value, inner, f"{path}{name}.")
+            elif isinstance(value, list):
+                for index, item in enumerate(value):
+                    if isinstance(item, Mapping):
+                        yield from unknown_fields(item, inner, f"{path}{name}[{index}].")
+
+
+def odd_size(resource: str, quantity: Quantity) -> str:
+    """What a size says and what was meant, for memory and CPU that no container has; else empty."""
+    text = str(quantity)
+    number = text.rstrip("numkKMGTPEi")
+    if resource == MEMORY and 0 < quantity.milli_value() < _LEAST_MEMORY * 1000:
+        size = f"{quantity.milli_value() / 1000:,.3f}".rstrip("0").rstrip(".")
+        return f"{text} is {size} bytes; {number}Mi was meant?"
+    if resource == CPU and quantity.format is Format.BINARY_SI and quantity.sign > 0:
+        return f"{text} is {quantity.value():,} cores; is it a size of memory?"
+    if resource == CPU and quantity.milli_value() >= _MOST_CPU_MILLI:
+        return f"{text} is {quantity.value():,} cores; {number}m was meant?"
+    return ""
+
+
+def _odd_sizes(pod: Pod) -> Iterator[tuple[str, str]]:
+    owners = [(f"spec.containers[{index}]", one.resources) for index, one in enumerate(pod.containers)]
+    owners += [
+        (f"spec.initContainers[{index}]", one.resources) for index, one in enumerate(pod.init_containers)
+    ]
+    if pod.spec.resources is not None:
+        owners.append(("spec", pod.spec.resources))
+    for owner, resources in owners:
+        for side, quantities in (("limits", resources.limits), ("requests", resources.requests)):
+            for name, quantity in (quantities or {}).items():
+                message = odd_size(name, quantity)
+                if message:
+                    yield f"{owner}.resources.{side}[{name}]", message
+
+
+@cache
+def _fields() -> dict[str, dict[str, str]]:
+    """For each type the fields it has, with the type of those that are objects or lists of them."""
+    return msgspec.json.decode(FIELDS_FILE.read_bytes(), type=dict[str, dict[str, str]])

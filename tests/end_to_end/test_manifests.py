@@ -1,0 +1,36 @@
+"""What is said of manifests that are wrong in some way: each with its exit code, rows and stderr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tests.end_to_end.command import Run
+from tests.end_to_end.golden_text import assert_as_kept
+
+MANIFESTS: Final = {
+    **yaml.safe_load(Path(__file__).with_name("manifests.yaml").read_text(encoding="utf-8")),
+    "too deep": "kind: Pod\nspec: " + "[" * 100_000,
+}
+BINARY: Final = {
+    "UTF-16, as of PowerShell": MANIFESTS["an unknown field of a container"].encode("utf-16"),
+    "half of UTF-16": "kind: Pod\n".encode("utf-16")[:-1],
+    "an image": b"\x89PNG\r\n\x1a\n\0\0\0",
+    "not UTF-8 in one document": (
+        b"{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a}]}}\n---\nkind: \xff\n"
+    ),
+}
+
+
+def test_every_manifest_is_answered_as_is_kept(run: Run) -> None:
+    contents = {name: text.encode() for name, text in MANIFESTS.items()} | BINARY
+    file, parts = run.home / "x.yaml", []
+    for name, content in contents.items():
+        file.write_bytes(content)
+        done = run("top", "-f", file.name, "-o", "name")
+        lines = [*done.out.splitlines(), *(f"2> {line}" for line in done.err.splitlines())]
+        parts.append("\n".join([f"{name} [{done.code}]", *(f"  {line}" for line in lines), ""]))
+        assert "unexpected" not in done.err, name
+    assert_as_kept("manifests", "\n".join(parts))

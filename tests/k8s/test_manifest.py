@@ -1,0 +1,115 @@
+"""Mistakes in manifests: unknown fields of every type, what a server refuses, sizes that nobody means."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_qos.k8s.kinds import pod_from_workload
+from kubectl_qos.k8s.manifest import FIELDS_FILE, manifest_mistakes, odd_size, unknown_fields
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.quantity import Quantity
+from tests.k8s import make_fields
+
+LOCKED_CLIENT = "37."
+
+
+@pytest.mark.skipif(not version("kubernetes").startswith(LOCKED_CLIENT), reason="another client's models")
+def test_the_fields_are_those_of_the_official_client() -> None:
+    assert FIELDS_FILE.read_text(encoding="utf-8") == make_fields.text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "fields"),
+    [
+        ("Pod", "{spec: {containers: [{name: a, resource: {}}]}}", ["spec.containers[0].resource"]),
+        (
+            "Pod",
+            "{spec: {containers: [{resources: {request: {}}}]}}",
+            ["spec.containers[0].resources.request"],
+        ),
+        ("Pod", "{spce: {}, metadata: {label: {}}}", ["spce", "metadata.label"]),
+        ("Pod", "{metadata: {labels: {any: x}, annotations: {thing: y}}, spec: {nodeSelector: {a: b}}}", []),
+        (
+            "Pod",
+            "{spec: {volumes: [{name: a}, {empty: {}}], initContainers: [{livenessProbe: {htpGet: {}}}]}}",
+            ["spec.volumes[1].empty", "spec.initContainers[0].livenessProbe.htpGet"],
+        ),
+        (
+            "Deployment",
+            "{spec: {replica: 3, template: {spec: {nodeNam: x}}}}",
+            ["spec.replica", "spec.template.spec.nodeNam"],
+        ),
+        (
+            "CronJob",
+            "{spec: {jobTemplate: {spec: {template: {sepc: {}}}}}}",
+            ["spec.jobTemplate.spec.template.sepc"],
+        ),
+        ("Job", "{spec: 7}", []),
+    ],
+)
+def test_unknown_fields(kind: str, text: str, fields: list[str]) -> None:
+    assert list(unknown_fields(yaml.safe_load(text), kind)) == fields
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "message"),
+    [
+        ("memory", "512m", "512m is 0.512 bytes; 512Mi was meant?"),
+        ("memory", "600", "600 is 600 bytes; 600Mi was meant?"),
+        ("memory", "100Ki", "100Ki is 102,400 bytes; 100Mi was meant?"),
+        ("memory", "1Mi", ""),
+        ("memory", "0", ""),
+        ("memory", "-5", ""),
+        ("memory", "134217728", ""),
+        ("cpu", "1Gi", "1Gi is 1,073,741,824 cores; is it a size of memory?"),
+        ("cpu", "500", "500 is 500 cores; 500m was meant?"),
+        ("cpu", "128", ""),
+        ("cpu", "1m", ""),
+        ("ephemeral-storage", "1", ""),
+        ("example.com/device", "1", ""),
+    ],
+)
+def test_sizes_that_nobody_means(resource: str, text: str, message: str) -> None:
+    assert odd_size(resource, Quantity.parse(text)) == message
+
+
+def mistakes(raw: dict[str, Any]) -> list[tuple[str, bool]]:
+    kind = raw["kind"]
+    pod = convert(raw, Pod) if kind == "Pod" else pod_from_workload(kind, raw)
+    return [(message, is_refused) for _, message, is_refused in manifest_mistakes(raw, pod)]
+
+
+def container(**resources: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "a", "resources": resources}]}
+
+
+def test_a_template_has_the_refusals_of_its_pods_under_its_own_path() -> None:
+    template = {"spec": container(limits={"memory": "1Gi"}, requests={"memory": "2Gi"})}
+    ((message, is_refused),) = mistakes({"kind": "Deployment", "spec": {"template": template}})
+    path, _, said = message.partition(": ")
+    assert (path, is_refused) == ("spec.template.spec.containers[0].resources.requests", True)
+    assert said == 'Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi'
+
+
+def test_a_server_refuses_what_it_cannot_use_and_takes_what_nobody_means() -> None:
+    raw = {
+        "kind": "Pod",
+        "spec": container(limits={"memroy": "1Gi", "cpu": "-1"}, requests={"memory": "512m"}),
+    }
+    found = [
+        (message.removeprefix("spec.containers[0].resources."), refused) for message, refused in mistakes(raw)
+    ]
+    unknown = 'Invalid value: "memroy": must be a standard resource'
+    assert found == [
+        (f"limits[memroy]: {unknown} type or fully qualified", True),
+        (f"limits[memroy]: {unknown} for containers", True),
+        ('limits[cpu]: Invalid value: "-1": must be greater than or equal to 0', True),
+        (f"requests[memroy]: {unknown} type or fully qualified", True),
+        (f"requests[memroy]: {unknown} for containers", True),
+        ('requests[cpu]: Invalid value: "-1": must be greater than or equal to 0', True),
+        ("requests[memory]: 512m is 0.512 bytes; 512Mi was meant?", False),
+    ]
