@@ -73,7 +73,7 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
     }
 
 
-def test_without_nodes_no_summary_is_asked_for(serve: Serve, connect_to: ConnectTo) -> None:
+def test_without_nodes_no_summary_is_requested(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
     api = KubeApi(connect_to(server))
     assert read_usage(api, UsageChoice.SUMMARY, None, []) == ({}, None, {})
