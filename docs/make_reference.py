@@ -1,7 +1,7 @@
 """Write docs/reference from the grammar of the command line: `make reference`.
 
-A page for each command, one for the program, and one for the flags that every command has. Sphinx makes the
-reference of the site and the man pages of them.
+A page for each command, for the program, for the flags that every command has, and for the keys of --assume.
+Sphinx makes the reference of the site and the man pages of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.main import build_parsers
+from kubectl_qos.present.node_settings import node_settings
 
 FOLDER: Final = Path(__file__).parent / "reference"
 GENERATED: Final = "<!-- Made from the program's own grammar by docs/make_reference.py: make reference -->"
@@ -80,6 +81,7 @@ def pages() -> dict[str, str]:
     shared = _shared(parsers.values())
     made = {f"{name}.md": "\n".join(_command_page(name, parsers[name], shared)) for name in COMMANDS}
     made["flags.md"] = "\n".join(_flags_page(parsers[""], shared))
+    made["assume.md"] = "\n".join(_assume_page())
     made["index.md"] = "\n".join(_program_page(parsers[""], shared))
     return {name: text.rstrip("\n") + "\n" for name, text in made.items()}
 
@@ -105,6 +107,20 @@ def _flags_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[s
     yield from ("They may stand before or after the command's name.", "", "## Flags", "")
     yield from _grouped(parser, [action for action in parser._actions if _key(action) in shared])  # noqa: SLF001
     yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
+
+
+def _assume_page() -> Iterator[str]:
+    yield from _head("Keys of --assume", "the settings of nodes that --assume takes")
+    yield from (
+        "`--assume KEY=VALUE` states a setting of nodes that no API returns; `compare` shows its effect.",
+        "A RuntimeClass has its own `ociRuntime.NAME`.",
+        "",
+        "## Keys",
+        "",
+    )
+    for key, type_, default, effect in node_settings():
+        yield from (f"`{key}` {_prose(type_)}", f": {_prose(effect)}; default: {_prose(default)}", "")
+    yield from ("## See also", "", "[kubectl-qos-flags(1)](flags.md), [kubectl-qos-compare(1)](compare.md)")
 
 
 def _program_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[str]:

@@ -50,6 +50,10 @@ class SourceOptions:
         """The same where nothing depends on usage, which takes time to read."""
         return replace(self, usage="none")
 
+    def without_assumptions(self) -> SourceOptions:
+        """The same with nodes as they are known."""
+        return replace(self, assume=(), feature_gates=())
+
     def on_node(self, node: str | None) -> SourceOptions:
         """The same with --node; unchanged for None."""
         return self if node is None else replace(self, node=node)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.source import Source
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.transport.client import Connection
@@ -144,14 +145,20 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
     return entry_names(connection)["contexts"]
 
 
-def _parse_overrides(options: SourceOptions) -> NodeOverrides:
-    """The facts about nodes in the flags, kubectl's own form of feature gates included. Raises UsageError."""
+def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
+    """The settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
     from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
-    from kubectl_qos.k8s.snapshot import NodeOverrides
 
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
     settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
-    overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
+    return tuple(map(NodeOverride.parse, settings))
+
+
+def _parse_overrides(options: SourceOptions) -> NodeOverrides:
+    """The facts about nodes in the flags. Raises UsageError."""
+    from kubectl_qos.k8s.snapshot import NodeOverrides
+
+    overrides = NodeOverrides(settings=parse_settings(options))
     if options.node_memory is None:
         return overrides
     return replace(overrides, memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))

@@ -67,14 +67,18 @@ def parse_edit_request(options: Options) -> EditRequest:
         if texts is not None
         for amount in parse_amounts(",".join(texts), f"--{side.value}")
     )
-    flags = {"--to": options.to, "--outlive": options.outlive, "--rank-below": options.rank_below}
+    flags = {
+        "--class": options.target_class,
+        "--outlive": options.outlive,
+        "--rank-below": options.rank_below,
+    }
     goals = [flag for flag, value in flags.items() if value is not None]
     if len(goals) > 1:
         raise UsageError(f"{' and '.join(goals)} are two goals", hint="use one at a time")
     if not amounts and not goals:
         raise UsageError(
             "you must specify an update to requests or limits (in the form of --requests/--limits)",
-            hint="--to guaranteed finds the values of a class by itself, --outlive pod/web-1 those of a rank",
+            hint="--class guaranteed finds the values of a class, --outlive pod/web-1 those of a rank",
         )
     if options.containers and options.pod_level:
         raise UsageError(
@@ -82,9 +86,9 @@ def parse_edit_request(options: Options) -> EditRequest:
         )
     if not amounts and (options.containers or options.pod_level):
         flag = "-c" if options.containers else "--pod-level"
-        whole_pod = "the class of --to" if options.to is not None else "a kill rank"
+        whole_pod = "a class" if options.target_class is not None else "a kill rank"
         raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
-    target = next((one for one in QosClass if one.value.lower() == options.to), None)
+    target = next((one for one in QosClass if one.value.lower() == options.target_class), None)
     outlived = None if options.outlive is None else _parse_outlived(options.outlive)
     return EditRequest(amounts, options.containers, options.pod_level, target, outlived, options.rank_below)
 
@@ -173,7 +177,7 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
         raise InputError(
             f"{reference(pod)}: {name} needs values that the pod does not have:"
             f" {'; '.join(map(step_sentence, goal.to_choose))}",
-            hint=f"give numbers together with --to {name.lower()}, by -c, --requests and --limits",
+            hint=f"give numbers together with --class {name.lower()}, by -c, --requests and --limits",
         )
     return goal.edits
 

@@ -181,7 +181,17 @@ _KNOWN_WORDS = st.sampled_from(
             "-nshop",
             "",
         ),
-        *("--grow", "--set", "-c", "--to=", "--sort-by", "--requests", "pod/db-1:", "cgroupVersion=", "a,b="),
+        *(
+            "--grow",
+            "--assume",
+            "-c",
+            "--class=",
+            "--sort-by",
+            "--requests",
+            "pod/db-1:",
+            "cgroupVersion=",
+            "a,b=",
+        ),
     ]
 )
 

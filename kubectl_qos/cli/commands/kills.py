@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch, add_target
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
         " repeat. NODE is needed where the log's lines do not name the node",
     )
-    parser.add_argument("--local", action="store_true", help="on a node: read its /dev/kmsg")
+    add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
         "--since",
         dest="since_seconds",

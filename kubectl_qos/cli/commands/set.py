@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_apply_flags, add_output, add_target
+from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch, add_target
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ EXAMPLES: Final = """\
 examples:
   kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
   kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
-  kubectl qos set pod/web-0 --to guaranteed                the smallest change that makes it Guaranteed
-  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1  with a number that the pod does not have
+  kubectl qos set pod/web-0 --class guaranteed             the smallest change that makes it Guaranteed
+  kubectl qos set pod/web-0 --class guaranteed --limits cpu=1  with a number that the pod does not have
   kubectl qos set pod/web-0 --outlive pod/batch-1          the least memory request with which it dies later
   kubectl qos set pod/web-0 --rank-below 10                … with which it is the 10th to die, or a later one
   kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   a dry run of the server
@@ -63,7 +63,7 @@ class Options:
     limits: tuple[str, ...] | None
     containers: tuple[str, ...]
     pod_level: bool
-    to: str | None
+    target_class: str | None
     outlive: str | None
     rank_below: int | None
     by: Literal["in-place", "template"] | None
@@ -100,11 +100,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
+    add_switch(values, "--pod-level", help="change spec.resources of the pod, not its containers")
     values.add_argument(
-        "--pod-level", action="store_true", help="change spec.resources of the pod, not its containers"
-    )
-    values.add_argument(
-        "--to",
+        "--class",
+        dest="target_class",
         type=str.lower,
         choices=CLASSES,
         metavar="|".join(CLASSES),
@@ -138,14 +137,14 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
         help_="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
         " sent. With --yes or --dry-run=server the object in the server's answer",
     )
-    group.add_argument(
+    add_switch(
+        group,
         "--exit-code",
-        action="store_true",
         help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
     )
-    group.add_argument(
+    add_switch(
+        group,
         "--write",
-        action="store_true",
         help="change the file of -f that holds the object: only its values, comments and layout stay",
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only these pods: web-0, pod/web-0 or pods web-0; or nodes: all as nodes, node/worker-1 or"
         " nodes worker-1",
     )
-    parser.add_argument("--containers", action="store_true", help="one row for each container")
+    add_switch(parser, "--containers", help="one row for each container")
     parser.add_argument(
         "--min-risk",
         choices=RISKS,
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
     )
     add_output(parser, *OUTPUTS)
-    parser.add_argument("-w", "--watch", action="store_true", help="follow the cluster; ctrl-c ends it")
+    add_switch(parser, "-w", "--watch", help="follow the cluster; ctrl-c ends it")
     add_no_headers(parser)
     parser.add_argument(
         "--sort-by",

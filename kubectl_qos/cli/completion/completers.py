@@ -347,7 +347,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
     "top": {"names": TargetCompleter(POD, NODE, bare=True, max_targets=None), "sort_by": columns},
     "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
     "tree": {"target": TargetCompleter(*KINDS)},
-    "compare": {"target": TargetCompleter(*KINDS), "release": releases, "settings": settings},
+    "compare": {"target": TargetCompleter(*KINDS), "release": releases},
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
     "set": {
         "target": TargetCompleter(POD, *WORKLOADS),
@@ -375,7 +375,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "target": TargetCompleter(POD, NODE),
         "proc_root": only(FOLDERS),
         "cgroup_root": only(FOLDERS),
-        "dump": files_ending_in("json"),
+        "from_dump": files_ending_in("json"),
     },
     "host": {"proc_root": only(FOLDERS), "cgroup_root": only(FOLDERS), "from_dump": files_ending_in("json")},
     "web": {"port": free, "address": free, "allowed_hosts": free},
