@@ -22,6 +22,11 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
     add_switch(pods, "-A", "--all-namespaces", help="every namespace")
     pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
+    pods.add_argument(
+        "--field-selector",
+        metavar="FIELDS",
+        help="field selector such as status.phase=Running; --node is that of spec.nodeName",
+    )
     pods.add_argument("--node", metavar="NODE", help="only pods of this node")
     source = _add_group(parser, "where from")
     source.add_argument(
@@ -76,6 +81,10 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
     )
     add_switch(group, "--insecure-skip-tls-verify", help="skip server certificate verification")
     add_switch(group, "--disable-compression", help="request uncompressed responses")
+    without_effect = "accepted as in kubectl, without effect: "
+    group.add_argument("--cache-dir", metavar="DIR", help=f"{without_effect}nothing is cached")
+    group.add_argument("--log-flush-frequency", help=argparse.SUPPRESS)
+    add_switch(group, "--match-server-version", help=f"{without_effect}version names what is supported")
 
 
 def _add_facts(group: argparse._ArgumentGroup) -> None:

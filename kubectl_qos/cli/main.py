@@ -48,6 +48,7 @@ examples:
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
   kubectl qos web --open                     the same UI in a browser
+  kubectl qos help top                       the flags of a command
 """
 
 
@@ -190,6 +191,8 @@ def run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
 
 
 def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     namespace = parse(words)
     if namespace.version:
         output.print_lines([f"kubectl-qos {__version__}"])

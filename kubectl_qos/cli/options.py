@@ -32,6 +32,7 @@ class SourceOptions:
     namespace: str | None = None
     all_namespaces: bool = False
     selector: str = ""
+    field_selector: str = ""
     node: str | None = None
     files: tuple[str, ...] = ()
     recursive: bool = False

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, parse_settings, resolve_source
+from kubectl_qos.cli.resources import (
+    find_pod,
+    parse_node_or_reference,
+    parse_settings,
+    require_places,
+    resolve_source,
+)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +83,7 @@ def run(options: Options) -> int:
     scope = resolved.named([reference]) if reference else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     pod = find_pod(reference, snapshot, resolved) if reference else None
+    require_places(resolved, snapshot)
     comparisons = _compare(snapshot, scope, settings, options.release, pod)
     if options.output is not None:
         values = [

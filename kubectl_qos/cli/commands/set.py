@@ -42,6 +42,7 @@ examples:
   kubectl qos set pod/web-0 --limits memory=1Gi --by template      through its Deployment
   kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
   kubectl qos set deployment/api --limits memory=2Gi -o patch
+  kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
   kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o yaml
   kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
 """
@@ -195,7 +196,8 @@ def _set(options: Options) -> tuple[bool, bool]:
     output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_problems()
     if effects.edits:
-        set_edits.check_possible(effects, writes=options.write)
+        others = set_edits.refusals_in_files(effects, resolved, snapshot)
+        set_edits.check_possible(effects, others, options)
         if shell is not None:
             _apply(shell, effects, pod, snapshot, options)
     elif shell is not None:
@@ -206,7 +208,8 @@ def _set(options: Options) -> tuple[bool, bool]:
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
-    references = resources.parse_references(options.target)
+    # `kubectl set` has `resources` there.
+    references = resources.parse_references(options.target[options.target[:1] == ("resources",) :])
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not references and not options.source.files:

@@ -140,7 +140,7 @@ def run(options: Options) -> int:
     resolved = resources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
-    resources.require_node(name, snapshot, resolved)
+    resources.require_node(name, snapshot)
     pods = snapshot.by_node().get(name, ())
     rules = ImportanceRules(
         Selector.parse(options.important) if options.important else None,

@@ -79,9 +79,10 @@ def _node_trees(resolved: resources.ResolvedSource) -> _Trees:
     by_node = snapshot.by_node()
     names = sorted(name for name in {*snapshot.nodes, *by_node} if name)
     if scope.node is not None:
-        resources.require_node(scope.node, snapshot, resolved)
+        resources.require_node(scope.node, snapshot)
         names = [scope.node]
     unbound = [pod for pod in by_node.get("", []) if scope.matches(pod)]
+    resources.require_places(resolved, snapshot)
     if not names and not unbound:
         raise InputError("no nodes and no pods to show", hint="look at the namespace and the selector")
     trees = tuple(

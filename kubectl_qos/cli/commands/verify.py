@@ -165,7 +165,7 @@ def _find_pods(
         return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
     snapshot, node = resolved.source.snapshot(scope), str(node)
-    resources.require_node(node, snapshot, resolved)
+    resources.require_node(node, snapshot)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
     pods.sort(key=lambda pod: (pod.namespace, pod.name))

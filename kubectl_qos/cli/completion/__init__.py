@@ -211,7 +211,7 @@ class Position(NamedTuple):
 
 def find_position(words: Sequence[str]) -> Position:
     """The position of the last word, which may be empty, among all words behind the program's name."""
-    *before, word = words or [""]
+    *before, word = words[1:] if words[:1] == ["help"] and len(words) > 1 else words or [""]
     reader = _WordReader(build_parser())
     for complete_word in before:
         reader.read(complete_word)
