@@ -249,7 +249,9 @@ def _parse_seconds(text: str) -> float:
 
 def _parse_level(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(
-            f"invalid level {text!r}: write a number such as 6, or 0 for silence"
+        why = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise UsageError(
+            f'invalid argument "{text}" for "-v, --v" flag: {why}',
+            hint="write a number such as 6, or 0 for silence",
         )
     return int(text)

@@ -28,8 +28,8 @@ EXIT_DEFECT: Final = 2
 DEFECT_HINT: Final = (
     "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
 )
-_LACKING: Final = re.compile(r"argument (?:-./)*([^ :/]+)\S*: expected one argument")
-_UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '(.).*'")
+_LACKING: Final = re.compile(r"argument (\S+): expected one argument")
+_UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
@@ -55,20 +55,26 @@ examples:
 class Parser(argparse.ArgumentParser):
     """argparse with our exceptions in place of its own exit, and with pflag's habits and words."""
 
+    _last_word = ""
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError: where pflag has words for it those, else argparse's."""
         lacking = _LACKING.fullmatch(message)
         if lacking is not None:
-            message = f"flag needs an argument: {lacking[1]}"
+            names = lacking[1].split("/")
+            flag = self._last_word if self._last_word in names else names[-1]
+            is_short = not flag.startswith("--")
+            message = f"flag needs an argument: {f'{flag[1]!r} in ' if is_short else ''}{flag}"
         unknown = _UNKNOWN_LETTER.fullmatch(message)
         if unknown is not None:
-            message = f"unknown shorthand flag: {unknown[1]!r}"
+            message = f"unknown shorthand flag: {unknown[2]!r} in -{unknown[1]}"
         raise UsageError(message, hint=f"see '{self.prog} --help'")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse words in which switches may have any boolean that Go reads."""
         words = list(args)
         end = words.index("--") if "--" in words else len(words)
+        self._last_word = words[-1] if words else ""
         words[:end] = map(self._with_switch_value, words[:end])
         return super().parse_known_args(words, namespace)
 

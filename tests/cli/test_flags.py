@@ -68,8 +68,8 @@ def test_words_may_stand_between_flags() -> None:
         ("top --namspace=a", "unknown flag: --namspace", "did you mean --namespace?"),
         ("--namspace top", "unknown flag: --namspace", "did you mean --namespace?"),
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
-        ("top -AZ", "unknown shorthand flag: 'Z'", "see 'kubectl-qos top --help'"),
-        ("top -n", "flag needs an argument: --namespace", "see 'kubectl-qos top --help'"),
+        ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
+        ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
         ("top --since", "unknown flag: --since", "see 'kubectl-qos top --help'"),
         ("version x", "unexpected arguments: x", "see 'kubectl-qos version --help'"),
         (
