@@ -48,7 +48,6 @@ examples:
   kubectl get pods,nodes -A -o json | kubectl qos top -f -
   kubectl qos --demo                         the terminal UI on an embedded cluster
   kubectl qos web --open                     the same UI in a browser
-  kubectl qos help top                       the flags of a command
 """
 
 

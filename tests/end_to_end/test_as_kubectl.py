@@ -32,10 +32,8 @@ each_file = pytest.mark.parametrize("row", FILES, ids=[row["name"] for row in FI
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home whose kubeconfig leads to a port where nobody listens."""
-    user = {"token": "t"}
-    config = kubeconfig(
-        "https://127.0.0.1:1", context="c", user=user, cluster={"insecure-skip-tls-verify": True}
-    )
+    cluster = {"insecure-skip-tls-verify": True}
+    config = kubeconfig("https://127.0.0.1:1", context="c", user={"token": "t"}, cluster=cluster)
     write(tmp_path / ".kube" / "config", config)
     return tmp_path
 
@@ -53,7 +51,7 @@ def first_line(text: str) -> str:
     return re.sub("^[eE]rror: ", "", lines[0]) if lines else ""
 
 
-def asked(home: Path, *words: str) -> tuple[bool, str]:
+def run_kubectl(home: Path, *words: str) -> tuple[bool, str]:
     """Whether kubectl succeeds, and the first line of its errors."""
     assert KUBECTL is not None
     done = subprocess.run(
@@ -89,7 +87,7 @@ def test_a_command_line(run: Run, home: Path, row: dict[str, Any]) -> None:
 @needs_kubectl
 @each_line
 def test_a_command_line_of_kubectl(home: Path, row: dict[str, Any]) -> None:
-    succeeds, line = asked(home, *shlex.split(row["kubectl"]))
+    succeeds, line = run_kubectl(home, *shlex.split(row["kubectl"]))
     assert (succeeds, line) == (True, "") if row.get("succeeds") else (False, row.get("says", REFUSED))
 
 
@@ -101,7 +99,6 @@ def test_a_file(run: Run, home: Path, row: dict[str, Any], request: pytest.Fixtu
     is_refused = "says" in row or "because" in row
     assert done.code == (1 if is_refused else 0), done.err
     assert row.get("words", "") in done.err
-    assert (done.out == "") is is_refused
 
 
 @needs_kubectl
@@ -109,6 +106,6 @@ def test_a_file(run: Run, home: Path, row: dict[str, Any], request: pytest.Fixtu
 def test_a_file_of_kubectl(home: Path, row: dict[str, Any]) -> None:
     name = written(row, home)
     words = ("set", "resources", "-f", name, "--local", "--limits=memory=2Gi", "-o", "yaml")
-    succeeds, line = asked(home, *words)
+    succeeds, line = run_kubectl(home, *words)
     said = row.get("says", "").replace("{file}", name)
     assert (succeeds, line[line.find(said) :]) == ("says" not in row, said)

@@ -116,7 +116,7 @@ def test_a_place_that_does_not_exist_is_not_found(
     assert done.err.splitlines()[0] == f"Error from server (NotFound): {words}"
 
 
-def test_an_empty_namespace_is_no_error_nor_one_that_may_not_be_asked_for(run: Run, live: Live) -> None:
+def test_an_empty_namespace_is_no_error_nor_is_a_forbidden_one(run: Run, live: Live) -> None:
     server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[])
     server.forbidden.add("/api/v1/namespaces/secret")
     live(server)

@@ -30,7 +30,7 @@ def test_what_is_no_level(words: list[str]) -> None:
 
 
 def test_a_level_is_needed() -> None:
-    with pytest.raises(UsageError, match="argument -v/--v: expected one argument"):
+    with pytest.raises(UsageError, match="flag needs an argument: 'v' in -v"):
         parse(["top", "-v"])
 
 
