@@ -233,7 +233,9 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
             continue
         value, flag = vars(namespace)[action.dest], action.option_strings[-1]
         if isinstance(action, Switch):
-            value = next(text for text, one in action.values.items() if one == value)
+            text = next(text for text, one in action.values.items() if one == value)
+            words[action.dest] = [flag if text == action.bare else f"{flag}={text}"]
+            continue
         words[action.dest] = [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     return tuple(word for flags in words.values() for word in flags)
 
