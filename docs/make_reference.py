@@ -1,7 +1,7 @@
 """Write docs/reference from the grammar of the command line: `make reference`.
 
-A page for each command, one for the program, and one for the flags that every command has. Sphinx makes the
-reference of the site and the man pages of them.
+A page for each command, for the program, for the flags that every command has, for the keys of --assume, and
+for exit codes. Sphinx makes the reference of the site and the man pages of them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.cli.commands import COMMANDS
+from kubectl_qos.cli.commands import COMMANDS, exit_codes
 from kubectl_qos.cli.main import build_parsers
+from kubectl_qos.present.node_settings import node_settings
 
 FOLDER: Final = Path(__file__).parent / "reference"
 GENERATED: Final = "<!-- Made from the program's own grammar by docs/make_reference.py: make reference -->"
@@ -60,17 +61,7 @@ FILES_AND_VARIABLES: Final = """\
 
 ## Exit codes
 
-0
-: done; of some commands also: nothing is wrong
-
-1
-: refused, unreachable, wrong input, or the answer is no
-
-2
-: the command line is wrong
-
-130
-: ended by ctrl-c
+Those of each command are in [kubectl-qos-exit-codes(1)](exit-codes.md).
 """
 
 
@@ -80,6 +71,8 @@ def pages() -> dict[str, str]:
     shared = _shared(parsers.values())
     made = {f"{name}.md": "\n".join(_command_page(name, parsers[name], shared)) for name in COMMANDS}
     made["flags.md"] = "\n".join(_flags_page(parsers[""], shared))
+    made["assume.md"] = "\n".join(_assume_page())
+    made["exit-codes.md"] = "\n".join(_exit_codes_page())
     made["index.md"] = "\n".join(_program_page(parsers[""], shared))
     return {name: text.rstrip("\n") + "\n" for name, text in made.items()}
 
@@ -96,6 +89,9 @@ def _command_page(name: str, command: argparse.ArgumentParser, shared: set[str])
     yield from ("## Flags", "", *_grouped(command, own))
     yield from ("Flags that every command has are in [kubectl-qos-flags(1)](flags.md).", "")
     yield from _epilog(command)
+    yield from ("## Exit codes", "")
+    for code, meaning in exit_codes(name).items():
+        yield from (str(code), f": {_prose(meaning)}", "")
     guide = GUIDES.get(name, name)
     yield from ("## See also", "", f"[{SITE}/{guide}.html](../{guide}.md), [kubectl-qos(1)](index.md)")
 
@@ -104,6 +100,29 @@ def _flags_page(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[s
     yield from _head("Flags of every command", "flags that every command of kubectl-qos has")
     yield from ("They may stand before or after the command's name.", "", "## Flags", "")
     yield from _grouped(parser, [action for action in parser._actions if _key(action) in shared])  # noqa: SLF001
+    yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
+
+
+def _assume_page() -> Iterator[str]:
+    yield from _head("Keys of --assume", "the settings of nodes that --assume takes")
+    yield from (
+        "`--assume KEY=VALUE` states a setting of nodes that no API returns; `compare` shows its effect.",
+        "A RuntimeClass has its own `ociRuntime.NAME`.",
+        "",
+        "## Keys",
+        "",
+    )
+    for key, type_, default, effect in node_settings():
+        yield from (f"`{key}` {_prose(type_)}", f": {_prose(effect)}; default: {_prose(default)}", "")
+    yield from ("## See also", "", "[kubectl-qos-flags(1)](flags.md), [kubectl-qos-compare(1)](compare.md)")
+
+
+def _exit_codes_page() -> Iterator[str]:
+    yield from _head("Exit codes", "what the exit code of each command means")
+    for name in COMMANDS:
+        yield from (f"## {name}", "")
+        for code, meaning in exit_codes(name).items():
+            yield from (str(code), f": {_prose(meaning)}", "")
     yield from ("## See also", "", "[kubectl-qos(1)](index.md)")
 
 

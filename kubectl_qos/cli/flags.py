@@ -6,8 +6,10 @@ Not here: the flags of one command (commands/). Completion and --help import thi
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from kubectl_qos.errors import QosError
+from kubectl_qos.errors import QosError, UsageError
 
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +20,13 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     """
     pods = _add_group(parser, "which pods")
     pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
-    pods.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
+    add_switch(pods, "-A", "--all-namespaces", help="every namespace")
     pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
+    pods.add_argument(
+        "--field-selector",
+        metavar="FIELDS",
+        help="field selector such as status.phase=Running; --node is that of spec.nodeName",
+    )
     pods.add_argument("--node", metavar="NODE", help="only pods of this node")
     source = _add_group(parser, "where from")
     source.add_argument(
@@ -31,8 +38,8 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
         help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
     )
     source.add_argument("-k", "--kustomize", metavar="DIR", help="what kubectl kustomize builds of DIR")
-    source.add_argument("-R", "--recursive", action="store_true", help="folders below a -f folder too")
-    source.add_argument("--demo", action="store_true", help="an embedded cluster, to look around")
+    add_switch(source, "-R", "--recursive", help="folders below a -f folder too")
+    add_switch(source, "--demo", help="an embedded cluster, to look around")
     _add_connection(_add_group(parser, "connection"))
     _add_facts(_add_group(parser, "facts"))
     parser.add_argument(
@@ -73,8 +80,12 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
         metavar="TIME",
         help="how long one request may take: 30, 5s, 1m30s; 0 means no timeout",
     )
-    add_switch(group, "--insecure-skip-tls-verify", "skip server certificate verification")
-    add_switch(group, "--disable-compression", "request uncompressed responses")
+    add_switch(group, "--insecure-skip-tls-verify", help="skip server certificate verification")
+    add_switch(group, "--disable-compression", help="request uncompressed responses")
+    without_effect = "accepted as in kubectl, without effect: "
+    group.add_argument("--cache-dir", metavar="DIR", help=f"{without_effect}nothing is cached")
+    group.add_argument("--log-flush-frequency", help=argparse.SUPPRESS)
+    add_switch(group, "--match-server-version", help=f"{without_effect}version names what is supported")
 
 
 def _add_facts(group: argparse._ArgumentGroup) -> None:
@@ -92,34 +103,75 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         "--assume",
         action="append",
         metavar="KEY=VALUE",
-        help="a setting of the nodes that no API reports: ociRuntime=crun-1.22, cgroupVersion=1, …",
+        help="a setting of the nodes that no API reports: ociRuntime=crun-1.22, cgroupVersion=1, …; compare"
+        " --help lists the keys with type, default and effect",
     )
     group.add_argument(
         "--feature-gates", action="append", metavar="GATE=BOOL,…", help="feature gates of the kubelets"
     )
 
 
-def add_switch(
-    group: argparse._ActionsContainer, name: str, help_: str, *, default: bool | None = False
-) -> None:
-    """Add a flag without a value that may be followed by `=true` or `=false`.
+class Switch(argparse.Action):
+    """A flag whose value may be left out, and else stands behind an equals sign, as pflag's `NoOptDefVal`.
 
-    argparse knows no such flags, so the other two forms are flags of their own. `default` has no effect in a
-    group that suppresses defaults.
+    argparse knows no such flags, so `--watch=false` is an option string of its own, which --help leaves out.
     """
-    destination = name.removeprefix("--").replace("-", "_")
-    suppresses = group.argument_default is argparse.SUPPRESS
-    value = argparse.SUPPRESS if suppresses else default
-    group.add_argument(name, action="store_true", default=value, help=help_)
-    for text in ("true", "false"):
-        group.add_argument(
-            f"{name}={text}",
-            dest=destination,
-            action="store_const",
-            const=text == "true",
-            default=value,
-            help=argparse.SUPPRESS,
-        )
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
+        self.values: dict[str, Any] = more.pop("values")
+        self.bare: str = more.pop("bare")
+        with_values = [f"{name}={text}" for name in option_strings for text in self.values]
+        super().__init__([*option_strings, *with_values], dest, nargs=0, **more)
+
+    def __call__(self, _parser: Any, namespace: Any, _values: Any, option_string: str | None = None) -> None:
+        """Set the value that is written, or that of the flag alone."""
+        setattr(namespace, self.dest, self.values[str(option_string).partition("=")[2] or self.bare])
+
+    def parse(self, text: str) -> str:
+        """A value as the option strings have it: `true` for all that Go reads so.
+
+        Raises UsageError, in kubectl's words, for what is no value.
+        """
+        for boolean, texts in _BOOLEANS.items():
+            if boolean in self.values and text in texts:
+                return boolean
+        if text in self.values:
+            return text
+        if "true" not in self.values:
+            raise UsageError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
+        names, why = ", ".join(self.option_strings), f'strconv.ParseBool: parsing "{text}": invalid syntax'
+        raise UsageError(f'invalid argument "{text}" for "{names}" flag: {why}')
+
+
+_BOOLEANS: Final = {
+    "true": {"1", "t", "T", "TRUE", "true", "True"},
+    "false": {"0", "f", "F", "FALSE", "false", "False"},
+}
+"""What strconv.ParseBool reads."""
+_ON_OR_OFF: Final = {"true": True, "false": False}
+
+
+def add_switch(
+    group: argparse._ActionsContainer,
+    *names: str,
+    values: Mapping[str, Any] = _ON_OR_OFF,
+    bare: str = "true",
+    default: Any = False,
+    **more: Any,
+) -> None:
+    """Add a flag with these `values` behind its sign, and `bare` without it.
+
+    `default` has no effect in a group that suppresses defaults.
+    """
+    default = argparse.SUPPRESS if group.argument_default is argparse.SUPPRESS else default
+    action = group.add_argument(*names, action=Switch, values=values, bare=bare, default=default, **more)
+    action.option_strings = list(names)
+
+
+def add_dry_run(group: argparse._ActionsContainer, help_: str) -> None:
+    """Add --dry-run with kubectl's values; without one it is `client`."""
+    values = {text: text for text in ("none", "client", "server")}
+    add_switch(group, "--dry-run", values=values, bare="client", default="none", help=help_)
 
 
 def add_readonly(
@@ -127,7 +179,7 @@ def add_readonly(
     help_: str = "start the terminal UI without any way to change the cluster",
 ) -> None:
     """Add --readonly; it may stand before the command's name, as shared flags may."""
-    parser.add_argument("--readonly", action="store_true", default=argparse.SUPPRESS, help=help_)
+    add_switch(parser, "--readonly", default=argparse.SUPPRESS, help=help_)
 
 
 def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") -> None:
@@ -142,29 +194,26 @@ def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "
 
 def add_no_headers(parser: argparse.ArgumentParser) -> None:
     """Add --no-headers, of commands that print a table."""
-    parser.add_argument("--no-headers", dest="headers", action="store_false", help="no header line")
+    off_or_on = {"true": False, "false": True}
+    add_switch(parser, "--no-headers", dest="headers", values=off_or_on, default=True, help="no header line")
 
 
 def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the flags of the commands that change a cluster; returns the group, for flags of one of them."""
     group = parser.add_argument_group("how it is applied to a cluster")
-    group.add_argument(
-        "--dry-run",
-        choices=("none", "client", "server"),
-        default="none",
-        metavar="client|server",
-        help="client: preview only, nothing is sent; server: a dry run of the server, nothing is changed",
+    add_dry_run(
+        group,
+        "client: preview only, nothing is sent; server: a dry run of the server, nothing is changed; none"
+        " (default)",
     )
-    group.add_argument(
-        "-y", "--yes", action="store_true", help="do not ask for confirmation; required without a terminal"
-    )
-    group.add_argument(
+    add_switch(group, "-y", "--yes", help="do not ask for confirmation; required without a terminal")
+    add_switch(
+        group,
         "--force",
-        action="store_true",
         help="with --yes: apply also what the kubelet is expected to answer Infeasible, Deferred or Error",
     )
     add_readonly(group, "refuse to change the cluster")
-    add_switch(group, "--wait", "watch the change until it has settled (default)", default=None)
+    add_switch(group, "--wait", help="watch the change until it has settled (default)", default=None)
     group.add_argument(
         "--timeout",
         dest="timeout_seconds",
@@ -184,12 +233,11 @@ def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
         if action.dest not in namespace:
             continue
         value, flag = vars(namespace)[action.dest], action.option_strings[-1]
-        if action.nargs != 0:
-            words[action.dest] = [
-                f"{flag}={item}" for item in (value if isinstance(value, list) else [value])
-            ]
-        elif value == action.const:
-            words[action.dest] = [flag]
+        if isinstance(action, Switch):
+            text = next(text for text, one in action.values.items() if one == value)
+            words[action.dest] = [flag if text == action.bare else f"{flag}={text}"]
+            continue
+        words[action.dest] = [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     return tuple(word for flags in words.values() for word in flags)
 
 
@@ -204,7 +252,9 @@ def _parse_seconds(text: str) -> float:
 
 def _parse_level(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(
-            f"invalid level {text!r}: write a number such as 6, or 0 for silence"
+        why = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise UsageError(
+            f'invalid argument "{text}" for "-v, --v" flag: {why}',
+            hint="write a number such as 6, or 0 for silence",
         )
     return int(text)

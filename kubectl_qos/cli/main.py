@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kubectl_qos import __version__
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
-from kubectl_qos.cli.flags import add_readonly, add_shared_flags
+from kubectl_qos.cli.flags import Switch, add_readonly, add_shared_flags, add_switch
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ EXIT_DEFECT: Final = 2
 DEFECT_HINT: Final = (
     "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos bug-report print"
 )
+_LACKING: Final = re.compile(r"argument (\S+): expected one argument")
+_UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                the terminal UI
@@ -49,32 +52,99 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exceptions in place of its own exit."""
+    """argparse with our exceptions in place of its own exit, and with pflag's habits and words."""
+
+    _last_word = ""
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError with a sentence of argparse's."""
+        """Raise UsageError: where pflag has words for it those, else argparse's."""
+        lacking = _LACKING.fullmatch(message)
+        if lacking is not None:
+            names = lacking[1].split("/")
+            flag = self._last_word if self._last_word in names else names[-1]
+            is_short = not flag.startswith("--")
+            message = f"flag needs an argument: {f'{flag[1]!r} in ' if is_short else ''}{flag}"
+        unknown = _UNKNOWN_LETTER.fullmatch(message)
+        if unknown is not None:
+            message = f"unknown shorthand flag: {unknown[2]!r} in -{unknown[1]}"
         raise UsageError(message, hint=f"see '{self.prog} --help'")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words in which switches may have any boolean that Go reads."""
+        words = list(args)
+        end = words.index("--") if "--" in words else len(words)
+        self._last_word = words[-1] if words else ""
+        words[:end] = map(self._with_switch_value, words[:end])
+        return super().parse_known_args(words, namespace)
+
+    def _with_switch_value(self, word: str) -> str:
+        flag, equals, text = word.partition("=")
+        action = self._option_string_actions.get(flag)
+        return f"{flag}={action.parse(text)}" if equals and isinstance(action, Switch) else word
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise UsageError for an unknown command, with those that are nearly the same."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
+            raise UsageError(
+                f'unknown command "{value}" for "{self.prog}"', hint=self._suggestion(value, action.choices)
+            )
+        super()._check_value(action, value)
+
+    def _suggestion(self, word: str, known: Iterable[str]) -> str:
+        from difflib import get_close_matches
+
+        name = word.lstrip("-")
+        near = get_close_matches(name, [one.lstrip("-") for one in known], n=1)
+        return f"did you mean {word.removesuffix(name)}{near[0]}?" if near else f"see '{self.prog} --help'"
+
+    def take(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
+        """Give words that argparse has left over to the operand; they may stand between flags, as in kubectl.
+
+        Raises UsageError for a flag, and where there is no operand for more words.
+        """
+        end = words.index("--") if "--" in words else len(words)
+        for word in words[:end]:
+            flag = word.partition("=")[0]
+            if flag.startswith("--"):
+                known = [one for one in self._option_string_actions if "=" not in one]
+                raise UsageError(f"unknown flag: {flag}", hint=self._suggestion(flag, known))
+            if flag.startswith("-") and flag != "-":
+                self.error(f"unknown shorthand flag: {flag[1]!r} in {word}")
+        words = [*words[:end], *words[end + 1 :]]
+        operands = [one for one in self._get_positional_actions() if one.nargs in {"*", "+"}]
+        if words and not operands:
+            self.error(f"unexpected arguments: {' '.join(words)}")
+        for operand in operands:
+            setattr(namespace, operand.dest, [*getattr(namespace, operand.dest), *words])
 
 
 class CommandParser(Parser):
     """The parser of a command, which imports its module once its arguments are needed."""
 
     command = ""
+    more_help: Callable[[], Iterable[str]] = staticmethod(tuple)
 
     def load(self) -> CommandParser:
         """Add the shared flags and those of the command."""
         if self.command:
             module, self.command = import_module(module_name(self.command)), ""
             self.description, self.epilog = module.DESCRIPTION, getattr(module, "EXAMPLES", None)
+            self.more_help = getattr(module, "more_help", tuple)
             if self.epilog:
                 self.formatter_class = argparse.RawDescriptionHelpFormatter
             add_shared_flags(self)
             module.add_arguments(self)
         return self
 
+    def format_help(self) -> str:
+        """The text of --help, with what is not needed before somebody reads it."""
+        return "".join((super().format_help(), *(f"{line}\n" for line in self.more_help())))
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what stands behind the command's name."""
-        return super(CommandParser, self.load()).parse_known_args(args, namespace)
+        namespace, words = super(CommandParser, self.load()).parse_known_args(args, namespace)
+        self.take(words, namespace)
+        return namespace, []
 
 
 def build_parser() -> Parser:
@@ -87,7 +157,7 @@ def build_parser() -> Parser:
         allow_abbrev=False,
     )
     add_shared_flags(parser)
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    add_switch(parser, "--version", help="print the version and exit")
     add_readonly(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
@@ -113,7 +183,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises UsageError.
     """
     parser = build_parser()
-    namespace = parser.parse_args(words, argparse.Namespace(readonly=False))
+    namespace = argparse.Namespace(readonly=False)
+    parser.take(parser.parse_known_args(words, namespace)[1], namespace)
     if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
     return namespace
@@ -125,6 +196,8 @@ def run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
 
 
 def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     namespace = parse(words)
     if namespace.version:
         output.print_lines([f"kubectl-qos {__version__}"])

@@ -32,6 +32,7 @@ class SourceOptions:
     namespace: str | None = None
     all_namespaces: bool = False
     selector: str = ""
+    field_selector: str = ""
     node: str | None = None
     files: tuple[str, ...] = ()
     kustomize: str | None = None
@@ -55,6 +56,10 @@ class SourceOptions:
     def without_usage(self) -> SourceOptions:
         """The same where nothing depends on usage, which takes time to read."""
         return replace(self, usage="none")
+
+    def without_assumptions(self) -> SourceOptions:
+        """The same with nodes as they are known."""
+        return replace(self, assume=(), feature_gates=())
 
     def on_node(self, node: str | None) -> SourceOptions:
         """The same with --node; unchanged for None."""

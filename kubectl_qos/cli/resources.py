@@ -5,17 +5,18 @@ Every command imports this module, also for its --help, so it imports slow ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QuantityError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, QuantityError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.source import Source
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
     from kubectl_qos.transport.client import Connection
@@ -109,7 +110,7 @@ def resolve_source(
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
     """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
-    from kubectl_qos.k8s.selectors import Selector
+    from kubectl_qos.k8s.selectors import FieldSelector, Selector
     from kubectl_qos.k8s.snapshot import Scope
 
     names = frozenset(names)
@@ -124,6 +125,7 @@ def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -
         node=options.node,
         selector=Selector.parse(options.selector),
         selector_text=options.selector,
+        fields=FieldSelector.parse(options.field_selector),
     )
 
 
@@ -150,14 +152,20 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
     return entry_names(connection)["contexts"]
 
 
-def _parse_overrides(options: SourceOptions) -> NodeOverrides:
-    """The facts about nodes in the flags, kubectl's own form of feature gates included. Raises UsageError."""
+def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
+    """The settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
     from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
-    from kubectl_qos.k8s.snapshot import NodeOverrides
 
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
     settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
-    overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
+    return tuple(map(NodeOverride.parse, settings))
+
+
+def _parse_overrides(options: SourceOptions) -> NodeOverrides:
+    """The facts about nodes in the flags. Raises UsageError."""
+    from kubectl_qos.k8s.snapshot import NodeOverrides
+
+    overrides = NodeOverrides(settings=parse_settings(options))
     if options.node_memory is None:
         return overrides
     return replace(overrides, memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
@@ -193,7 +201,7 @@ def reference(pod: Pod) -> str:
     return str(Reference(pod.kind, pod.name))
 
 
-def parse_references(words: Sequence[str], *, any_kind: bool = False) -> list[Reference]:
+def parse_references(words: Sequence[str], *, any_kind: bool = False, nodes: bool = False) -> list[Reference]:
     """`pod/a deploy/b` or `pod a b` as kinds and names, of files of any kind that has pods.
 
     Raises UsageError in kubectl's words.
@@ -206,10 +214,12 @@ def parse_references(words: Sequence[str], *, any_kind: bool = False) -> list[Re
             )
         if any(word.count("/") > 1 for word in words):
             raise UsageError("arguments in resource/name form may not have more than one slash")
-        return [_parse_reference(*word.split("/"), any_kind=any_kind) for word in words]
-    if len(words) == 1:
+        pairs = [word.split("/", 1) for word in words]
+    elif len(words) == 1:
         raise UsageError(_NO_NAME, hint=f"for a pod of that name: pod/{words[0]}")
-    return [_parse_reference(words[0], name, any_kind=any_kind) for name in words[1:]]
+    else:
+        pairs = [[words[0], name] for name in words[1:]]
+    return [_parse_reference(word, name, any_kind=any_kind, nodes=nodes) for word, name in pairs]
 
 
 def parse_kind(word: str) -> str | None:
@@ -222,9 +232,9 @@ def parse_kind(word: str) -> str | None:
 _NO_NAME: Final = "resource(s) were provided, but no name was specified"
 
 
-def _parse_reference(word: str, name: str, *, any_kind: bool) -> Reference:
+def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Reference:
     kind = parse_kind(word) or (word.lower() if any_kind else None)
-    if kind is None or kind == "Node":
+    if kind is None or (kind == "Node" and not nodes):
         raise UsageError(
             f'the server doesn\'t have a resource type "{word}" with pods',
             hint="pod, deployment, statefulset, daemonset, replicaset, job and cronjob have pods",
@@ -234,38 +244,21 @@ def _parse_reference(word: str, name: str, *, any_kind: bool) -> Reference:
     return Reference(kind, name)
 
 
-def parse_pods_or_nodes(words: Sequence[str]) -> tuple[str, list[str]]:
-    """`Pod` or `Node`, and the names to show, none for all; a word without a kind names a pod.
+def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
+    """Pods, nodes and workloads; a word without a kind names a pod; a kind alone has an empty name.
 
     `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
     `pod/nodes`. Raises UsageError.
     """
-    if any("/" in word for word in words):
-        pairs = [word.partition("/")[::2] for word in words if word.count("/") == 1]
-        if len(pairs) != len(words):
-            raise UsageError(
-                "names with and without their type cannot be mixed",
-                hint="write pod/web-0 pod/web-1, or pods web-0 web-1",
-            )
-        kinds = {_pod_or_node(word) for word, _ in pairs}
-        for word, _ in pairs:
-            if _pod_or_node(word) is None:
-                raise UsageError(
-                    f'top shows pods and nodes, and "{word}" is neither',
-                    hint="pods of a workload are selected by their labels: -l app=web",
-                )
-        if len(kinds) > 1:
-            raise UsageError("pods and nodes are two tables", hint="show one of them at a time")
-        if not all(name for _, name in pairs):
-            raise UsageError(_NO_NAME)
-        return str(kinds.pop()), [name for _, name in pairs]
-    kind = _pod_or_node(words[0]) if words else None
-    return (kind, list(words[1:])) if kind is not None else ("Pod", list(words))
-
-
-def _pod_or_node(word: str) -> str | None:
-    kind = parse_kind(word)
-    return kind if kind in {"Pod", "Node"} else None
+    kind = parse_kind(words[0]) if words else None
+    if kind in {"Pod", "Node"} and len(words) == 1:
+        return [Reference(kind, "")]
+    if kind is None and not any("/" in word for word in words):
+        return [Reference("Pod", name) for name in words]
+    references = parse_references(words, nodes=True)
+    if len({one.kind == "Node" for one in references}) > 1:
+        raise UsageError("pods and nodes are two tables", hint="show one of them at a time")
+    return references
 
 
 def parse_node(words: Sequence[str]) -> str | None:
@@ -306,12 +299,33 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
     return resolved.source.find(reference.kind, namespace, reference.name)
 
 
-def require_node(name: str, snapshot: Snapshot, resolved: ResolvedSource) -> None:
-    """Raise InputError unless a snapshot has the node or pods on it."""
+def require_node(name: str, snapshot: Snapshot) -> None:
+    """Raise ApiError (NotFound) unless a snapshot has the node or pods on it."""
     if name not in snapshot.nodes and not snapshot.by_node().get(name):
-        raise InputError(
-            f'nodes "{name}" not found in {resolved.source.title}', hint="kubectl qos top nodes lists them"
-        )
+        (error,) = not_found("nodes", [name], ())
+        error.hint = "kubectl qos top nodes lists them"
+        raise error
+
+
+def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
+    """Raise ApiError (NotFound) where the node or the namespace of the flags does not exist.
+
+    Nothing is requested where pods were found.
+    """
+    if any(map(resolved.scope.matches, snapshot.pods)):
+        return
+    for resource, name in (("nodes", resolved.scope.node), ("namespaces", resolved.scope.namespace)):
+        if name is not None and not resolved.source.has(resource, name):
+            raise not_found(resource, [name], ())[0]
+
+
+def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:
+    """Why a workload cannot be found, for each that is not there."""
+    for one in workloads:
+        try:
+            resolved.source.find(one.kind, resolved.scope.namespace, one.name)
+        except QosError as error:
+            yield error
 
 
 def require_cgroup(pod: Pod) -> None:

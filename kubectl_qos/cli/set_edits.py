@@ -18,6 +18,7 @@ from kubectl_qos.edit.edits import (
     parse_amounts,
     select_containers,
 )
+from kubectl_qos.edit.findings import Severity, find_findings
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
@@ -25,12 +26,14 @@ from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
-from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.output import marked_lines
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
+from kubectl_qos.qos.resize import ResizeStatus
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.commands.set import Options
@@ -67,14 +70,18 @@ def parse_edit_request(options: Options) -> EditRequest:
         if texts is not None
         for amount in parse_amounts(",".join(texts), f"--{side.value}")
     )
-    flags = {"--to": options.to, "--outlive": options.outlive, "--rank-below": options.rank_below}
+    flags = {
+        "--class": options.target_class,
+        "--outlive": options.outlive,
+        "--rank-below": options.rank_below,
+    }
     goals = [flag for flag, value in flags.items() if value is not None]
     if len(goals) > 1:
         raise UsageError(f"{' and '.join(goals)} are two goals", hint="use one at a time")
     if not amounts and not goals:
         raise UsageError(
             "you must specify an update to requests or limits (in the form of --requests/--limits)",
-            hint="--to guaranteed finds the values of a class by itself, --outlive pod/web-1 those of a rank",
+            hint="--class guaranteed finds the values of a class, --outlive pod/web-1 those of a rank",
         )
     if options.containers and options.pod_level:
         raise UsageError(
@@ -82,9 +89,9 @@ def parse_edit_request(options: Options) -> EditRequest:
         )
     if not amounts and (options.containers or options.pod_level):
         flag = "-c" if options.containers else "--pod-level"
-        whole_pod = "the class of --to" if options.to is not None else "a kill rank"
+        whole_pod = "a class" if options.target_class is not None else "a kill rank"
         raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
-    target = next((one for one in QosClass if one.value.lower() == options.to), None)
+    target = next((one for one in QosClass if one.value.lower() == options.target_class), None)
     outlived = None if options.outlive is None else _parse_outlived(options.outlive)
     return EditRequest(amounts, options.containers, options.pod_level, target, outlived, options.rank_below)
 
@@ -173,7 +180,7 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
         raise InputError(
             f"{reference(pod)}: {name} needs values that the pod does not have:"
             f" {'; '.join(map(step_sentence, goal.to_choose))}",
-            hint=f"give numbers together with --to {name.lower()}, by -c, --requests and --limits",
+            hint=f"give numbers together with --class {name.lower()}, by -c, --requests and --limits",
         )
     return goal.edits
 
@@ -202,9 +209,7 @@ def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
     kind = effects.strategy_kind
     if not effects.edits or effects.refusals:
         return
-    if kind is StrategyKind.RECREATE:
-        yield "a server refuses this patch: save the manifest of -o yaml, delete the pod and recreate it"
-    elif kind is not StrategyKind.NEVER:
+    if kind not in {StrategyKind.RECREATE, StrategyKind.NEVER}:
         yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
 
 
@@ -220,22 +225,56 @@ def preview_notes(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
         yield capacity_sentence([node.name])
 
 
-def check_possible(effects: Preview, *, writes: bool) -> None:
+def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:
+    """What else refuses the change, such as a LimitRange in the same files; a live server says so itself."""
+    if resolved.source.is_live or not effects.edits:
+        return []
+    pod = effects.before.pod
+    findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)
+    return [
+        *(finding_line(one) for one in findings if one.severity is Severity.REFUSAL and not one.in_preview),
+        *_beyond_every_node(effects, snapshot),
+    ]
+
+
+def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
+    """The requests that no node of a dump can ever hold."""
+    allocatable = [snapshot.setup(name).node.status_allocatable for name in snapshot.nodes]
+    requests = pod_requests(effects.after.pod, effects.after.setup.release)
+    for resource, request in requests.items():
+        most = max((one[resource] for one in allocatable if resource in one), default=None)
+        if most is not None and request > most:
+            yield f"no node can hold it: requests {resource} {request}, at most {most} is allocatable"
+
+
+def check_possible(effects: Preview, others: Sequence[str], options: Options) -> None:
     """Raise InputError where the change cannot be made, after it was shown.
 
-    A manifest may be written whose object cannot be changed: it can be recreated from it.
+    A manifest may be written whose object cannot be changed: it can be recreated from it. `others` are the
+    refusals that the preview does not show.
     """
-    name = reference(effects.before.pod)
+    name, writes = reference(effects.before.pod), options.write
+    if others:
+        raise InputError(f"{name}: {others[0]}", hint="nothing is written" if writes else "")
     if effects.refusals:
-        first, *others = effects.refusals
+        first, *more = effects.refusals
         error = InputError(
             f"{name}: a server would refuse this: {first}",
             hint="change values that belong together in one command"
             + ("; nothing is written" if writes else ""),
         )
-        for other in others:
+        for other in more:
             error.add_note(f"{name}: {other}")
         raise error
     if effects.strategy_kind is StrategyKind.NEVER and not writes:
         what, _, remedy = never_sentence(effects).partition(": ")
         raise InputError(f"{name}: {what}", hint=remedy)
+    if options.applies or writes:
+        return
+    if effects.strategy_kind is StrategyKind.IN_PLACE and effects.outcome.answer is ResizeStatus.INFEASIBLE:
+        raise InputError(f"{name}: the kubelet {answer_sentence(effects.outcome)}")
+    if effects.strategy_kind is StrategyKind.RECREATE and options.output == "patch":
+        raise InputError(
+            f"{name}: a server refuses this patch",
+            hint="save the manifest of -o yaml, delete the pod and recreate it",
+        )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
 from kubectl_qos.cli.commands.top import Options
-from kubectl_qos.cli.resources import ResolvedSource, not_found
+from kubectl_qos.cli.resources import Reference, ResolvedSource, not_found
 from kubectl_qos.cli.watch import TableView
 from kubectl_qos.errors import ApiError, UsageError
+from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import NodeObject
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
 from kubectl_qos.present import node_columns, pod_columns
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.node_rows import NodeRow, build_node_rows
-from kubectl_qos.present.output import find_column
+from kubectl_qos.present.output import Column, RowT, column, find_column
 from kubectl_qos.present.pod_rows import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.present.reasons import usage_sentence, usage_values
 from kubectl_qos.qos.flags import Risk
@@ -29,9 +30,9 @@ class PodTable:
 
     only_ranking = True
 
-    def __init__(self, options: Options, names: Collection[str]) -> None:
+    def __init__(self, options: Options, references: Collection[Reference]) -> None:
         self._options = options
-        self._names = names
+        self._references = [one for one in references if one.name]
         self._sort_column = _find_sort_column(options)
         self._before: PodRows | None = None
 
@@ -48,7 +49,7 @@ class PodTable:
         found = build_rows(snapshot, scope, containers=self._options.containers, before=self._before)
         if self._options.watch:
             self._before = found
-        rows: Sequence[PodRow] = found.rows
+        rows: Sequence[PodRow] = [row for row in found.rows if self._is_named(row)]
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
         min_risk = self._options.min_risk
@@ -61,16 +62,25 @@ class PodTable:
             rows=rows,
             columns=[
                 *(pod_columns.BY_KEY[key] for key in self._keys(found, scope)),
+                *label_columns(self._options, lambda row: row.pod.metadata.labels),
                 *(pod_columns.DESIRED_COLUMNS if self._options.format.output in {"json", "yaml"} else ()),
             ],
             notes=found.notes,
             key=lambda row: row.key,
             reference=lambda row: escape(row.name if row.pod.kind != "Pod" else f"pod/{row.name}"),
             nothing=f"{nothing} in {scope.namespace} namespace." if scope.namespace else nothing,
-            missing=not_found("pods", self._names, (row.pod.name for row in found.rows)),
+            missing=not_found(
+                "pods",
+                (one.name for one in self._references if one.kind == "Pod"),
+                (row.pod.name for row in found.rows),
+            ),
             ages=(usage_sentence(sampled, now),) if sampled is not None else (),
             facts={"usage": usage_values(sampled) if sampled is not None else None},
         )
+
+    def _is_named(self, row: PodRow) -> bool:
+        named = self._references
+        return not named or any(belongs_to(row.pod, one.kind, one.name) for one in named)
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
         """The columns: the node where there are several, RSS and swap where kubelets measured usage."""
@@ -95,6 +105,33 @@ class PodTable:
         return keys
 
 
+def label_columns(
+    options: Options, labels: Callable[[RowT], Mapping[str, str] | None]
+) -> Iterator[Column[RowT]]:
+    """The columns of -L and --show-labels; JSON and YAML have the latter alone."""
+    if options.format.output not in {"json", "yaml"}:
+        for key in ",".join(options.label_columns).split(","):
+            if key:
+                yield _label_column(key, labels)
+    if options.show_labels:
+        yield column(
+            "labels",
+            lambda row: dict(labels(row) or {}),
+            cell=lambda row: (
+                escape(",".join(f"{key}={value}" for key, value in (labels(row) or {}).items())) or NONE
+            ),
+        )
+
+
+def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) -> Column[RowT]:
+    header = escape(key.rpartition("/")[2].upper())
+    return column(key, lambda row: (labels(row) or {}).get(key), header=header, empty=NONE)
+
+
+def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
+    return node.metadata.labels if node is not None else None
+
+
 def _find_sort_column(options: Options) -> pod_columns.PodColumn | None:
     name = options.sort_by
     column = find_column(name, pod_columns.BY_KEY, pod_columns.OTHER_NAMES) if name else None
@@ -107,10 +144,15 @@ class NodeTable:
     """Nodes, each with all of its pods."""
 
     def __init__(self, options: Options, names: Collection[str]) -> None:
-        for flag, value in (("--containers", options.containers), ("--min-risk", options.min_risk)):
+        of_pods = {
+            "--containers": options.containers,
+            "--min-risk": options.min_risk,
+            "--field-selector": options.source.field_selector,
+        }
+        for flag, value in of_pods.items():
             if value:
                 raise UsageError(f"{flag} selects among pods, not among nodes", hint="kubectl qos top pods")
-        self._names = names
+        self._names, self._options = names, options
         columns, name = node_columns.NODE_COLUMNS, options.sort_by
         self._sort_column = find_column(name, columns, node_columns.OTHER_NAMES) if name else None
         self._keys = self._choose_keys(options.format.output)
@@ -143,7 +185,10 @@ class NodeTable:
         return TableView(
             kind="NodeMemory",
             rows=rows,
-            columns=[node_columns.NODE_COLUMNS[key] for key in self._keys],
+            columns=[
+                *(node_columns.NODE_COLUMNS[key] for key in self._keys),
+                *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
+            ],
             notes=(*found.notes, *(found.eviction_notes if self._has_eviction else ())),
             key=lambda row: row.name,
             reference=lambda row: escape(f"node/{row.name}"),
@@ -155,7 +200,7 @@ class NodeTable:
         return (
             (scope.node is None or name == scope.node)
             and (not self._names or name in self._names)
-            and self._selector.matches(node.metadata.labels if node is not None else None)
+            and self._selector.matches(_labels_of(node))
         )
 
     def _choose_keys(self, output: str | None) -> list[str]:

@@ -110,6 +110,12 @@ class FileSource(Source):
             hint="kubectl qos top lists what there is" if self._parsed.pods else "",
         )
 
+    def has(self, resource: str, name: str) -> bool:
+        """Whether the files have a node, or pods in a namespace; pods without one may be in any."""
+        if resource == "nodes":
+            return name in self._parsed.nodes or any(pod.node_name == name for pod in self._parsed.pods)
+        return any(pod.namespace in {name, ""} for pod in self._parsed.pods)
+
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The object as it is written, read again. Raises InputError where it is gone."""
         return self._find_raw((raw for *_, raw in self._objects()), pod)

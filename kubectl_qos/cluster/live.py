@@ -15,7 +15,7 @@ from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import NO_USAGE, Usage, UsageChoice, read_usage
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Snapshot
@@ -124,6 +124,14 @@ class LiveSource(Source):
             raise InputError(f"{kind} has no pod template")
         return pod_from_workload(kind, read_object(self._api.client, kind, namespace, name))
 
+    def has(self, resource: str, name: str) -> bool:
+        """Whether there is a node or namespace; True also where that may not be asked."""
+        try:
+            self._api.client.whole(f"/api/v1/{resource}/{path_segment(name)}", {})
+        except ApiError as error:
+            return error.reason != "NotFound"
+        return True
+
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object as the server has it now."""
         return read_object(self._api.client, pod.kind, pod.namespace, pod.name)
@@ -156,8 +164,9 @@ class LiveSource(Source):
     def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
         fields = [f"spec.nodeName={scope.node}"] if scope.node else []
         all_namespaces = scope.namespace is None or scope.node is not None
-        if all_namespaces and not scope.selector_text and not scope.names:
+        if all_namespaces and not scope.selector_text and not scope.fields.text and not scope.names:
             return self._all_pods(",".join(fields), scope, missing)
+        fields += filter(None, [scope.fields.text])
         if len(scope.names) == 1:
             fields.append(f"metadata.name={next(iter(scope.names))}")
         requested = self._api.pods(

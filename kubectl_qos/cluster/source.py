@@ -110,6 +110,11 @@ class Source(Protocol):
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """A pod, or the pod that a workload's template makes. Raises QosError where there is none."""
 
+    def has(self, resource: str, name: str) -> bool:
+        """Whether there is one of `nodes` or `namespaces` with this name; True where that is unknown."""
+        del resource, name
+        return True
+
     def raw(self, pod: Pod) -> dict[str, Any]:
         """The whole object behind a pod, for a template the workload. Raises QosError if it is gone."""
 

@@ -7,8 +7,8 @@ k8s.io/apimachinery/pkg/apis/meta/v1/types.go (LabelSelector).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -76,6 +76,48 @@ class Selector:
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Whether an object with these labels is selected."""
         return all(requirement.matches(labels or {}) for requirement in self.requirements)
+
+
+POD_FIELDS: Final[Mapping[str, Callable[[Pod], str]]] = {
+    "metadata.name": lambda pod: pod.name,
+    "metadata.namespace": lambda pod: pod.namespace,
+    "spec.nodeName": lambda pod: pod.node_name,
+    "spec.restartPolicy": lambda pod: pod.spec.restart_policy or "Always",
+    "status.phase": lambda pod: pod.status.phase,
+}
+"""Those of the fields that a list of pods can be selected by which a pod has here.
+
+Source: pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """All terms must hold; `text` is how a server takes them."""
+
+    selector: Selector = field(default_factory=Selector)
+    text: str = ""
+
+    @staticmethod
+    def parse(text: str) -> FieldSelector:
+        """`status.phase=Running,metadata.name!=web-0`. Raises InputError."""
+        selector = Selector.parse(text)
+        for term in selector.requirements:
+            if term.operator not in {"=", "!="}:
+                raise InputError(
+                    f"invalid field selector: {text!r}; can't understand {term.key!r}",
+                    hint="write status.phase=Running or metadata.name!=web-0, joined by commas",
+                )
+            if term.key not in POD_FIELDS:
+                raise InputError(
+                    f"field label not supported: {term.key}", hint=f"pods have {', '.join(POD_FIELDS)}"
+                )
+        return FieldSelector(selector, text)
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether a pod is selected."""
+        terms = self.selector.requirements
+        return all(term.matches({term.key: POD_FIELDS[term.key](pod)}) for term in terms)
 
 
 def _requirement(match: re.Match[str], text: str) -> Requirement:

@@ -14,7 +14,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.selectors import Selector
+from kubectl_qos.k8s.selectors import FieldSelector, Selector
 from kubectl_qos.k8s.usage import PodKey, PodUsage, Pressure
 
 
@@ -27,6 +27,7 @@ class Scope:
     node: str | None = None
     selector: Selector = field(default_factory=Selector)
     selector_text: str = ""
+    fields: FieldSelector = field(default_factory=FieldSelector)
 
     def matches(self, pod: Pod) -> bool:
         """Whether a pod is requested."""
@@ -35,6 +36,7 @@ class Scope:
             and (not self.names or pod.name in self.names)
             and (self.node is None or pod.node_name == self.node)
             and self.selector.matches(pod.metadata.labels)
+            and self.fields.matches(pod)
         )
 
 

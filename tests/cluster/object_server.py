@@ -85,6 +85,11 @@ class ObjectServer:
         lists = {"pods": self.pods, "nodes": self.nodes, "events": self.events}
         if resource in lists:
             return lists[resource]
+        if resource == "namespaces":
+            return [
+                {"metadata": {"name": name}}
+                for name in {found["metadata"]["namespace"] for found in self.pods}
+            ]
         if resource == "pods.metrics.k8s.io":
             return self.metrics
         kind = _KINDS.get(resource)

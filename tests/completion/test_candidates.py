@@ -31,7 +31,7 @@ def test_commands_come_with_their_summaries() -> None:
         (["compare", "--to"], ["--token", "--to"]),
         (["top", "-A", "--all"], []),
         (["set", "-c", "app", "--co"], ["--context", "--containers", "--container"]),
-        (["set", "--to", "guaranteed", "--to"], ["--token"]),
+        (["set", "--class", "guaranteed", "--class"], []),
         (["set", "--wait"], ["--wait"]),
         (["top", "--insecure"], ["--insecure-skip-tls-verify"]),
         (["explain", "-o"], ["-o"]),
@@ -56,20 +56,20 @@ def test_flags_come_only_behind_a_dash() -> None:
         (["top", "-o=c"], ["csv"]),
         (["top", "--output=c"], ["csv"]),
         (["top", "--min-risk", "n"], ["none", "next"]),
-        (["tree", "--cgroup-version", ""], ["1", "2"]),
+        (["tree", "--assume", "cgroupVersion="], ["cgroupVersion=1", "cgroupVersion=2"]),
         (["--usage="], ["metrics", "summary", "none"]),
-        (["set", "--to", "g"], ["guaranteed"]),
+        (["set", "--class", "g"], ["guaranteed"]),
         (["set", "--by", ""], ["in-place", "template"]),
         (["undo", "--dry-run="], ["none", "client", "server"]),
         (["set", "--wait="], ["true", "false"]),
-        (["--demo="], []),
+        (["--demo="], ["true", "false"]),
         (["completion", ""], ["kubectl", "bash", "zsh", "fish", "powershell"]),
         (["completion", "bash", ""], []),
         (["compare", "--to", "1.2"], [f"1.{minor}" for minor in range(29, 19, -1)]),
-        (["compare", "--set", "cgroupV"], ["cgroupVersion="]),
-        (["compare", "--set", "cgroupVersion="], ["cgroupVersion=1", "cgroupVersion=2"]),
-        (["compare", "--set=cgroupV"], ["cgroupVersion="]),
-        (["compare", "--set=cgroupVersion="], []),
+        (["compare", "--assume", "cgroupV"], ["cgroupVersion="]),
+        (["compare", "--assume", "cgroupVersion="], ["cgroupVersion=1", "cgroupVersion=2"]),
+        (["compare", "--assume=cgroupV"], ["cgroupVersion="]),
+        (["compare", "--assume=cgroupVersion="], []),
         (["--assume", "featureGates.MemoryQ"], ["featureGates.MemoryQoS="]),
         (["--assume", "featureGates.MemoryQoS=t"], ["featureGates.MemoryQoS=true"]),
         (["--assume", "memory="], []),
@@ -197,7 +197,7 @@ def test_changes_that_can_be_undone_say_what_they_changed(
     [
         (["-f", "x"], ["yaml", "yml", "json", ":8"]),
         (["simulate", "--what-if", ""], ["yaml", "yml", "json", ":8"]),
-        (["verify", "--dump="], ["json", ":8"]),
+        (["verify", "--from-dump="], ["json", ":8"]),
         (["--kubeconfig", ""], [":0"]),
         (["kills", "--kernel-log", "worker-1="], [":0"]),
         (["host", "--proc-root", ""], [":16"]),
@@ -213,7 +213,7 @@ def test_more_is_to_be_typed_behind_what_is_open() -> None:
     assert directive("set", "--limits", "mem") == ":6"
     assert directive("explain", "--demo", "deploy") == ":6"
     assert directive("explain", "--demo", "pod/db") == ":4"
-    assert directive("compare", "--set", "cgroupVersion=") == ":4"
+    assert directive("compare", "--assume", "cgroupVersion=") == ":4"
 
 
 def test_a_flag_that_may_lack_its_value_leaves_the_next_flag_alone() -> None:

@@ -45,7 +45,7 @@ def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["top", ""], ["pod/", "node/", ":6"]),
+        (["simulate", "--demo", ""], ["node/", ":6"]),
         (["ex"], ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]),
         (["top", "-o", "w"], ["wide", ":4"]),
         (["top", "-o=w"], ["wide", ":4"]),
@@ -181,7 +181,17 @@ _KNOWN_WORDS = st.sampled_from(
             "-nshop",
             "",
         ),
-        *("--grow", "--set", "-c", "--to=", "--sort-by", "--requests", "pod/db-1:", "cgroupVersion=", "a,b="),
+        *(
+            "--grow",
+            "--assume",
+            "-c",
+            "--class=",
+            "--sort-by",
+            "--requests",
+            "pod/db-1:",
+            "cgroupVersion=",
+            "a,b=",
+        ),
     ]
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.k8s.kinds import KINDS
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.serving import Serve
@@ -42,6 +43,9 @@ OBJECTS = {
         "spec": {"template": {"spec": {"containers": [{"name": "api"}]}}},
     },
 }
+
+TARGETS = [f"{kind.names[0]}/" for kind in KINDS.values()]
+"""What `top` may begin with, without a cluster."""
 
 
 @pytest.fixture
@@ -156,7 +160,7 @@ def test_names_of_a_kubeconfig(server: HttpsServer, config: Path) -> None:
 )
 def test_a_bad_answer_leaves_what_is_known_without_it(serve: Serve, config: Path, answer: Answer) -> None:
     write(config, kubeconfig(serve(lambda _: answer)))
-    assert lines("--kubeconfig", str(config), "top", "") == ["pod/", "node/", ":6"]
+    assert lines("--kubeconfig", str(config), "top", "") == [*TARGETS, ":6"]
     assert lines("--kubeconfig", str(config), "explain", "pod/") == [":4"]
     assert lines("--kubeconfig", str(config), "set", "pod/a", "-c", "") == [":4"]
     assert lines("--kubeconfig", str(config), "-l", "") == [":4"]
@@ -183,28 +187,28 @@ def test_a_server_that_does_not_end_is_left_in_time(
     serve: Serve, config: Path, answer: Callable[[object], Answer]
 ) -> None:
     write(config, kubeconfig(serve(answer)))
-    assert values("--kubeconfig", str(config), "top", "", seconds=SHORT_SECONDS) == ["pod/", "node/"]
+    assert values("--kubeconfig", str(config), "top", "", seconds=SHORT_SECONDS) == TARGETS
 
 
 def test_nobody_there(config: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as one:
         closed = one.getsockname()[1]
     write(config, kubeconfig(f"https://127.0.0.1:{closed}"))
-    assert values("--kubeconfig", str(config), "top", "") == ["pod/", "node/"]
+    assert values("--kubeconfig", str(config), "top", "") == TARGETS
 
 
 def test_a_listener_that_never_answers_is_left_in_time(config: Path) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as one:
         write(config, kubeconfig(f"https://127.0.0.1:{one.getsockname()[1]}"))
         found = values("--kubeconfig", str(config), "top", "", seconds=SHORT_SECONDS)
-    assert found == ["pod/", "node/"]
+    assert found == TARGETS
 
 
 @pytest.mark.parametrize("content", ["{", "a: [", "kind: Pod", "contexts: 7", "\x00", ""])
 def test_a_broken_kubeconfig_leaves_what_is_known_without_it(config: Path, content: str) -> None:
     config.write_text(content)
-    assert values("--kubeconfig", str(config), "top", "") == ["pod/", "node/"]
-    assert values("--kubeconfig", f"{config}.none", "top", "") == ["pod/", "node/"]
+    assert values("--kubeconfig", str(config), "top", "") == TARGETS
+    assert values("--kubeconfig", f"{config}.none", "top", "") == TARGETS
 
 
 @pytest.mark.parametrize(

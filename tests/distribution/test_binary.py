@@ -144,7 +144,7 @@ COMMANDS: list[Sequence[str]] = [
     ["kills", "--demo"],
     ["simulate", "node/worker-2", "--free", "4Gi", "--demo"],
     ["set", "pod/db-0", "-n", "data", "--limits", "memory=5Gi", "--demo"],
-    ["set", "-f", "pod.yaml", "--to", "guaranteed", "--limits", "cpu=1", "-o", "patch"],
+    ["set", "-f", "pod.yaml", "--class", "guaranteed", "--limits", "cpu=1", "-o", "patch"],
     ["can-i", "--demo"],
     ["verify", "pod/db-0", "--demo"],
     ["undo", "--list"],

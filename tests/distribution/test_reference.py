@@ -16,7 +16,9 @@ from kubectl_qos.cli.commands import COMMANDS as LISTED
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-COMMANDS = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem not in {"index", "flags"})
+COMMANDS = sorted(
+    path.stem for path in FOLDER.glob("*.md") if path.stem not in {"index", "flags", "assume", "exit-codes"}
+)
 IN_HELP = re.compile(r"^ {2}(-[^\n]*?)(?: {2,}[^\n]*)?$", re.MULTILINE)
 TERM = re.compile(r"^(`-.*`)\n: ", re.MULTILINE)
 WORD = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)(?=[ =\[`,]|$)")

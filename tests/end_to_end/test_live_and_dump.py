@@ -193,7 +193,7 @@ def test_a_kubectl_plugin_by_its_name(tmp_path: Path) -> None:
 
 
 def test_the_pods_of_a_scope_are_compared_among_all_of_their_node(run: Run) -> None:
-    compare = ("compare", "--demo", "--set", "memory=32Gi", "-o", "json")
+    compare = ("compare", "--demo", "--assume", "memory=32Gi", "-o", "json")
     everywhere = json.loads(run(*compare, "node/worker-2").out)
     of_data = json.loads(run(*compare, "-n", "data", "--node", "worker-2").out)
     assert [one for one in everywhere["pods"] if one["namespace"] == "data"] == of_data["pods"] != []

@@ -35,7 +35,7 @@ def verify(run: Run, live: Live) -> Any:
     ("words", "execs"),
     [
         (["pod/bu-multi"], [("bu-multi", "a"), *[("bu-multi", "b")] * 2, ("bu-multi", "d")]),
-        (["node/node1", "--dry-run"], []),
+        (["node/node1", "--dry-run=client"], []),
         (["node/node1", "-n", "kube-system"], []),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_dump_of_the_node(run: Run, tmp_path: Path) -> None:
     objects = files_of(tmp_path, lines)
     path = tmp_path / "host.json"
     path.write_text(json.dumps(dump(lines)))
-    words = ("verify", "-f", objects, "node/node1", "--dump", path)
+    words = ("verify", "-f", objects, "node/node1", "--from-dump", path)
     lines[0]["levels"]["pod"]["memory.max"] = "4096"
     first = run(*words)
     # Only some of the node's pods are here, so the sums of the classes are not those that were recorded.

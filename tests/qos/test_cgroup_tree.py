@@ -19,6 +19,7 @@ from kubectl_qos.k8s.kubelet import (
     node_from_object,
     with_origin,
 )
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import CPU, NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import OciRuntime, Release
@@ -29,7 +30,6 @@ from kubectl_qos.qos.cgroup.tree import (
     Directory,
     cgroup_tree,
     path_to,
-    with_cgroup_version,
 )
 from kubectl_qos.qos.prediction import NO_ID
 from kubectl_qos.qos.qos_class import QosClass
@@ -217,7 +217,7 @@ def test_another_cpu_manager_leaves_the_cpu_set_alone() -> None:
 
 
 def test_as_if_the_node_had_cgroup_v1() -> None:
-    node_setup = with_cgroup_version(NodeSetup.of(NODE, None, "1.36"), 1)
+    node_setup = apply_overrides(NodeSetup.of(NODE, None, "1.36"), [NodeOverride("cgroupVersion", "1")])
     tree = cgroup_tree([one("limits: {cpu: 1, memory: 1Gi}")], node_setup)
     assert all("/" in name for found in tree.walk() for name in found.files)
     assert tree.roots[0].files["memory/memory.limit_in_bytes"] == str(16 << 30)

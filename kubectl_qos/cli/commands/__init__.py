@@ -31,6 +31,33 @@ COMMANDS: Final[Mapping[str, str]] = {
 """The summary of each command, in the order of --help."""
 
 
+_COMMON: Final[Mapping[int, str]] = {
+    0: "done",
+    1: "refused, unreachable, invalid input, or something named does not exist",
+    2: "the command line is wrong",
+    130: "ended by ctrl-c",
+}
+_OWN: Final[Mapping[str, Mapping[int, str]]] = {
+    "kills": {0: "done, whether something was killed or not"},
+    "set": {
+        0: "shown, or applied and settled; with --exit-code: nothing would change",
+        1: "a server would refuse it, it can never be actuated, or it is not applied or has not settled; with"
+        " --exit-code: something would change",
+        2: "the command line is wrong; with --exit-code: any error",
+    },
+    "undo": {1: "not reverted, or not settled in time"},
+    "verify": {0: "nothing differs", 1: "something differs", 2: "that is unknown: any error"},
+    "can-i": {0: "pods can be read", 1: "pods cannot be read, or the server does not answer"},
+    "version": {1: "no server can be reached; what is known without it is printed"},
+    "completion": {1: "standard output cannot be written"},
+}
+
+
+def exit_codes(command: str) -> Mapping[int, str]:
+    """What each exit code of a command means."""
+    return {**_COMMON, **_OWN.get(command, {})}
+
+
 def module_name(command: str) -> str:
     """The module of a command."""
     return f"{__name__}.{command.replace('-', '_')}"

@@ -1,15 +1,21 @@
-"""`kubectl qos compare TYPE/NAME --to RELEASE --set KEY=VALUE`: what an upgrade or a setting changes."""
+"""`kubectl qos compare TYPE/NAME --to RELEASE --assume KEY=VALUE`: what an upgrade or a setting changes."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import find_pod, parse_node_or_reference, resolve_source
+from kubectl_qos.cli.resources import (
+    find_pod,
+    parse_node_or_reference,
+    parse_settings,
+    require_places,
+    resolve_source,
+)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +26,18 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
-DESCRIPTION: Final = "The same pods on the same node with another release or setting: what differs."
+DESCRIPTION: Final = (
+    "The same pods on the same node, as it is known and as --to, --assume and --feature-gates have it: what"
+    " differs."
+)
+
+
+EXAMPLES: Final = """\
+examples:
+  kubectl qos compare node/worker-2 --to 1.37                       what an upgrade of its kubelet changes
+  kubectl qos compare pod/web-0 --assume cgroupVersion=1            every value of one pod
+  kubectl qos compare -n shop --to 1.37 --feature-gates MemoryQoS=true
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,6 @@ class Options:
     source: SourceOptions
     target: tuple[str, ...]
     release: str | None
-    settings: tuple[str, ...]
     output: str | None
 
 
@@ -40,35 +56,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
     )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting after it: cgroupDriver=cgroupfs, cgroupVersion=1, featureGates.MemoryQoS=true, …",
-    )
     add_output(parser, "json", "yaml")
+
+
+def more_help() -> Iterator[str]:
+    """The keys of --assume, for --help."""
+    from kubectl_qos.present.node_settings import node_settings
+
+    yield from ("", "keys of --assume, in every command:")
+    for key, type_, default, effect in node_settings():
+        yield from (f"  {key}={type_}", f"      default: {default}", f"      changes: {effect}")
 
 
 def run(options: Options) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.present import effects as present
     from kubectl_qos.present.reasons import missing_sentence
 
-    settings = [NodeOverride.parse(text) for text in options.settings]
+    source, settings = options.source.without_assumptions(), parse_settings(options.source)
     if options.release is None and not settings:
-        raise UsageError("nothing to compare with", hint="give --to 1.37, or --set cgroupDriver=cgroupfs")
+        raise UsageError("nothing to compare with", hint="give --to 1.37, or --assume cgroupDriver=cgroupfs")
     node, reference = parse_node_or_reference(
         options.target,
         "one pod, workload or node can be compared at a time",
         any_kind=options.source.has_files,
     )
-    resolved = resolve_source(options.source.on_node(node))
+    resolved = resolve_source(source.on_node(node))
     scope = resolved.named([reference]) if reference else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     pod = find_pod(reference, snapshot, resolved) if reference else None
+    require_places(resolved, snapshot)
     comparisons = _compare(snapshot, scope, settings, options.release, pod)
     if options.output is not None:
         values = [

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
-from kubectl_qos.cli.resources import Reference, ResolvedSource, find_pod, parse_references, resolve_source
+from kubectl_qos.cli.resources import (
+    Reference,
+    ResolvedSource,
+    find_pod,
+    parse_references,
+    require_places,
+    resolve_source,
+)
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -65,5 +72,6 @@ def _explain(resolved: ResolvedSource, references: list[Reference]) -> list[Expl
     if not references:
         pods = [pod for pod in snapshot.pods if scope.matches(pod)]
         if not pods:
+            require_places(resolved, snapshot)
             raise InputError("no pods to explain", hint="look at the namespace and the selector")
     return [explain_pod(pod, snapshot, resolved.source.now()) for pod in pods]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
 from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
@@ -52,12 +52,10 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `host`."""
-    parser.add_argument(
-        "--all", dest="everything", action="store_true", help="also those that are never killed (adj -1000)"
-    )
-    parser.add_argument(
+    add_switch(parser, "--all", dest="everything", help="also those that are never killed (adj -1000)")
+    add_switch(
+        parser,
         "--names",
-        action="store_true",
         help="the names of pods and containers, from a cluster (with --node only of that node) or from the"
         " files of -f",
     )
@@ -69,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(
         parser, "wide", "json", "csv", help_="output format; json is all that was read, for --from-dump"
     )
-    parser.add_argument("-w", "--watch", action="store_true", help="read again and again; ctrl-c ends it")
+    add_switch(parser, "-w", "--watch", help="read again and again; ctrl-c ends it")
     add_no_headers(parser)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_no_headers, add_output, add_target
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch, add_target
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
         " repeat. NODE is needed where the log's lines do not name the node",
     )
-    parser.add_argument("--local", action="store_true", help="on a node: read its /dev/kmsg")
+    add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
         "--since",
         dest="since_seconds",
@@ -148,14 +148,7 @@ def run(options: Options) -> int:
 
 
 def _parse_references(words: Sequence[str]) -> list[resources.Reference]:
-    has_slash = any("/" in word for word in words)
-    if has_slash or len(words) > 1:
-        try:
-            return resources.parse_references(words)
-        except UsageError:
-            if has_slash:
-                raise
-    return [resources.Reference("Pod", name) for name in resources.parse_pods_or_nodes(words)[1]]
+    return [one for one in resources.parse_references_or_names(words) if one.name]
 
 
 def _read_logs(options: Options, source: SourceOptions) -> list[KernelLog]:
@@ -196,6 +189,8 @@ def _read_facts(
         only_pods = references and all(reference.kind == "Pod" for reference in references)
         scope = resolved.named(references) if only_pods else resolved.scope
         snapshot = resolved.source.snapshot(scope)
+        if not references and not has_logs:
+            resources.require_places(resolved, snapshot)
     except QosError as error:
         if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
             raise

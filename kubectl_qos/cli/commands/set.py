@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_apply_flags, add_output, add_target
+from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch, add_target
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -34,14 +34,15 @@ EXAMPLES: Final = """\
 examples:
   kubectl qos set pod/web-0 --requests cpu=250m,memory=1Gi --limits memory=2Gi
   kubectl qos set pod/web-0 -c app --limits memory-        without that limit, of one container
-  kubectl qos set pod/web-0 --to guaranteed                the smallest change that makes it Guaranteed
-  kubectl qos set pod/web-0 --to guaranteed --limits cpu=1  with a number that the pod does not have
+  kubectl qos set pod/web-0 --class guaranteed             the smallest change that makes it Guaranteed
+  kubectl qos set pod/web-0 --class guaranteed --limits cpu=1  with a number that the pod does not have
   kubectl qos set pod/web-0 --outlive pod/batch-1          the least memory request with which it dies later
   kubectl qos set pod/web-0 --rank-below 10                … with which it is the 10th to die, or a later one
   kubectl qos set pod/web-0 --limits memory=1Gi --dry-run=server   a dry run of the server
   kubectl qos set pod/web-0 --limits memory=1Gi --by template      through its Deployment
   kubectl qos set deployment/api --limits memory=2Gi --yes --timeout 5m   in a script
   kubectl qos set deployment/api --limits memory=2Gi -o patch
+  kubectl qos set resources deployment/api --limits memory=2Gi     as kubectl set resources
   kubectl qos set -f pod.yaml --pod-level --limits memory=4Gi -o yaml
   kubectl qos set -f deploy.yaml -c app --requests memory=1Gi --write
 """
@@ -63,7 +64,7 @@ class Options:
     limits: tuple[str, ...] | None
     containers: tuple[str, ...]
     pod_level: bool
-    to: str | None
+    target_class: str | None
     outlive: str | None
     rank_below: int | None
     by: Literal["in-place", "template"] | None
@@ -100,11 +101,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
+    add_switch(values, "--pod-level", help="change spec.resources of the pod, not its containers")
     values.add_argument(
-        "--pod-level", action="store_true", help="change spec.resources of the pod, not its containers"
-    )
-    values.add_argument(
-        "--to",
+        "--class",
+        dest="target_class",
         type=str.lower,
         choices=CLASSES,
         metavar="|".join(CLASSES),
@@ -138,14 +138,14 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
         help_="the strategic merge patch, or the whole changed manifest, in place of the preview; nothing is"
         " sent. With --yes or --dry-run=server the object in the server's answer",
     )
-    group.add_argument(
+    add_switch(
+        group,
         "--exit-code",
-        action="store_true",
         help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
     )
-    group.add_argument(
+    add_switch(
+        group,
         "--write",
-        action="store_true",
         help="change the file of -f that holds the object: only its values, comments and layout stay",
     )
 
@@ -196,7 +196,8 @@ def _set(options: Options) -> tuple[bool, bool]:
     output.notes(set_edits.preview_notes(effects, snapshot))
     resolved.print_notes()
     if effects.edits:
-        set_edits.check_possible(effects, writes=options.write)
+        others = set_edits.refusals_in_files(effects, resolved, snapshot)
+        set_edits.check_possible(effects, others, options)
         if shell is not None:
             _apply(shell, effects, pod, snapshot, options)
     elif shell is not None:
@@ -207,7 +208,9 @@ def _set(options: Options) -> tuple[bool, bool]:
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
-    references = resources.parse_references(options.target, any_kind=options.source.has_files)
+    # `kubectl set` has `resources` there.
+    words = options.target[options.target[:1] == ("resources",) :]
+    references = resources.parse_references(words, any_kind=options.source.has_files)
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
     if not references and not options.source.has_files:

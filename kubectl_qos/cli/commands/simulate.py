@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_output
+from kubectl_qos.cli.flags import add_output, add_switch
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -68,22 +68,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
         " once, and reach their size together",
     )
-    modes.add_argument(
-        "--until-oom", action="store_true", help="all containers grow alike, until the first kill"
-    )
-    modes.add_argument(
+    add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill")
+    add_switch(
+        modes,
         "--all-at-limit",
-        action="store_true",
         help="each container grows to its limit; those without stay as they are",
     )
-    parser.add_argument(
+    add_switch(
+        parser,
         "--eviction",
-        action="store_true",
         help="the kubelet evicts below evictionHard memory.available, before the kernel kills",
     )
-    parser.add_argument(
+    add_switch(
+        parser,
         "--restarts",
-        action="store_true",
         help="killed containers that restart use their memory again at once: only what lasts counts",
     )
     parser.add_argument(
@@ -142,7 +140,7 @@ def run(options: Options) -> int:
     resolved = resources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot = resolved.source.snapshot(Scope(namespace=resolved.scope.namespace, node=name))
-    resources.require_node(name, snapshot, resolved)
+    resources.require_node(name, snapshot)
     pods = snapshot.by_node().get(name, ())
     rules = ImportanceRules(
         Selector.parse(options.important) if options.important else None,

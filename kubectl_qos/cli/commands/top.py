@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_no_headers, add_output
+from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
 from kubectl_qos.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ examples:
   kubectl qos top nodes                      nodes: memory by class, requests, limits, worst case, pressure
   kubectl qos top nodes -o wide              and in Mi, with the kubelets' eviction thresholds
   kubectl qos top nodes -l pool=a            nodes with this label, as in kubectl
+  kubectl qos top deploy/web -L version      the pods of a Deployment, with a label
   kubectl qos top pod/nodes                  a pod that is called nodes
 
 columns of nodes:
@@ -50,6 +51,8 @@ class Options:
     min_risk: str | None
     sort_by: str | None
     watch: bool
+    label_columns: tuple[str, ...]
+    show_labels: bool
     format: TableFormat
 
 
@@ -59,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="TYPE/NAME",
-        help="only these pods: web-0, pod/web-0 or pods web-0; or nodes: all as nodes, node/worker-1 or"
-        " nodes worker-1",
+        help="only these pods: web-0, pod/web-0, pods web-0, or deploy/web for its pods; or nodes: all as"
+        " nodes, node/worker-1 or nodes worker-1",
     )
-    parser.add_argument("--containers", action="store_true", help="one row for each container")
+    add_switch(parser, "--containers", help="one row for each container")
     parser.add_argument(
         "--min-risk",
         choices=RISKS,
@@ -71,8 +74,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
     )
     add_output(parser, *OUTPUTS)
-    parser.add_argument("-w", "--watch", action="store_true", help="follow the cluster; ctrl-c ends it")
+    add_switch(parser, "-w", "--watch", help="follow the cluster; ctrl-c ends it")
     add_no_headers(parser)
+    parser.add_argument(
+        "-L",
+        "--label-columns",
+        action="append",
+        default=[],
+        metavar="LABEL,…",
+        help="labels that are columns of their own",
+    )
+    add_switch(parser, "--show-labels", help="all labels as the last column")
     parser.add_argument(
         "--sort-by",
         metavar="COLUMN",
@@ -82,24 +94,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.cli.resources import parse_pods_or_nodes, resolve_source
+    from kubectl_qos.cli import resources
     from kubectl_qos.cli.top_tables import NodeTable, PodTable
     from kubectl_qos.cli.watch import print_table, watch
 
-    kind, names = parse_pods_or_nodes(options.names)
-    command = NodeTable(options, names) if kind == "Node" else PodTable(options, names)
-    source = options.source
-    if kind == "Node" and len(names) == 1 and source.node is None:
+    references, source = resources.parse_references_or_names(options.names), options.source
+    names = [one.name for one in references if one.name]
+    workloads = [one for one in references if one.kind not in {"Pod", "Node"}]
+    of_nodes = bool(references) and references[0].kind == "Node"
+    command = NodeTable(options, names) if of_nodes else PodTable(options, references)
+    if of_nodes and len(names) == 1 and source.node is None:
         source = source.on_node(names[0])
-    resolved = resolve_source(source, names, only_ranking=command.only_ranking)
+    # Pods of a workload have other names.
+    pod_names = () if workloads and not source.selector else names
+    resolved = resources.resolve_source(source, pod_names, only_ranking=command.only_ranking)
     if options.watch:
         return watch(command, resolved, options.format)
     now = resolved.source.now
-    view = command.view(command.snapshot(resolved), command.scope(resolved), now())
-    if view.rows or not (view.missing or resolved.failed):
+    snapshot = command.snapshot(resolved)
+    view = command.view(snapshot, command.scope(resolved), now())
+    missing = [*view.missing, *(resources.missing_workloads(workloads, resolved) if not view.rows else ())]
+    if not (view.rows or missing or resolved.failed):
+        resources.require_places(resolved, snapshot)
+    if view.rows or not (missing or resolved.failed):
         print_table(view, options.format, now())
     resolved.print_notes()
     output.notes((*(view.ages if options.format.output != "name" else ()), *view.notes))
-    for error in view.missing:
+    for error in missing:
         output.print_error(error)
-    return EXIT_ERROR if resolved.failed or view.missing else 0
+    return EXIT_ERROR if resolved.failed or missing else 0

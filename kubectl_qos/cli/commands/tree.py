@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_output, add_target
+from kubectl_qos.cli.flags import add_output, add_switch, add_target
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.k8s.kubelet import NodeSetup
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.cgroup.tree import CgroupTree
 
@@ -27,7 +26,6 @@ class Options:
 
     source: SourceOptions
     target: tuple[str, ...]
-    cgroup_version: int | None
     by_file: bool
     output: str | None
 
@@ -42,12 +40,7 @@ class _Trees:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tree`."""
     add_target(parser, "node/worker-1, or pod/web-0 for the path to that pod; every node without it")
-    parser.add_argument(
-        "--cgroup-version", type=int, choices=(1, 2), help="as if the nodes had this cgroup version"
-    )
-    parser.add_argument(
-        "--files", dest="by_file", action="store_true", help="one line for each file, with its whole path"
-    )
+    add_switch(parser, "--files", dest="by_file", help="one line for each file, with its whole path")
     add_output(parser, "json", "yaml")
 
 
@@ -64,8 +57,7 @@ def run(options: Options) -> int:
     if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
         resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
-    version = options.cgroup_version
-    found = _pod_tree(reference, resolved, version) if reference else _node_trees(resolved, version)
+    found = _pod_tree(reference, resolved) if reference else _node_trees(resolved)
     if options.output is None:
         _print(found.trees, by_file=options.by_file)
         notes = tree_notes(found.trees, found.snapshot.missing)
@@ -78,7 +70,7 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _node_trees(resolved: resources.ResolvedSource, version: int | None) -> _Trees:
+def _node_trees(resolved: resources.ResolvedSource) -> _Trees:
     """The tree of one node or of each; of pods without any node, that of an assumed one."""
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
 
@@ -87,21 +79,19 @@ def _node_trees(resolved: resources.ResolvedSource, version: int | None) -> _Tre
     by_node = snapshot.by_node()
     names = sorted(name for name in {*snapshot.nodes, *by_node} if name)
     if scope.node is not None:
-        resources.require_node(scope.node, snapshot, resolved)
+        resources.require_node(scope.node, snapshot)
         names = [scope.node]
     unbound = [pod for pod in by_node.get("", []) if scope.matches(pod)]
+    resources.require_places(resolved, snapshot)
     if not names and not unbound:
         raise InputError("no nodes and no pods to show", hint="look at the namespace and the selector")
     trees = tuple(
-        cgroup_tree(by_node.get(name, []), _setup(snapshot, name, version), scope.matches)
-        for name in names or [""]
+        cgroup_tree(by_node.get(name, []), snapshot.setup(name), scope.matches) for name in names or [""]
     )
     return _Trees(trees, snapshot, len(unbound) if names else 0)
 
 
-def _pod_tree(
-    reference: resources.Reference, resolved: resources.ResolvedSource, version: int | None
-) -> _Trees:
+def _pod_tree(reference: resources.Reference, resolved: resources.ResolvedSource) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
     snapshot = resolved.source.snapshot(resolved.named([reference]))
@@ -110,14 +100,7 @@ def _pod_tree(
     pods = snapshot.by_node().get(pod.node_name, [])
     if all(other is not pod for other in pods):
         pods = [*pods, pod]
-    return _Trees((path_to(pod, pods, _setup(snapshot, pod.node_name, version)),), snapshot)
-
-
-def _setup(snapshot: Snapshot, node: str, version: int | None) -> NodeSetup:
-    from kubectl_qos.qos.cgroup.tree import with_cgroup_version
-
-    setup = snapshot.setup(node)
-    return setup if version is None else with_cgroup_version(setup, version)
+    return _Trees((path_to(pod, pods, snapshot.setup(pod.node_name)),), snapshot)
 
 
 def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_apply_flags, add_output
+from kubectl_qos.cli.flags import add_apply_flags, add_output, add_switch
 from kubectl_qos.cli.resources import ResolvedSource
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.present.format import age, escape
@@ -47,9 +47,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `undo`."""
     parser.add_argument("id", nargs="?", metavar="ID", help="which change, as --list and set print it")
-    parser.add_argument(
-        "--list", action="store_true", help="the change history, the newest first; no server is contacted"
-    )
+    add_switch(parser, "--list", help="the change history, the newest first; no server is contacted")
     add_output(parser, "json", help_="output format of --list")
     add_apply_flags(parser)
 

@@ -6,10 +6,10 @@ import argparse
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources
-from kubectl_qos.cli.flags import add_output, add_target
+from kubectl_qos.cli.flags import add_dry_run, add_output, add_switch, add_target
 from kubectl_qos.errors import InputError, QosError, UsageError
 from kubectl_qos.present.format import escape
 
@@ -28,9 +28,9 @@ what was computed, with a cause where one is plausible.
 In each running container of the pod, or of every pod of the node, one command
 is run by exec: sh, with a line that reads files below /proc and /sys/fs/cgroup
 and starts no further process; without sh, cat with the names of those files.
---dry-run prints it and where it would be run, and runs nothing. It needs get
+--dry-run=client prints it and where it would be run, and runs nothing. It needs get
 on pods/exec, from 1.35 on create as well (docs/rbac/exec.yaml). --local and
---dump read a node instead of its containers, and run nothing.
+--from-dump read a node instead of its containers, and run nothing.
 
 Exit code 0 if nothing differs, 1 if something does, 2 if that is unknown.
 """
@@ -38,10 +38,10 @@ EXAMPLES: Final = """\
 examples:
   kubectl qos verify pod/web-0 -n shop            what differs in its containers
   kubectl qos verify pod/web-0 -o wide            every value, with those that are as computed
-  kubectl qos verify node/worker-2 --dry-run      what would be run, and in which containers
+  kubectl qos verify node/worker-2 --dry-run=client    what would be run, and in which containers
   kubectl qos verify node/worker-2 -n shop        the pods of one namespace on it
   kubectl qos verify node/$(hostname) --local     on the node itself: pod and class levels too
-  kubectl qos verify node/worker-2 --dump host.json    what `kubectl qos host -o json` wrote there
+  kubectl qos verify node/worker-2 --from-dump host.json   what `kubectl qos host -o json` wrote there
 """
 
 
@@ -51,20 +51,18 @@ class Options:
 
     source: SourceOptions
     target: tuple[str, ...]
-    dry_run: bool
+    dry_run: Literal["none", "client", "server"]
     output: str | None
     local: bool
     proc_root: str | None
     cgroup_root: str | None
-    dump: str | None
+    from_dump: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify`."""
     add_target(parser, "pod/web-0, or node/worker-1 for every pod on it", nargs="+")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the command and the containers, and run nothing"
-    )
+    add_dry_run(parser, "client: print the command and the containers, and run nothing; none (default)")
     add_output(
         parser,
         "wide",
@@ -73,14 +71,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_="output format; all but the default have every value, not only those that differ",
     )
     where = parser.add_argument_group("where it is read")
-    where.add_argument("--local", action="store_true", help="on this machine, which is the node")
+    add_switch(where, "--local", help="on this machine, which is the node")
     where.add_argument("--proc-root", metavar="DIR", help="with --local: where its /proc is (default: /proc)")
     where.add_argument(
         "--cgroup-root",
         metavar="DIR",
         help="with --local: where its /sys/fs/cgroup is (default: /sys/fs/cgroup)",
     )
-    where.add_argument("--dump", metavar="FILE", help="in what `kubectl qos host -o json` wrote on the node")
+    where.add_argument(
+        "--from-dump", metavar="FILE|-", help="in what `kubectl qos host -o json` wrote on the node"
+    )
 
 
 def run(options: Options) -> int:
@@ -107,7 +107,7 @@ def _run(options: Options) -> int:
     if node_object is not None and node_object.status.node_info.operating_system == "windows":
         # Finding no values there is no agreement.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
-    if options.dry_run:
+    if options.dry_run == "client":
         _print_commands(pods)
         return 0
     readings, levels = reader(pods)
@@ -121,28 +121,32 @@ def _run(options: Options) -> int:
 
 
 def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
+    if options.dry_run == "server":
+        raise UsageError("a server has no dry run of exec", hint="--dry-run=client prints what would be run")
     has_roots = bool(options.proc_root or options.cgroup_root)
-    if options.local and options.dump is not None:
-        raise UsageError("--local and --dump cannot be used together")
+    if options.local and options.from_dump is not None:
+        raise UsageError("--local and --from-dump cannot be used together")
     if not options.local and has_roots:
         raise UsageError("--proc-root and --cgroup-root go with --local")
     from functools import partial
 
     from kubectl_qos.cli.verify_readers import read_by_exec, read_from_dump, read_local
 
-    if options.local or options.dump is not None:
-        if options.dry_run:
-            raise UsageError("--local and --dump run nothing, so there is nothing for --dry-run to print")
-        if options.dump is not None:
-            return partial(read_from_dump, options.dump)
+    if options.local or options.from_dump is not None:
+        if options.dry_run == "client":
+            raise UsageError(
+                "--local and --from-dump run nothing, so there is nothing for --dry-run to print"
+            )
+        if options.from_dump is not None:
+            return partial(read_from_dump, options.from_dump)
         return partial(read_local, options.proc_root, options.cgroup_root)
     if options.source.is_cluster:
         return partial(read_by_exec, resources.open_connection(options.source))
-    if options.dry_run:
+    if options.dry_run == "client":
         return lambda _: ((), {})
     raise UsageError(
         "verify reads running containers, and neither --demo nor -f has any",
-        hint="--dump FILE verifies what was read on a node against the pods of -f",
+        hint="--from-dump FILE verifies what was read on a node against the pods of -f",
     )
 
 
@@ -161,7 +165,7 @@ def _find_pods(
         return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
     snapshot, node = resolved.source.snapshot(scope), str(node)
-    resources.require_node(node, snapshot, resolved)
+    resources.require_node(node, snapshot)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
     pods.sort(key=lambda pod: (pod.namespace, pod.name))

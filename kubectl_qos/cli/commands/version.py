@@ -56,7 +56,7 @@ class _Versions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `version`."""
-    add_switch(parser, "--client", "print nothing of the server and its nodes")
+    add_switch(parser, "--client", help="print nothing of the server and its nodes")
     add_output(parser, "json", "yaml")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import add_switch
 from kubectl_qos.cli.resources import resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
@@ -60,10 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name that browsers reach it by, such as that of a reverse proxy; may repeat",
     )
-    parser.add_argument(
-        "--allow-writes", action="store_true", help="without it the UI starts with --readonly"
-    )
-    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    add_switch(parser, "--allow-writes", help="without it the UI starts with --readonly")
+    add_switch(parser, "--open", help="open the page in a browser")
 
 
 def _parse_port(text: str) -> int:

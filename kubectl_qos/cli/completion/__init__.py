@@ -23,6 +23,7 @@ from io import TextIOWrapper
 from typing import Final, NamedTuple
 
 from kubectl_qos.cli import output
+from kubectl_qos.cli.flags import Switch
 from kubectl_qos.cli.main import build_parser, subcommands
 
 MAX_SECONDS: Final = 3.0
@@ -144,7 +145,7 @@ def complete(words: Sequence[str], seconds: float = REQUEST_SECONDS) -> Completi
 def _is_taken_for_a_flag(at: Position) -> bool:
     """Whether kubectl's scripts take more of the word for a flag than its flag, and would repeat it.
 
-    Those for zsh and fish do so with all from a dash to the last `=`: `--set=KEY=`, `part-of=`.
+    Those for zsh and fish do so with all from a dash to the last `=`: `--assume=KEY=`, `part-of=`.
 
     Source: github.com/spf13/cobra/zsh_completions.go and fish_completions.go (flagPrefix).
     """
@@ -165,8 +166,10 @@ def _offer(at: Position, seconds: float) -> Completions:
         return Completions(tuple(Candidate(item.dest, item.help or "") for item in action._choices_actions))
     if action.choices is not None:
         return Completions.of(map(str, action.choices))
+    if isinstance(action, Switch):
+        return Completions.of(action.values)
     if action.nargs == 0:
-        return Completions.of(_switch_values(at))
+        return NOTHING
     from kubectl_qos.cli.completion.completers import Names, find_completer
     from kubectl_qos.cli.options import SourceOptions, parse_options
 
@@ -182,15 +185,6 @@ def _flag_names(at: Position) -> Iterator[Candidate]:
             continue
         for flag in action.option_strings:
             yield Candidate(flag, action.help or "")
-
-
-def _switch_values(at: Position) -> Iterator[str]:
-    """Behind `--wait=`: the forms that are flags of their own (flags.add_switch)."""
-    for action in at.flags:
-        for flag in action.option_strings:
-            name, equals, value = flag.partition("=")
-            if equals and name == at.flag:
-                yield value
 
 
 class Position(NamedTuple):
@@ -217,7 +211,7 @@ class Position(NamedTuple):
 
 def find_position(words: Sequence[str]) -> Position:
     """The position of the last word, which may be empty, among all words behind the program's name."""
-    *before, word = words or [""]
+    *before, word = words[1:] if words[:1] == ["help"] and len(words) > 1 else words or [""]
     reader = _WordReader(build_parser())
     for complete_word in before:
         reader.read(complete_word)
@@ -285,7 +279,7 @@ class _WordReader:
         elif equals and action.nargs != 0:
             self._give(action, value)
         elif action.nargs == 0:
-            self._give(action, None)
+            self._give(action, value or None)
         else:
             self._waiting = action
 
@@ -307,7 +301,9 @@ class _WordReader:
         return self._parser._option_string_actions.get(flag) if self._parser is not None else None
 
     def _give(self, action: argparse.Action, value: str | None) -> None:
-        if value is None:
+        if isinstance(action, Switch):
+            setattr(self._namespace, action.dest, action.values.get(value or action.bare))
+        elif value is None:
             setattr(self._namespace, action.dest, action.const)
         elif isinstance(action, argparse._AppendAction):
             values = vars(self._namespace).get(action.dest, ())

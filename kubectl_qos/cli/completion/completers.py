@@ -186,6 +186,18 @@ def labels(at: Position, names: Names) -> Completions:
     return _assignments({key: tuple(sorted(values[key])) for key in sorted(values)}, at.word)
 
 
+def label_keys(_at: Position, names: Names) -> Completions:
+    """The keys of labels that pods have."""
+    return Completions.of(sorted({key for item in names.of(POD, labels=True) for key in item.labels}))
+
+
+def fields(at: Position, _names: Names) -> Completions:
+    """`FIELD=`, for the last of several."""
+    from kubectl_qos.k8s.selectors import POD_FIELDS
+
+    return _assignments(dict.fromkeys(POD_FIELDS, ()), at.word)
+
+
 def columns(at: Position, _names: Names) -> Completions:
     """The columns of the table of pods or of nodes."""
     if _is_of_nodes(at):
@@ -332,24 +344,32 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "namespace": names_of_kind("Namespace"),
     "node": names_of_kind("Node"),
     "selector": labels,
+    "field_selector": fields,
     "files": files_ending_in("yaml", "yml", "json"),
     "kustomize": only(FOLDERS),
     "kubeconfig": only(FILES),
+    "cache_dir": only(FOLDERS),
     "context": in_kubeconfig("contexts"),
     "cluster": in_kubeconfig("clusters"),
     "user": in_kubeconfig("users"),
     **dict.fromkeys(("server", "token", "username", "password", "as_user", "as_uid", "as_groups"), free),
     **dict.fromkeys(("certificate_authority", "client_certificate", "client_key"), only(FILES)),
-    **dict.fromkeys(("tls_server_name", "request_timeout", "node_memory", "verbosity"), free),
+    **dict.fromkeys(
+        ("tls_server_name", "log_flush_frequency", "request_timeout", "node_memory", "verbosity"), free
+    ),
     "assume": settings,
     "feature_gates": gates,
 }
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
-    "top": {"names": TargetCompleter(POD, NODE, bare=True, max_targets=None), "sort_by": columns},
+    "top": {
+        "names": TargetCompleter(*KINDS, bare=True, max_targets=None),
+        "sort_by": columns,
+        "label_columns": label_keys,
+    },
     "explain": {"target": TargetCompleter(POD, *WORKLOADS, max_targets=None)},
     "tree": {"target": TargetCompleter(*KINDS)},
-    "compare": {"target": TargetCompleter(*KINDS), "release": releases, "settings": settings},
+    "compare": {"target": TargetCompleter(*KINDS), "release": releases},
     "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
     "set": {
         "target": TargetCompleter(POD, *WORKLOADS),
@@ -377,7 +397,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         "target": TargetCompleter(POD, NODE),
         "proc_root": only(FOLDERS),
         "cgroup_root": only(FOLDERS),
-        "dump": files_ending_in("json"),
+        "from_dump": files_ending_in("json"),
     },
     "host": {"proc_root": only(FOLDERS), "cgroup_root": only(FOLDERS), "from_dump": files_ending_in("json")},
     "web": {"port": free, "address": free, "allowed_hosts": free},

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin, with_origin
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
 from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -271,11 +271,6 @@ def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
         if root.level is CgroupLevel.KUBEPODS
     ]
     return replace(tree, roots=tuple(roots))
-
-
-def with_cgroup_version(setup: NodeSetup, version: int) -> NodeSetup:
-    """The same node with this cgroup version."""
-    return replace(setup, node=with_origin(setup.node, Origin.GIVEN, cgroup_version=version))
 
 
 def _directory(

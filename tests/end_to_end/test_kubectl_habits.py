@@ -1,0 +1,134 @@
+"""What a person who knows kubectl types: workloads, labels, fields, help, and names that do not exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster_objects import node, pod
+from tests.cluster.object_server import ObjectServer
+from tests.end_to_end.command import Run
+from tests.end_to_end.conftest import Live
+
+DEMO = ("top", "--demo", "--no-headers")
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "controller": True}
+
+
+def cells(text: str, column: str) -> list[str]:
+    """The cells of a left-aligned column."""
+    header, *rows = text.splitlines()
+    start = header.index(column)
+    return [row[start:].split("   ")[0].strip() for row in rows]
+
+
+def test_help_is_that_of_the_command(run: Run) -> None:
+    assert run("help", "top") == run("top", "--help")
+    assert run("help") == run("--help")
+    assert run("help", "tpo").err.startswith('error: unknown command "tpo"')
+
+
+@pytest.mark.parametrize("words", [["daemonset/kube-proxy", "-A"], ["ds", "kube-proxy", "-A"]])
+def test_the_pods_of_a_workload(run: Run, words: list[str]) -> None:
+    found = run(*DEMO, *words, "-o", "name").lines
+    assert found
+    assert all(line.startswith("pod/kube-proxy-") for line in found)
+
+
+def test_the_pods_of_two_workloads_and_a_pod(run: Run) -> None:
+    named = run(*DEMO, "-o", "name", "daemonset/kube-proxy", "pod/db-0").lines
+    assert {"pod/db-0"} < set(named)
+    assert len(named) > 2
+
+
+def test_a_workload_without_pods_and_one_that_is_not_there(run: Run, live: Live) -> None:
+    server = ObjectServer(pods=[pod("db-0"), pod("web")], nodes=[node()], metrics=[])
+    server.pods[0]["metadata"]["ownerReferences"] = [OWNER]
+    path = "/apis/apps/v1/namespaces/shop/statefulsets/idle"
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}
+    server.others[path] = {
+        "kind": "StatefulSet",
+        "metadata": {"name": "idle", "namespace": "shop"},
+        **template,
+    }
+    live(server, namespace="shop")
+    assert run("top", "sts/db", "-o", "name").lines == ["pod/db-0"]
+    idle, none = run("top", "sts/idle"), run("top", "sts/none")
+    assert (idle.code, idle.err.splitlines()[0]) == (0, "No resources found in shop namespace.")
+    assert (none.code, none.out) == (1, "")
+
+
+def test_labels_as_columns(run: Run) -> None:
+    out = run("top", "--demo", "-n", "shop", "-L", "app,no/such", "--show-labels").out
+    assert set(cells(out, "SUCH")) == {"<none>"}
+    assert [f"app={app}" for app in cells(out, "APP")] == [one.split(",")[0] for one in cells(out, "LABELS")]
+    assert run("top", "--demo", "-L", "app", "-o", "csv").lines[0].endswith(",flags,app")
+    assert "app" not in run("top", "--demo", "-L", "app", "-o", "json").out.partition('"node"')[0]
+
+
+def test_labels_of_nodes(run: Run) -> None:
+    out = run("top", "nodes", "--demo", "-L", "kubernetes.io/hostname").out
+    assert cells(out, "HOSTNAME")
+
+
+@pytest.mark.parametrize(
+    ("selector", "same"),
+    [
+        ("metadata.name=db-0", ["pod/db-0"]),
+        ("metadata.namespace=data,metadata.name!=db-0", ["-n", "data"]),
+        ("spec.nodeName==worker-1", ["--node", "worker-1"]),
+    ],
+)
+def test_fields(run: Run, selector: str, same: list[str]) -> None:
+    found = run(*DEMO, "-o", "name", "--field-selector", selector).lines
+    expected = run(*DEMO, "-o", "name", *same).lines
+    assert found == [name for name in expected if name != "pod/db-0" or "!=" not in selector]
+    assert found
+
+
+def test_fields_are_sent_to_the_server(run: Run, live: Live) -> None:
+    server = live(ObjectServer(pods=[pod("a"), pod("b")], nodes=[node()], metrics=[]), namespace="shop")
+    assert run("top", "-o", "name", "--field-selector", "metadata.name=b").lines == ["pod/b"]
+    assert any("metadata.name=b" in str(request.query) for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("selector", "sentence"),
+    [
+        ("spec.foo=a", "error: field label not supported: spec.foo"),
+        ("status.phase", "error: invalid field selector: 'status.phase'; can't understand 'status.phase'"),
+    ],
+)
+def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
+    done = run(*DEMO, "--field-selector", selector)
+    assert (done.code, done.err.splitlines()[0]) == (1, sentence)
+
+
+@pytest.mark.parametrize(
+    "command", ["top", "kills", "tree", "compare --to 1.37", "explain pod/a", "top -o json"]
+)
+@pytest.mark.parametrize("place", [("--node", "nodes"), ("-n", "namespaces")])
+def test_a_place_that_does_not_exist_is_not_found(
+    run: Run, live: Live, command: str, place: tuple[str, str]
+) -> None:
+    live(ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[]))
+    done = run(*command.split(), place[0], "none")
+    words = 'pods "a" not found' if "pod/a" in command else f'{place[1]} "none" not found'
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[0] == f"Error from server (NotFound): {words}"
+
+
+def test_an_empty_namespace_is_no_error_nor_is_a_forbidden_one(run: Run, live: Live) -> None:
+    server = ObjectServer(pods=[pod("web")], nodes=[node()], metrics=[])
+    server.forbidden.add("/api/v1/namespaces/secret")
+    live(server)
+    done = run("top", "-n", "secret")
+    assert (done.code, done.err) == (0, "No resources found in secret namespace.\n")
+
+
+def test_flags_without_effect(run: Run) -> None:
+    plain = run(*DEMO)
+    assert run(*DEMO, "--cache-dir", "x", "--match-server-version", "--log-flush-frequency=1s") == plain
+
+
+def test_set_resources(run: Run) -> None:
+    words = ("pod/db-0", "--demo", "-n", "data", "--limits", "memory=9Gi", "-o", "patch")
+    assert run("set", "resources", *words) == run("set", *words)
