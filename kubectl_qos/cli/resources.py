@@ -26,6 +26,7 @@ class ResolvedSource(NamedTuple):
     """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
 
     `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
+    Without `has_namespace_flag` the scope's namespace is that of the context.
     """
 
     source: Source
@@ -33,6 +34,7 @@ class ResolvedSource(NamedTuple):
     notes: tuple[str, ...] = ()
     unreadable: bool = False
     failed: bool = False
+    has_namespace_flag: bool = False
 
     def named(self, references: Iterable[Reference]) -> Scope:
         """The scope with the names of some references."""
@@ -66,7 +68,7 @@ def resolve_source(
     Raises:
         QosError: the options contradict each other, or there is no such source.
     """
-    overrides = _parse_overrides(options)
+    overrides, has_flag = _parse_overrides(options), options.namespace is not None
     if options.has_files and options.demo:
         raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
     if options.files and options.kustomize is not None:
@@ -88,7 +90,7 @@ def resolve_source(
             overrides=overrides,
         )
         scope, failed = _build_scope(options, files, names), files.is_unreadable or files.is_refused
-        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed)
+        return ResolvedSource(files, scope, files.notes, files.is_unreadable, failed, has_flag)
     else:
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
@@ -105,7 +107,7 @@ def resolve_source(
             refresh_seconds=refresh_seconds,
             progress=output.progress() if progress else None,
         )
-    return ResolvedSource(source, _build_scope(options, source, names))
+    return ResolvedSource(source, _build_scope(options, source, names), has_namespace_flag=has_flag)
 
 
 def _build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
@@ -310,11 +312,12 @@ def require_node(name: str, snapshot: Snapshot) -> None:
 def require_places(resolved: ResolvedSource, snapshot: Snapshot) -> None:
     """Raise ApiError (NotFound) where the node or the namespace of the flags does not exist.
 
-    Nothing is requested where pods were found.
+    Nothing is requested where pods were found, nor for the namespace of the context.
     """
     if any(map(resolved.scope.matches, snapshot.pods)):
         return
-    for resource, name in (("nodes", resolved.scope.node), ("namespaces", resolved.scope.namespace)):
+    namespace = resolved.scope.namespace if resolved.has_namespace_flag else None
+    for resource, name in (("nodes", resolved.scope.node), ("namespaces", namespace)):
         if name is not None and not resolved.source.has(resource, name):
             raise not_found(resource, [name], ())[0]
 

@@ -136,7 +136,7 @@ class FileSource(Source):
 
     def related(self, pod: Pod) -> RelatedObjects:
         """The object with its owners and the limits of its namespace in the same files. Raises InputError."""
-        from kubectl_qos.cluster.related import related_in_files
+        from kubectl_qos.edit.related import related_in_files
 
         objects = [raw for *_, raw in self._objects()]
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
 from kubectl_qos.k8s.managers import ManagedValue, VerticalAutoscaler, managed_fields, owns_value
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, convert, nested
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.snapshot import Missing
 
+MAX_OWNERS: Final = 5
 OWNER: Final = "the owner"
 """The start of `Missing.what` for a controller that could not be read."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,93 @@ class RelatedObjects:
     quotas: tuple[ResourceQuota, ...] = ()
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
     missing: tuple[Missing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedKind(Generic[T]):
+    """Objects of a namespace that bear on a change; an `optional` kind may be unknown to a server."""
+
+    kind: str
+    item_type: type[T]
+    group: str = "/api/v1"
+    optional: bool = False
+
+    @property
+    def resource(self) -> str:
+        """Its name in paths: `limitranges`."""
+        return f"{self.kind.lower()}s"
+
+
+LIMIT_RANGES: Final = RelatedKind("LimitRange", LimitRange)
+QUOTAS: Final = RelatedKind("ResourceQuota", ResourceQuota)
+AUTOSCALERS: Final = RelatedKind(
+    "VerticalPodAutoscaler", VerticalAutoscaler, "/apis/autoscaling.k8s.io/v1", optional=True
+)
+
+
+def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
+    """What the files of an object have of it, where nothing is reported missing."""
+    near = [other for other in objects if _text(other, "namespace") == namespace]
+    by_name = {(str(other.get("kind")), _text(other, "name")): other for other in reversed(near)}
+
+    def read(reference: Json) -> Owner | None:
+        other = by_name.get((str(reference.get("kind")), str(reference.get("name"))))
+        try:
+            return None if other is None else parse_owner(other)
+        except (QosError, msgspec.MsgspecError, RecursionError):
+            return Owner(other or {}, None)
+
+    return RelatedObjects(
+        raw=raw,
+        owners=tuple(walk_owners(raw, read)),
+        limit_ranges=_convert_all(near, LIMIT_RANGES),
+        quotas=_convert_all(near, QUOTAS),
+        autoscalers=_convert_all(near, AUTOSCALERS),
+    )
+
+
+def _text(raw: Json, field: str) -> str:
+    return str(nested(raw, "metadata").get(field) or "")
+
+
+def walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Owner]:
+    """The controllers above an object, the nearest first; where `read` gives None, its name alone."""
+    for _ in range(MAX_OWNERS):
+        reference = find_controller(raw)
+        if reference is None:
+            return
+        owner = read(reference)
+        if owner is None:
+            named = {"apiVersion": reference.get("apiVersion", ""), "kind": reference.get("kind")}
+            yield Owner({**named, "metadata": {"name": reference.get("name")}}, None)
+            return
+        yield owner
+        raw = owner.raw
+
+
+def parse_owner(raw: Json) -> Owner:
+    """An owner with the pod of its template. Raises MsgspecError or QosError for an unreadable one."""
+    kind = str(raw.get("kind", ""))
+    if not is_workload(kind, str(raw.get("apiVersion", ""))):
+        return Owner(raw, None)
+    return Owner(raw, pod_from_workload(kind, raw))
+
+
+def is_workload(kind: str, version: str) -> bool:
+    """Whether a kind is the workload of Kubernetes itself, in any version of its API group."""
+    if kind not in WORKLOADS:
+        return False
+    group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
+    return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
+
+
+def _convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
+    readable = []
+    for raw in objects:
+        if raw.get("kind") == kind.kind:
+            with suppress(QosError, msgspec.MsgspecError, RecursionError):
+                readable.append(convert(raw, kind.item_type))
+    return tuple(readable)
 
 
 def decode_pod(kind: str, raw: Json) -> Pod:
