@@ -40,7 +40,9 @@ def noted(at: NodeState, scenario: Scenario) -> str:
 def test_the_last_sentence() -> None:
     at = node_state(TWO)
     assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi is free; no important pod is killed"
-    assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1024Mi is free: 1024Mi cannot be freed;")
+    assert said(at, Scenario(free_bytes=GIB)).startswith(
+        "after 2 kills 1024Mi is free: 1024Mi cannot be freed;"
+    )
     assert (
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     )
