@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import count, escape, full_name, in_mi, mebibytes
+from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
@@ -56,7 +56,7 @@ def simulation_subject(node_state: NodeState) -> str:
 def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
     """The scenario in words."""
     if scenario.free_bytes is not None:
-        return f"free {in_mi(scenario.free_bytes)}"
+        return f"free {binary(scenario.free_bytes)}"
     if scenario.growth:
         return "; ".join(_growth(node_state, one) for one in scenario.growth)
     if scenario.all_at_limit:
@@ -73,7 +73,7 @@ def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
         container = node_state.containers[growth.container]
         who = f"{full_name(*node_state.pod_for(container).key)}, container {escape(container.name)},"
         used = container.used_bytes
-    return f"{who} grows by {in_mi(growth.to_bytes - used)} to {in_mi(growth.to_bytes)}"
+    return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
 
 def simulation_summary(simulation: Simulation) -> str:
