@@ -23,7 +23,7 @@ https://docs.python.org/3/license.html
 def texts(packages: Iterable[str]) -> str:
     """The licences of the packages with these names, as imported, and of Python, each below a heading."""
     distributions = packages_distributions()
-    names = {distributions[package][0] for package in [*packages, BOOTLOADER]}
+    names = {name for package in [*packages, BOOTLOADER] for name in distributions[package]}
     parts = [_part(f"Python {platform.python_version()}", f"{_of_python()}\n{_LINKED}")]
     for name in sorted(names, key=str.lower):
         found = distribution(name)

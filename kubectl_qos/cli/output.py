@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.present.ascii import is_utf8, replace_signs
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
@@ -21,10 +23,11 @@ _KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "
 
 
 def prepare() -> None:
-    """Escape characters that the terminal's encoding lacks, where Python would raise an error."""
+    """Replace characters that the terminal's encoding lacks, where Python would raise an error."""
+    codecs.register_error(replace_signs.__name__, replace_signs)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=replace_signs.__name__)
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -48,7 +51,9 @@ def print_values(values: object, format_: str) -> None:
     """Print plain values as json or yaml."""
     from kubectl_qos.present.output import to_json, to_yaml
 
-    print_text(to_json(values) if format_ == "json" else to_yaml(values))
+    # Data has no ASCII form: it is escaped.
+    ascii_only = not is_utf8(getattr(sys.stdout, "encoding", None))
+    print_text((to_json if format_ == "json" else to_yaml)(values, ascii_only=ascii_only))
 
 
 def print_items(items: Sequence[object], format_: str) -> None:

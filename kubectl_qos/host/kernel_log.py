@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import sys
@@ -12,12 +11,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.log_lines import EXPORT_BEGINS, JournalExport, LogRecord, parse_line, read_lines
+from kubectl_qos.host.log_lines import LogRecord, parse_line
+from kubectl_qos.host.log_text import Numbered, messages, read_lines
 from kubectl_qos.host.oom_lines import ReportBuilder
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
 
 MOST_REPORTS: Final = 5_000
@@ -31,21 +33,36 @@ _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
 """The beginnings of reports, and what follows their first victim."""
+_BEGINS: Final = "invoked oom-killer"
 _REAPED: Final = re.compile(r"oom_reaper: reaped process (\d{1,10}) \(", re.ASCII)
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
-    """A whole log. Lines of syslog, which have no year, get theirs from `now`."""
+    """A whole log, the oldest line first or last. Times without a year get theirs from `now`."""
     reader = _LogReader(now)
     reports: deque[OomReport] = deque()
+    fragments: list[int] = []
     tasks = left_out = 0
-    for report in reader.reports(lines):
+    for report in reader.reports(messages(lines, now)):
+        if not report.has_cause:
+            fragments.append(report.line)
+            continue
         reports.append(report)
         tasks += len(report.tasks)
         while len(reports) > MOST_REPORTS or (tasks > MOST_TASKS and len(reports) > 1):
             tasks -= len(reports.popleft().tasks)
             left_out += 1
-    return KernelLog(tuple(reports), reader.first_time, reader.last_time, left_out, reader.lines)
+    return KernelLog(
+        tuple(reports),
+        reader.first_time,
+        reader.last_time,
+        left_out,
+        reader.lines,
+        fragments=tuple(fragments),
+        unread=tuple(reader.unread),
+        is_kernel=reader.is_kernel,
+        first_line=reader.first_line,
+    )
 
 
 class _LogReader:
@@ -58,41 +75,59 @@ class _LogReader:
         self._last_key = ("", "")
         self._last_line = ""
         self.first_time = self.last_time = ""
-        self.lines = 0
+        self.first_line = ""
+        self.lines = self._line = 0
+        self.unread: list[int] = []
+        self.is_kernel = False
 
-    def reports(self, lines: Iterable[str]) -> Iterator[OomReport]:
-        for record in self._records(lines):
+    def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
+        for record in self._records(self._oldest_first(numbered)):
             yield from self._take(record)
         while self._open:
             yield self._close(self._open.popleft())
         self.last_time = self._time(self._last_line)
 
+    def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
+        """Log stores and `journalctl -r` write the newest line first."""
+        head = list(islice(numbered, _FIRST_LINES))
+        first_mark = next((match[0] for _, text in head if (match := _RELEVANT.search(text))), "")
+        times = [when for _, text in head if (when := self._when(text)) is not None]
+        is_reversed = all(one >= other for one, other in pairwise(times)) and len(set(times)) > 1
+        if is_reversed and first_mark != _BEGINS:
+            return reversed([*head, *numbered])
+        return chain(head, numbered)
+
+    def _when(self, text: str) -> tuple[bool, float] | None:
+        record = parse_line(text, self._now)
+        moment = parse_time(record.time) if record is not None else None
+        if moment is not None:
+            return True, moment.timestamp()
+        return (False, record.uptime) if record is not None and record.uptime is not None else None
+
     def _time(self, text: str) -> str:
         record = parse_line(text, self._now)
         return record.time if record is not None else ""
 
-    def _records(self, lines: Iterable[str]) -> Iterator[LogRecord]:
-        export: JournalExport | None = None
-        for text in lines:
-            self.lines += 1
-            if text and not self.first_time and self.lines <= _FIRST_LINES:
-                self.first_time = self._time(text)
-            if text and not text[0].isspace():
+    def _records(self, numbered: Iterable[Numbered]) -> Iterator[LogRecord]:
+        for self._line, text in numbered:
+            self.lines = max(self.lines, self._line)
+            if not text or text.isspace():
+                continue
+            self.first_line = self.first_line or text
+            if not text[0].isspace():
                 self._last_line = text
-            if export is None and text.startswith(EXPORT_BEGINS):
-                export = JournalExport()
-            record = None
-            if export is not None:
-                record = export.add(text)
-            else:
-                is_inside = any(report.is_inside for report in self._current.values())
-                if is_inside or (("oom" in text or "ill" in text) and _RELEVANT.search(text)):
-                    record = parse_line(text, self._now)
-            if record is not None:
+            is_inside = any(report.is_inside for report in self._current.values())
+            is_relevant = ("oom" in text or "ill" in text) and _RELEVANT.search(text) is not None
+            is_first = not self.first_time and self._line <= _FIRST_LINES
+            if not (is_inside or is_relevant or is_first or not self.is_kernel):
+                continue
+            record = parse_line(text, self._now)
+            if record is None:
+                continue
+            self.first_time = self.first_time or (record.time if is_first else "")
+            self.is_kernel = self.is_kernel or record.is_kernel
+            if is_inside or is_relevant:
                 yield record
-        record = export.end() if export is not None else None
-        if record is not None:
-            yield record
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         if not record.message:
@@ -109,8 +144,10 @@ class _LogReader:
         current = self._current.get(key)
         if current is not None and current.take(record.message):
             return
-        report = ReportBuilder.begin(record, self.lines)
+        report = ReportBuilder.begin(record, self._line)
         if report is None:
+            if _RELEVANT.search(record.message) is not None:
+                self.unread.append(self._line)
             return
         if current is not None:
             current.hand_over_victim(report)
@@ -132,23 +169,54 @@ _RECORD_BYTES: Final = 16_384
 
 
 def read_file(path: str, node: str = "") -> KernelLog:
-    """The reports in a file, gzipped or not; `-` is standard input. Raises InputError."""
+    """The reports in a file, compressed or not; `-` is standard input. Raises InputError."""
     title = "standard input" if path == "-" else path
     try:
-        if path == "-":
-            log = read_log(read_lines(sys.stdin.buffer), datetime.now(UTC))
-        else:
-            with Path(path).open("rb") as file:
-                is_gzip = file.read(2) == b"\x1f\x8b"
-                file.seek(0)
-                stream = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_gzip else file
-                log = read_log(read_lines(stream), datetime.now(UTC))
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            log = read_log(read_lines(file), datetime.now(UTC))
+    except InputError as error:
+        raise InputError(f"the kernel log {title} is not understood: {error}", hint=error.hint) from None
     except (OSError, EOFError) as error:
         raise InputError(
-            f"the kernel log {path} cannot be read: {getattr(error, 'strerror', None) or error}",
-            hint="write it on the node: journalctl -k -o short-iso > FILE, or dmesg > FILE",
+            f"the kernel log {title} cannot be read: {getattr(error, 'strerror', None) or error}", hint=_HINT
         ) from None
+    _check_understood(log, title)
     return replace(log, node=node, title=title)
+
+
+_HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmesg > FILE"
+
+
+def _check_understood(log: KernelLog, title: str) -> None:
+    """That no report is in a log is certain only of one whose lines are the kernel's. Raises InputError."""
+    if log.reports or log.first_line == _NO_ENTRIES:
+        return
+    if not log.first_line:
+        raise InputError(f"the kernel log {title} is empty", hint=_HINT)
+    other = next((other for other in _OTHER_FORMATS if other[0].match(log.first_line)), None)
+    if log.is_kernel or other is None:
+        if log.fragments:
+            where, hint = f"{title} line {log.fragments[0]}", "give the lines that follow as well"
+            raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=hint)
+        if log.unread:
+            where = f"{title} line {log.unread[0]}"
+            raise InputError(f"{where}: part of an OOM report follows what is not understood", hint=_HINT)
+    if not log.is_kernel:
+        _, what, hint = other or (None, "text in which no line is the kernel's", _HINT)
+        what = f"it is {what}, and begins with {log.first_line[:60]!r}"
+        raise InputError(f"the kernel log {title} is not understood: {what}", hint=hint)
+
+
+_NO_ENTRIES: Final = "-- No entries --"
+_OTHER_FORMATS: Final = (
+    (re.compile(r".*\x00"), "binary data", _HINT),
+    (re.compile(r'\{?\s*"?(?:apiVersion|kind)"?:'), "a Kubernetes object", "give it with -f"),
+    (re.compile(r"[{\[]"), "JSON without messages of the kernel", "journalctl -k -o json > FILE"),
+    (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
+    (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
+    (re.compile(r"[^,\t]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"), "a table of comma or tab separated values", _HINT),
+)
+"""By the first line; the hint is the remedy."""
 
 
 def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:

@@ -1,24 +1,22 @@
-"""Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog or Talos, without what precedes the message.
+"""Lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog, Talos or a log store, as messages.
 
 Messages that are not the kernel's (another facility, another program) are left out, as anything may write
-such lines. Not here: their meaning (oom_lines.py).
+such lines. Not here: their meaning (oom_lines.py), and messages over several lines (log_text.py).
 
-Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o and
-JOURNAL_EXPORT_FORMATS, RFC 3164 and 5424, `talosctl dmesg` and Talos' log sinks. Bottlerocket has a journal.
+Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o, RFC 3164
+and 5424, `talosctl dmesg` and Talos' log sinks, log files of the CRI and Docker, exports of Cloud Logging,
+CloudWatch, Azure Monitor, Loki and Elasticsearch. Bottlerocket has a journal.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
-
-LONGEST: Final = 65_536
-"""Longer lines are cut; no kernel writes them, and no journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class LogRecord:
     """A message of the kernel; `time` is RFC 3339, `uptime` seconds since boot.
 
     `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names; a continued message has
-    neither a prefix nor a time.
+    neither a prefix nor a time. `is_kernel` is whether the line itself says that it is the kernel's.
     """
 
     message: str
@@ -35,27 +33,13 @@ class LogRecord:
     node: str = ""
     caller: str = ""
     is_continued: bool = False
-
-
-def read_lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a file, one in memory at a time; what is not UTF-8 is replaced."""
-    while piece := stream.readline(LONGEST):
-        yield piece.decode(errors="replace").rstrip("\r\n")
-        while piece and not piece.endswith(b"\n"):
-            piece = stream.readline(LONGEST)
+    is_kernel: bool = False
 
 
 def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     """The kernel's message in a line, or None; without a year it is of the latest one before `now`."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
     is_indented = text.startswith((" ", "\t"))
-    text = text.strip("\x1e\ufeff \t\r")
-    if text.startswith(("{", "data: {")):
-        try:
-            return _journal_record(_entries.decode(text.removeprefix("data: ")))
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return None
+    text = text.strip("\x1e\ufeff \t\r").removeprefix("data: ")
     fields: dict[str, Any] = {}
     position = 0
     named = _NAMED.match(text)
@@ -65,6 +49,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
         position, kind = piece.end(), str(piece.lastgroup)
         if kind in _TIMES:
             fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
+            fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
         elif not _add_piece(fields, kind, piece[kind]):
             return None
         source = _source_form(piece, kind).match(text, position)
@@ -72,11 +57,22 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             if source["program"] != "kernel":
                 return None
             fields["node"], position = source["host"] or fields.get("node", ""), source.end()
+            fields["is_kernel"] = True
+        elif kind == "iso" and (stream := _STREAM.match(text, position)) is not None:
+            fields["node"], position = fields.get("node") or stream["name"], stream.end()
+    if text.startswith("{", position):
+        return _json_record(text[position:], fields, now)
     return LogRecord(text[position:], **fields, is_continued=is_indented and not position)
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
     """Add a piece of the prefix that is not a time; False if the message is not the kernel's."""
+    if kind == "wrapper":
+        node = _NODE_LABEL.search(value)
+        if node is not None:
+            fields["node"] = node[1]
+        return True
+    fields["is_kernel"] = True
     if kind == "level":
         return int(value) <= _KERNEL_LEVELS
     if kind == "facility":
@@ -111,12 +107,12 @@ def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
             _, month, day, clock, year = text.split()
             return _rfc3339(_datetime(int(year), month, day, clock))
         month, day, clock = text.split()
-        return _without_year(month, day, clock, now) if now is not None else ""
+        return without_year(month, day, clock, now) if now is not None else ""
     except (ValueError, OverflowError, OSError):
         return ""
 
 
-def _without_year(month: str, day: str, clock: str, now: datetime) -> str:
+def without_year(month: str, day: str, clock: str, now: datetime) -> str:
     """RFC 3164 has no year: the latest one in which the time is not in the future."""
     latest = now.astimezone(UTC).replace(tzinfo=None) + timedelta(days=1)
     for year in range(latest.year, latest.year - _LEAP_YEARS, -1):
@@ -129,63 +125,100 @@ def _without_year(month: str, day: str, clock: str, now: datetime) -> str:
     return ""
 
 
-class _JournalEntry(msgspec.Struct, frozen=True):
-    # Numbers are texts in a journal.
-    message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
-    realtime: str = msgspec.field(name="__REALTIME_TIMESTAMP", default="")
-    source_monotonic: str = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default="")
-    host: str = msgspec.field(name="_HOSTNAME", default="")
-    transport: str = msgspec.field(name="_TRANSPORT", default="")
-    identifier: str = msgspec.field(name="SYSLOG_IDENTIFIER", default="")
-    talos_message: str = msgspec.field(name="msg", default="")
-    talos_time: str = msgspec.field(name="talos-time", default="")
-    talos_facility: str = msgspec.field(name="facility", default="")
+_MESSAGES: Final = (
+    *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
+    *("jsonPayload", "_source", "fields"),
+)
+_JSON_TIMES: Final = (
+    *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
+)
+_JSON_NODES: Final = (
+    "_HOSTNAME",
+    "node_name",
+    "nodename",
+    "node",
+    "hostname",
+    "host",
+    "Computer",
+    "instance",
+)
+_LABELS: Final = ("jsonPayload", "_source", "fields", "labels", "kubernetes", "resource", "host", "name")
+_PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
+_FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
 
 
-_entries = msgspec.json.Decoder(_JournalEntry)
-_EXPORTED: Final = frozenset(name for name in _JournalEntry.__struct_encode_fields__ if name.isupper())
-EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
+def entry_message(entry: dict[str, Any]) -> str | None:
+    """The message of an object that a log has for it, None if it has none."""
+    for name in _MESSAGES:
+        value = entry.get(name)
+        if isinstance(value, dict):
+            value = entry_message(value)
+        elif isinstance(value, list) and name == "MESSAGE":
+            # A message that is not UTF-8 is an array of bytes.
+            value = bytes(one & 0xFF for one in value if isinstance(one, int)).decode(errors="replace")
+        if isinstance(value, str):
+            return value
+    return None
 
 
-class JournalExport:
-    """An entry of `journalctl -o export`: a line for each field, and an empty line at the end."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, str] = {}
-
-    def add(self, text: str) -> LogRecord | None:
-        """The record that this line completes."""
-        name, has_value, value = text.partition("=")
-        if has_value and name in _EXPORTED:
-            self._fields[name] = value
-        return self.end() if not text else None
-
-    def end(self) -> LogRecord | None:
-        """The record of the fields so far."""
-        fields, self._fields = self._fields, {}
-        return _journal_record(msgspec.convert(fields, _JournalEntry))
-
-
-def _journal_record(entry: _JournalEntry) -> LogRecord | None:
-    if entry.talos_message:
-        if entry.talos_facility not in {"", "kern"}:
-            return None
-        return LogRecord(entry.talos_message, _parse_time("iso", entry.talos_time))
-    message = entry.message
-    if isinstance(message, list):
-        # A message that is not UTF-8 is an array of bytes.
-        message = bytes(one & 0xFF for one in message).decode(errors="replace")
+def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogRecord | None:
+    """The message in an entry of a journal or log store, which may have a prefix of its own."""
+    try:
+        entry = msgspec.json.decode(text)
+        message = entry_message(entry)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        message = None
+    if message is None:
+        return LogRecord(text, **outer)
+    transport = _first(entry, ("_TRANSPORT",))
+    program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
     # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
-    is_kernel = entry.transport == "kernel" if entry.transport else entry.identifier in {"", "kernel"}
-    if not message or not is_kernel:
+    if (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
         return None
-    time = _parse_time("unix", _seconds(entry.realtime)) if entry.realtime else ""
-    uptime = float(_seconds(entry.source_monotonic) or 0) or None
-    return LogRecord(message, time, uptime, entry.host)
+    fields = outer | _json_times(entry, now)
+    fields["node"] = _first(entry, _JSON_NODES) or outer.get("node", "")
+    fields["is_kernel"] = bool(transport or program or facility) or fields.get("is_kernel", False)
+    if transport:
+        return LogRecord(message, **fields)
+    inner = parse_line(message.rstrip("\n"), now)
+    if inner is None:
+        return None
+    return replace(
+        inner,
+        time=inner.time or fields.get("time", ""),
+        uptime=inner.uptime if inner.uptime is not None else fields.get("uptime"),
+        node=inner.node or fields["node"],
+        is_kernel=inner.is_kernel or fields["is_kernel"],
+    )
 
 
-def _seconds(microseconds: str) -> str:
-    return f"{int(microseconds) / 1_000_000:.6f}" if _DIGITS.fullmatch(microseconds) else ""
+def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
+    """The first of these fields that has a value, in the entry itself or the objects in it."""
+    for name in names:
+        value = entry.get(name)
+        if isinstance(value, str | int) and value != "":
+            return str(value)
+    nested = (entry.get(name) for name in _LABELS)
+    return next((found for one in nested if isinstance(one, dict) and (found := _first(one, names))), "")
+
+
+def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
+    monotonic = _first(entry, ("_SOURCE_MONOTONIC_TIMESTAMP",))
+    found: dict[str, Any] = {"uptime": int(monotonic) / 1e6} if _DIGITS.fullmatch(monotonic) else {}
+    for value in filter(None, map(entry.get, _JSON_TIMES)):
+        text = str(value)
+        if isinstance(value, int | float) or _DIGITS.fullmatch(text):
+            seconds = float(value)
+            if seconds < _FIRST_EPOCH:
+                return {"uptime": seconds, "is_kernel": True}
+            # Seconds, or thousandths, millionths or billionths of them.
+            while seconds > _LAST_EPOCH:
+                seconds /= 1000
+            text = f"{seconds:.6f}"
+        record = parse_line(f"{text} x" if text[:1].isdigit() else f"[{text}] x", now)
+        if record is not None and record.time:
+            return found | {"time": record.time}
+    return found
 
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -207,11 +240,14 @@ def _rfc3339(time: datetime) -> str:
 
 _KERNEL_LEVELS: Final = 7
 """Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
-_DIGITS: Final = re.compile(r"\d{1,18}", re.ASCII)
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
+_OF_KERNEL: Final = frozenset({"", "kern", "0"})
+_FIRST_EPOCH: Final = 1e8
+_LAST_EPOCH: Final = 1e11
+_DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-_MONTH: Final = "|".join(_MONTHS)
+MONTH: Final = "|".join(_MONTHS)
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
+_DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}"
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
@@ -221,28 +257,32 @@ _PIECE: Final = re.compile(
     "|".join(
         (
             r"<(?P<level>\d{1,3})>(?:1 )?",
-            r"\[ {0,12}(?P<uptime>\d{1,12}\.\d{1,9})\] ?",
+            rf"\[ {{0,12}}(?P<uptime>\d{{1,12}}\.\d{{1,9}}){_DELTA}\] ?",
             r"\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?",
-            rf"\[(?P<ctime>{_CTIME})\] ?",
-            rf"\[?(?P<iso>{_ISO})\]?:? ",
-            rf"(?P<syslog>(?:{_MONTH}) [ \d]\d {_CLOCK}) ",
+            rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
+            rf"\[?(?P<iso>{_ISO})\]?:?[ \t]",
+            rf"(?P<syslog>(?:{MONTH}) [ \d]\d {_CLOCK}) ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
             rf"(?P<facility>{_FACILITY}) {{0,6}}: {{0,8}}[a-z]{{3,7}} {{0,6}}: ",
+            r"(?P<wrapper>(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\})[ \t]+",
         )
     ),
     re.ASCII,
 )
 _HOST: Final = re.compile(
+    r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:)"
     r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
     r"(?P<program>[\w@./-]{1,64})(?:\[\d+\]: ?|: ?| - - - )",
     re.ASCII,
 )
 _HOST_KERNEL: Final = re.compile(r"(?P<host>[\w.:-]{0,252}[\w.-]) (?P<program>kernel): ", re.ASCII)
 _NEVER: Final = re.compile("(?!)")
+_STREAM: Final = re.compile(r"(?P<name>[\w./:$@\[\]-]{1,512}) (?=\[ *\d+\.\d|<\d{1,3}>|\{\")", re.ASCII)
+_NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
     r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] )"
-    rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{_MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
+    rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[{_CTIME}|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",
     re.ASCII,
 )

@@ -23,6 +23,11 @@ def mebibytes(value: int) -> str:
     return f"{value >> 20}Mi"
 
 
+def in_mi(value: int) -> str:
+    """In the unit of a table beside it, with at most one decimal: `1240Mi`, `0.5Mi`."""
+    return f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")
+
+
 def binary(value: int) -> str:
     """The largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`."""
     for size, suffix in _BINARY:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, in_mi
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import WAITING, Evidence, Fact, Need
@@ -145,7 +145,7 @@ def _kernel(details: Details) -> str:
     what = escape(str(details["constraint"] or "no constraint"))
     limit = ""
     if details["memcg"]:
-        size = f" of {binary(int(details['limit_kb']) * 1024)}" if details["limit_kb"] is not None else ""
+        size = f" of {in_mi(int(details['limit_kb']) * 1024)}" if details["limit_kb"] is not None else ""
         limit = f", the limit{size} of {escape(str(details['memcg']))}"
     return f"the kernel killed {who}: {what}{limit} ({where})"
 
@@ -167,8 +167,8 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: the node itself did not run out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
-    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {binary(details['bytes'])}",
-    Fact.POD_LIMIT: lambda details: f"the memory limit of its pod's cgroup is {binary(details['bytes'])}",
+    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['bytes'])}",
+    Fact.POD_LIMIT: lambda details: f"the memory limit of its pod's cgroup is {in_mi(details['bytes'])}",
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.KERNEL: _kernel,
@@ -191,7 +191,7 @@ def _victim_sentences(report: OomReport) -> Iterator[str]:
     victim, invoker = report.victim, report.invoker
     if victim is not None:
         adj = f", oom_score_adj {victim.adj}" if victim.adj is not None else ""
-        size = f", {binary(victim.rss_kb * 1024)} in memory" if victim.rss_kb is not None else ""
+        size = f", {in_mi(victim.rss_kb * 1024)} in memory" if victim.rss_kb is not None else ""
         uid = f", uid {victim.uid}" if victim.uid is not None else ""
         yield f"the victim was {escape(victim.comm)}, process {victim.pid}{uid}{adj}{size}"
         others = len(report.processes) - 1
@@ -237,7 +237,7 @@ def _choice_sentences(kill: Kill, choice: VictimChoice) -> Iterator[str]:
     share = choice.total_pages // 1000
     yield (
         f"points = pages in memory, in swap and of page tables + oom_score_adj × {share}, a thousandth of"
-        f" {binary(choice.total_pages * choice.page_bytes)}"
+        f" {in_mi(choice.total_pages * choice.page_bytes)}"
     )
     if candidates == 1:
         yield "there was no other candidate"

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, count
+from kubectl_qos.present.format import count, in_mi
 from kubectl_qos.present.reasons import killer_notes, ranking_notes
 from kubectl_qos.qos.eviction import evictable_capacity, memory_threshold, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
@@ -209,6 +209,6 @@ def _eviction_notes(rows: Iterable[NodeRow]) -> Iterable[str]:
     if thresholds:
         of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
         yield (
-            f"the eviction threshold of {of} is assumed to be the default, {binary(thresholds[0])}:"
+            f"the eviction threshold of {of} is assumed to be the default, {in_mi(thresholds[0])}:"
             " the kubelet's configuration is unknown"
         )

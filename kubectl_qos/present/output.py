@@ -306,18 +306,18 @@ _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 """What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
 
 
-def to_json(values: Any) -> str:
+def to_json(values: Any, *, ascii_only: bool = False) -> str:
     """Indented JSON with a newline at the end, without characters that a terminal would act on."""
-    text = json.dumps(values, indent=4, ensure_ascii=False)
+    text = json.dumps(values, indent=4, ensure_ascii=ascii_only)
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
-def to_yaml(values: Any) -> str:
+def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
     """Block-style YAML in the order of the values."""
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text = str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=True))
+    text = str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=not ascii_only))
     if _CONTROLS.search(text) is None:
         return text
     return str(yaml.dump(values, Dumper=dumper, sort_keys=False, allow_unicode=False))

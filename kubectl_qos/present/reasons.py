@@ -20,6 +20,7 @@ from kubectl_qos.present.format import (
     exact_binary,
     first_few,
     full_name,
+    in_mi,
 )
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
 from kubectl_qos.qos.flags import NEAR_LIMIT_PERCENT, Flag
@@ -411,7 +412,7 @@ def ranking_notes(snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasi
     if without_capacity:
         yield capacity_sentence(without_capacity)
     elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
-        yield f"unknown nodes are assumed to have {binary(snapshot.overrides.memory_bytes)}"
+        yield f"unknown nodes are assumed to have {in_mi(snapshot.overrides.memory_bytes)}"
     outside = {str(node.setup.release) for node in nodes.values() if node.setup.release.assumed}
     if outside:
         stand_in = ", ".join(sorted(outside))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, count, escape, full_name, mebibytes
+from kubectl_qos.present.format import binary, count, escape, full_name, in_mi, mebibytes
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, table
 from kubectl_qos.present.reasons import killer_notes
 from kubectl_qos.qos.reason import Mechanism
@@ -47,9 +47,9 @@ def simulation_subject(node_state: NodeState) -> str:
     """Which node, and how full it is."""
     setup = node_state.setup
     node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
-    capacity = binary(node_state.total_bytes)
-    used = f"its pods use {binary(node_state.used_bytes)} of {capacity}"
-    own = f", the node itself {binary(node_state.own_bytes)}" if node_state.own_bytes else ""
+    capacity = in_mi(node_state.total_bytes)
+    used = f"its pods use {in_mi(node_state.used_bytes)} of {capacity}"
+    own = f", the node itself {in_mi(node_state.own_bytes)}" if node_state.own_bytes else ""
     return f"{node}, kubelet {setup.release}: {used}{own}"
 
 
@@ -91,7 +91,7 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.until_oom:
         return _first_kill(simulation)
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    free = f"{binary(left)} is {'available' if scenario.eviction else 'free'}"
+    free = f"{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
     free = free if left >= 0 else "the node is full"
     if not steps:
         if scenario.free_bytes:
@@ -102,7 +102,7 @@ def _outcome(simulation: Simulation) -> str:
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
     if scenario.free_bytes is not None and not simulation.is_reached:
-        return f"{after}: {binary(scenario.free_bytes)} cannot be freed"
+        return f"{after}: {in_mi(scenario.free_bytes)} cannot be freed"
     if scenario.growth and not simulation.is_reached:
         return f"{after}, and some of what grows is killed before it reaches its size"
     return after
@@ -119,7 +119,7 @@ def _first_kill(simulation: Simulation) -> str:
     elif first.mechanism is Mechanism.EVICTION:
         by = mechanism_name(first.mechanism)
     return (
-        f"{binary(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
+        f"{in_mi(first.more_bytes)} more, each container at {_percent(first)}, until the first is killed:"
         f" {full_name(*first.key)}{container}, by {by}"
     )
 
@@ -172,10 +172,10 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         yield "the kubelet has no hard threshold of memory.available: it never evicts"
     else:
         reclaim = node_state.thresholds.reclaim_bytes
-        more = f", until {binary(reclaim)} more is" if reclaim else ""
+        more = f", until {in_mi(reclaim)} more is" if reclaim else ""
         is_assumed = node_state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
         assumed = " (assumed)" if is_assumed else ""
-        yield f"the kubelet evicts when less than {binary(threshold)} is available{more}{assumed}"
+        yield f"the kubelet evicts when less than {in_mi(threshold)} is available{more}{assumed}"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
     yield "the kubelet checks every 10 s and evicts one pod at a time: the kernel may be faster"

@@ -7,7 +7,6 @@ in the high contrast theme 7:1 (AAA).
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,6 +17,8 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.theme import Theme
+
+from kubectl_qos.present.ascii import ASCII, is_utf8
 
 DARK: Final = Theme(
     name="qos-dark",
@@ -91,9 +92,6 @@ def next_theme(name: str) -> str:
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
-# ruff: noqa: RUF001 - signs that look alike are what this is about
-
-
 _POOR: Final = re.compile(r"vt\d.*|dumb|(pc)?ansi.*|(screen\.)?linux.*|cons25.*|sun.*", re.IGNORECASE)
 
 
@@ -108,69 +106,7 @@ def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
         environment: the variables of the environment.
         encoding: that of the stream that the UI is written to (`sys.__stderr__`); None if it has none.
     """
-    try:
-        utf8 = encoding is not None and codecs.lookup(encoding).name == "utf-8"
-    except LookupError:
-        utf8 = False
-    return not utf8 or _POOR.fullmatch(environment.get("TERM", "")) is not None
-
-
-def _signs() -> dict[int, str]:
-    """The ASCII for each sign that the UI or Textual paints, as many cells wide."""
-    found = {0x2500 + number: "+" for number in range(128)}
-    pairs = (
-        # Lines: light and double ones, heavy ones, and their halves.
-        ("─┄┈╌╴╶", "-"),
-        ("━┅┉╍═╸╺╼╾", "="),
-        ("│┃┆┇┊┋╎╏║╵╷╹╻╽╿", "|"),
-        ("╱", "/"),
-        ("╲", "\\"),
-        ("╳", "X"),
-        # A sparkline from low to high, and bars of classes: each step looks fuller than the one before.
-        ("▁", "_"),
-        ("▂", "."),
-        ("▃", ":"),
-        ("▄▔▀", "-"),
-        ("▅", "="),
-        ("▆", "+"),
-        ("▇", "*"),
-        ("█■", "#"),
-        ("▓", "+"),
-        ("▒", "-"),
-        ("░", "."),
-        ("▏▎▍▌▋▊▉▐▕", "|"),
-        ("▖▗▘▙▚▛▜▝▞▟", "+"),
-        # Marks of classes, pointers and arrows.
-        ("●", "@"),
-        ("◐", "%"),
-        ("○", "o"),
-        ("▲▴↑⌃", "^"),
-        ("▼▾↓✓⌄", "v"),
-        ("◀◂←⏎⌫«‹", "<"),
-        ("▶▸→»›⮞❯", ">"),
-        ("×✗✕✖", "x"),
-        ("≠", "!"),
-        ("≤", "<"),
-        ("≥", ">"),
-        ("≈…", "~"),
-        ("±", "+"),
-        ("·", "."),
-        ("•∙★", "*"),
-        ("⭘", "o"),
-        ("µμ", "u"),
-        ("–—‐‑−", "-"),
-        ("‘’", "'"),
-        ("“”", '"'),
-        ("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}", " "),
-    )
-    for signs, plain_sign in pairs:
-        found.update((ord(sign), plain_sign) for sign in signs)
-    # Textual's palette begins with it, and it is two cells wide.
-    found[ord("🔎")] = "> "
-    return found
-
-
-_SIGNS: Final = _signs()
+    return not is_utf8(encoding) or _POOR.fullmatch(environment.get("TERM", "")) is not None
 
 
 @lru_cache(4096)
@@ -178,7 +114,7 @@ def plain(text: str) -> str:
     """The text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
     if text.isascii():
         return text
-    signs = (sign if sign.isascii() else _SIGNS.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
+    signs = (sign if sign.isascii() else ASCII.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
     # What several characters make together may be narrower than the sum of them.
     return set_cell_size("".join(signs), cell_len(text))
 

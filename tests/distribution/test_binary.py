@@ -55,6 +55,7 @@ PACKAGES = {
     "urllib3",
     "websocket",
     "yaml",
+    *(["backports"] if sys.version_info < (3, 14) else []),
 }
 MACHINERY = ("pyi", "PYZ", "__main__", "at_start", "_sysconfigdata_")
 """How the names of what starts it begin."""
@@ -266,6 +267,7 @@ def test_all_that_the_program_loads_is_inside(binary: Path, tmp_path: Path) -> N
     own = [name for name in own if not name.startswith("kubectl_qos.web")]
     # What is loaded late; the traceback of a defect in the terminal UI is that of rich.
     late = ["yaml", "urllib3.contrib.socks", "platformdirs", "rich.traceback"]
+    late += ["backports.zstd"] if "backports" in PACKAGES else []
     # -S: nothing of what Python itself loads to look for installed packages.
     loaded = subprocess.run(
         [sys.executable, "-S", "-c", LOAD, " ".join([*PACKAGES, "_yaml"]), *own, *late],
@@ -286,5 +288,5 @@ def test_the_licences_are_inside(binary: Path) -> None:
     assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     licences = (folder / "LICENSES").read_text(encoding="utf-8").lower()
     distributions = {"python", "pyinstaller", "pysocks", "pyyaml", "websocket-client"}
-    others = PACKAGES - {"kubectl_qos", "socks", "websocket", "yaml"} | distributions
+    others = PACKAGES - {"backports", "kubectl_qos", "socks", "websocket", "yaml"} | distributions
     assert [name for name in sorted(others) if f"\n{name} " not in f"\n{licences}"] == []

@@ -76,9 +76,10 @@ class Run:
             stdin, stdout, stderr = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
             stdin.write(_bytes(given))
             stdin.seek(0)
-            with _as_process(self.home, variables), _streams(stdin, stdout, stderr):
+            encoding = (variables or {}).get("PYTHONIOENCODING", "utf-8")
+            with _as_process(self.home, variables), _streams(stdin, stdout, stderr, encoding=encoding):
                 code = _exit_code(words)
-            return Done(code, _text(stdout), _text(stderr))
+            return Done(code, _text(stdout, encoding), _text(stderr, encoding))
 
     def process(
         self, *arguments: str | Path, given: str | bytes = b"", variables: Mapping[str, str] | None = None
@@ -124,7 +125,7 @@ def _as_process(home: Path, variables: Mapping[str, str] | None) -> Iterator[Non
 
 
 @contextmanager
-def _streams(*files: IO[bytes]) -> Iterator[None]:
+def _streams(*files: IO[bytes], encoding: str) -> Iterator[None]:
     """Descriptors 0 to 2 and the streams above them are these files."""
     names = ("stdin", "stdout", "stderr")
     sys.stdout.flush()
@@ -133,7 +134,7 @@ def _streams(*files: IO[bytes]) -> Iterator[None]:
     try:
         for number, (name, file) in enumerate(zip(names, files, strict=True)):
             os.dup2(file.fileno(), number)
-            stream = open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            stream = open(number, "r" if number == 0 else "w", encoding=encoding, closefd=False)  # noqa: SIM115
             stream.reconfigure(line_buffering=number == 2)
             setattr(sys, name, stream)
         yield
@@ -149,6 +150,6 @@ def _bytes(given: str | bytes) -> bytes:
     return given.encode() if isinstance(given, str) else given
 
 
-def _text(file: IO[bytes]) -> str:
+def _text(file: IO[bytes], encoding: str) -> str:
     file.seek(0)
-    return file.read().decode()
+    return file.read().decode(encoding)

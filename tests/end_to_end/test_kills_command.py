@@ -15,6 +15,7 @@ from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
 from tests.end_to_end.stages import node_oom
 from tests.host.kernel_logs import FORMS, recorded_log, rewritten
+from tests.host.wrapped_logs import LOGS, REFUSED
 
 DIED = "2026-11-20T12:00:00Z"
 
@@ -33,6 +34,34 @@ def test_a_log_from_a_pipe_and_whose_it_is(run: Run, dump: Path) -> None:
     text = "\n".join(rewritten(recorded_log("global-A"), FORMS["journalctl -o json"]))
     done = run("kills", "-f", dump, "--kernel-log", "node1=-", given=text)
     assert [columns(line)[5] for line in done.lines[1:]] == ["certain"] * 5
+
+
+ROWS = """\
+TIME                   NAMESPACE   POD           CONTAINER   BY     SURE      SCORE   FREED   NODE
+2026-11-20T21:23:13Z   default     oa-bu-small   c           node   certain    1333    16Mi   node1
+2026-11-20T21:23:13Z   default     oa-bu-under   c           node   certain    1209   300Mi   node1
+2026-11-20T21:23:07Z   default     oa-be-100     c           node   certain    1350   100Mi   node1
+2026-11-20T21:22:57Z   default     oa-be-200     c           node   certain    1367   200Mi   node1
+2026-11-20T21:22:40Z   default     oa-bu-over    c           node   certain    1390   400Mi   node1
+"""
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_every_kind_of_kernel_log(run: Run, dump: Path, kind: str) -> None:
+    (run.home / "oom.log").write_bytes(LOGS[kind](list(recorded_log("global-A"))))
+    done = run("kills", "-A", "-f", dump, "--kernel-log", "oom.log")
+    assert (done.out, done.code, done.err) == (ROWS, 0, "")
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_no_kernel_log_is_an_error(run: Run, dump: Path, kind: str) -> None:
+    content, reason = REFUSED[kind]
+    (run.home / "file").write_bytes(content)
+    done = run("kills", "-A", "-f", dump, "--kernel-log", "file")
+    assert (done.code, done.out) == (1, "")
+    assert reason in done.err
+    assert "hint: " in done.err
+    assert run("kills", "-A", "-f", dump, "--kernel-log", "-", given=content).code == 1
 
 
 def test_what_a_log_says_is_escaped(run: Run, dump: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kubectl_qos.present.pod_columns import BY_KEY
 from tests.cluster.cluster_objects import node, pod
 from tests.end_to_end.command import Run
+from tests.end_to_end.stages import node_oom
 
 
 def ascending(values: list[Any]) -> bool:
@@ -75,11 +78,57 @@ def test_every_column_can_be_sorted_by(run: Run, key: str, flags: list[str]) -> 
     assert ORDERS[key]([item[key] for item in items])
 
 
-def test_a_terminal_without_unicode_gets_escapes_and_no_crash(run: Run, tmp_path: Path) -> None:
+def test_a_terminal_without_unicode_gets_ascii(run: Run, tmp_path: Path) -> None:
     differs = pod("a")
     differs["status"]["qosClass"] = "Guaranteed"
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"kind": "List", "items": [differs, node("worker-1")]}))
-    done = run.process("top", "-f", path, variables={"PYTHONIOENCODING": "ascii"})
+    done = run("top", "-f", path, variables={"PYTHONIOENCODING": "ascii"})
     assert done.code == 0, done.err
-    assert "CLASS\\u2260SPEC" in done.out
+    assert "CLASS!SPEC" in done.out
+
+
+@pytest.mark.parametrize(
+    "words", ["top", "top nodes", "tree node/worker-2", "kills -o wide", "set --help", "top -o yaml"]
+)
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_stream_that_is_not_utf8_gets_ascii_forms(run: Run, words: str, encoding: str) -> None:
+    plain = run(*words.split(), "--demo", variables={"PYTHONIOENCODING": encoding})
+    assert plain.code == 0, plain.err
+    assert not re.search(r"\\[xuU]", plain.out + plain.err)
+    usual = run(*words.split(), "--demo")
+    assert [len(line) for line in plain.lines] == [len(line) for line in usual.lines]
+
+
+def test_data_that_the_stream_lacks_is_escaped_so_that_it_parses_the_same(run: Run, tmp_path: Path) -> None:
+    odd = pod("a")
+    odd["metadata"]["namespace"] = "größe└😀"
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"kind": "List", "items": [odd, node("worker-1")]}))
+    for format_, parsed in (("json", json.loads), ("yaml", yaml.safe_load)):
+        plain = run("top", "-A", "-f", path, "-o", format_, variables={"PYTHONIOENCODING": "ascii"})
+        assert "größe└😀" in str(parsed(plain.out)), plain
+    table = run("top", "-A", "-f", path, variables={"PYTHONIOENCODING": "latin-1"})
+    assert "größe+\\U0001f600" in table.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "top",
+        "top --containers",
+        "top nodes -o wide",
+        "top -f dump.json --node-memory 16Gi",
+        "kills -f dump.json --kernel-log global-A.log -o wide",
+        "simulate node/worker-2 --free 2Gi",
+        "simulate node/worker-2 --all-at-limit --eviction",
+        "simulate node/worker-2 --grow node=4Gi",
+    ],
+)
+def test_what_stands_beside_a_table_has_its_unit(run: Run, words: str) -> None:
+    node_oom(run.home)
+    done = run(*words.split(), *([] if "-f" in words.split() else ["--demo"]))
+    assert done.code == 0, done.err
+    # A part of a command to run is no quantity.
+    found = re.findall(r"(?<![=\w])\d[\d.,]*([KMGT]i)\b", done.out + done.err)
+    assert {*found} == {"Mi"}, done

@@ -82,6 +82,7 @@ FORMS: Final[dict[str, Form]] = {
     ),
     "journalctl -o short-full": lambda up, text: f"{_at(up):%a %Y-%m-%d %H:%M:%S} UTC node1 kernel: {text}",
     "journalctl -o short-monotonic": lambda up, text: f"[{up:12.6f}] node1 kernel: {text}",
+    "journalctl -o short-delta": lambda up, text: f"[{up:12.6f} <    0.000012 >] node1 kernel: {text}",
     "journalctl -o short-unix": lambda up, text: f"{_at(up).timestamp():.6f} node1 kernel: {text}",
     "journalctl -o cat": lambda _, text: text,
     "journalctl -o json": _journal,

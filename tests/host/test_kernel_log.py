@@ -7,6 +7,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
 from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log
-from kubectl_qos.host.log_lines import LONGEST, parse_line, read_lines
+from kubectl_qos.host.log_lines import parse_line
+from kubectl_qos.host.log_text import LONGEST, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.report import (
     Constraint,
@@ -28,10 +30,12 @@ from kubectl_qos.qos.kills.report import (
     OomReport,
     Unranked,
     VictimChoice,
+    distinct_reports,
     explain_choice,
 )
 from kubectl_qos.qos.oom_score import Kernel
 from tests.host.kernel_logs import BOOTED, FORMS, RUNS, recorded_log, recorded_run, rewritten
+from tests.host.wrapped_logs import LOGS
 
 REPORTS = {
     path.stem.removeprefix("linux-"): path.read_text(encoding="utf-8")
@@ -303,11 +307,10 @@ def test_two_at_once_with_callers() -> None:
     assert not any(report.incomplete for report in reports)
 
 
-def test_of_two_at_once_without_callers_the_first_is_incomplete() -> None:
-    first, second = parsed(REPORTS["5.4"].split("oom-kill:", maxsplit=1)[0] + REPORTS["6.8"])
-    assert (first.incomplete, second.incomplete) == (True, False)
-    assert first.tasks
-    assert second == parsed(REPORTS["6.8"])[0]
+def test_of_two_at_once_without_callers_the_first_is_a_fragment() -> None:
+    log = read_log((REPORTS["5.4"].split("oom-kill:", maxsplit=1)[0] + REPORTS["6.8"]).splitlines())
+    assert log.fragments == (1,), "it names neither a cause nor a victim"
+    assert log.reports == parsed(REPORTS["6.8"])
 
 
 @pytest.mark.parametrize(
@@ -352,7 +355,7 @@ def test_times_and_machines(form: str) -> None:
     (report,) = read_log(rewritten([f"[ 1470.437366] {KILLED}"], FORMS[form]), NOW).reports
     has_uptime = any(
         word in form
-        for word in ("-r", "caller", "kmsg", "monotonic", "rsyslog", "json", "colour", "--prefix")
+        for word in ("-r", "caller", "kmsg", "monotonic", "delta", "rsyslog", "json", "colour", "--prefix")
     ) or form in {"dmesg", "dmesg -x", "syslog", "a name before it", "Windows"}
     if has_uptime and "json-" not in form:
         assert report.uptime == pytest.approx(1470.437366, abs=1e-3) or "iso" in form or "json" in form
@@ -364,9 +367,41 @@ def test_times_and_machines(form: str) -> None:
     else:
         assert form in {
             *("dmesg", "dmesg -r", "dmesg -x", "dmesg in colour", "a caller", "Windows", "a name before it"),
-            *("/dev/kmsg", "/dev/kmsg with a caller", "journalctl -o short-monotonic", "journalctl -o cat"),
-            "kubectl logs --prefix",
+            *(
+                "/dev/kmsg",
+                "/dev/kmsg with a caller",
+                "journalctl -o short-monotonic",
+                "journalctl -o short-delta",
+            ),
+            *("journalctl -o cat", "kubectl logs --prefix"),
         }
+
+
+@pytest.mark.parametrize("run", ["global-A", "memcg-oomgroup"])
+@pytest.mark.parametrize("kind", LOGS)
+def test_every_kind_of_log_gives_the_same_reports(tmp_path: Path, kind: str, run: str) -> None:
+    lines = list(recorded_log(run))
+    (tmp_path / "log").write_bytes(LOGS[kind](lines))
+    log = read_file(str(tmp_path / "log"))
+    recorded = read_log(lines, NOW)
+    assert [replace(one, time="", uptime=None, node="", line=0) for one in log.reports] == without_prefix(
+        lines
+    )
+    times = {report.time[:13] for report in log.reports}
+    assert times == {""} or times <= {"2026-11-20T21", "2026-11-20T22"} or "-H" in kind, times
+    assert {report.node for report in log.reports} <= {"", "node1", "ip-10-0-1-7.host", "ip-10-0-1-7/dmesg"}
+    for logs in ([log, recorded], [recorded, log], [log, log, log]):
+        assert len(distinct_reports(logs)) == len(recorded.reports)
+    begins = [report.line for report in log.reports]
+    assert begins == sorted(begins, reverse=begins[0] > begins[-1])
+
+
+def test_the_report_that_has_most_counts() -> None:
+    whole = read_log(recorded_log("global-A"), NOW)
+    kills = read_log([line for line in recorded_log("global-A") if "ill" in line and "invoked" not in line])
+    assert all(report.incomplete for report in kills.reports)
+    for logs in ([whole, kills], [kills, whole]):
+        assert [report for report, _ in distinct_reports(logs)] == list(whole.reports)
 
 
 def test_a_year_is_the_latest_that_is_not_in_the_future() -> None:
@@ -415,7 +450,8 @@ def test_cut_within_a_line(run: str, size: int) -> None:
 
 @given(st.binary(max_size=400) | st.text(max_size=400).map(lambda text: text.encode("utf-8", "replace")))
 def test_any_bytes(content: bytes) -> None:
-    read_log(read_lines(io.BytesIO(content)), NOW)
+    with suppress(InputError, OSError, EOFError):
+        read_log(read_lines(io.BufferedReader(io.BytesIO(content))), NOW)
 
 
 WORDS = st.sampled_from(

@@ -40,7 +40,9 @@ def noted(at: NodeState, scenario: Scenario) -> str:
 def test_the_last_sentence() -> None:
     at = node_state(TWO)
     assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi is free; no important pod is killed"
-    assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi is free: 1Gi cannot be freed;")
+    assert said(at, Scenario(free_bytes=GIB)).startswith(
+        "after 2 kills 1024Mi is free: 1024Mi cannot be freed;"
+    )
     assert (
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     )
@@ -78,7 +80,7 @@ def test_the_table_and_ties() -> None:
     assert lines[3].split()[2] == "sshd"
     assert lines[3].endswith("a process of the node")
     assert simulation_subject(replace(at, own_bytes=MIB)).endswith(
-        "its pods use 600Mi of 1Gi, the node itself 1Mi"
+        "its pods use 600Mi of 1024Mi, the node itself 1Mi"
     )
     nothing = simulate(at, Scenario())
     assert list(simulation_lines(at, nothing)) == [simulation_subject(at), "", simulation_summary(nothing)]

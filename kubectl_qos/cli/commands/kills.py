@@ -25,6 +25,7 @@ DESCRIPTION: Final = (
     " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
     " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
 )
+_MOST_FRAGMENTS: Final = 3
 EXAMPLES: Final = """\
 examples:
   kubectl qos kills -A --since 1h                    what was killed in the last hour
@@ -78,8 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NODE=]FILE|-",
-        help="a kernel log: dmesg, journalctl -k (also -o json), syslog, talosctl dmesg; gzipped or not; may"
-        " repeat. NODE is needed where the log's lines do not name the node",
+        help="a kernel log: dmesg, journalctl -k (any -o), syslog, talosctl dmesg, a container's log, an"
+        " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed where its lines name none",
     )
     add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
@@ -256,6 +257,8 @@ def _source_notes(facts: _Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
             yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
         elif log.left_out:
             yield f"{log.title}: only the newest {len(log.reports)} OOM reports are read"
+        for line in log.fragments[:_MOST_FRAGMENTS]:
+            yield f"{log.title} line {line}: an OOM report breaks off before its cause and its victim"
 
 
 def _doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:

@@ -410,7 +410,7 @@ def _is_silent(log: KernelLog, time: str) -> bool:
 
     Above its rate limit the kernel prints victims without their cgroups.
     """
-    if log.left_out or not log.first.endswith("Z") or not log.last.endswith("Z"):
+    if log.left_out or log.fragments or not log.first.endswith("Z") or not log.last.endswith("Z"):
         return False
     since, until = seconds_between(log.first, time), seconds_between(time, log.last)
     if since is None or until is None or since < AGREES_SECONDS or until < 0:

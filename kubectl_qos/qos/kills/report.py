@@ -5,20 +5,23 @@ Source: Linux mm/oom_kill.c (dump_header, dump_tasks, __oom_kill_process). Not h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
 from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
 """Of x86 and most arm64, of some arm64 and of arm64 and ppc64le with large pages."""
-_SAME_SECONDS: Final = 2.0
-"""Logs round the times of their lines."""
+_SAME_SECONDS: Final = 60.0
+"""Logs round the times of their lines, `dmesg -H` to minutes; another may have only the end of a report."""
+_MOST_ALIKE: Final = 16
+"""Reports with the same victim that are compared with another."""
 
 
 def seconds_between(earlier: str | None, later: str | None) -> float | None:
@@ -158,6 +161,11 @@ class OomReport:
     line: int = field(default=0, compare=False)
 
     @property
+    def has_cause(self) -> bool:
+        """Whether it says what ran out of memory or who was killed; without, nothing follows from it."""
+        return not self.incomplete or self.constraint is not None or bool(self.victims or self.group_kill)
+
+    @property
     def victim(self) -> Killed | None:
         """The process that was chosen; any others died with it."""
         return self.victims[0] if self.victims else None
@@ -194,6 +202,10 @@ class KernelLog:
 
     `first` and `last` are RFC 3339, empty where lines have no such times, without a zone where they name
     none. `left_out` reports were too many to keep. `node` is the node that the user named for it.
+
+    `fragments` are the lines of reports that break off before they name a cause or a victim, `unread` those
+    with words of a report behind what is not understood. `is_kernel` is whether any line says that it is the
+    kernel's, `first_line` the first that is not empty.
     """
 
     reports: tuple[OomReport, ...]
@@ -203,6 +215,10 @@ class KernelLog:
     lines: int = 0
     node: str = ""
     title: str = ""
+    fragments: tuple[int, ...] = ()
+    unread: tuple[int, ...] = ()
+    is_kernel: bool = False
+    first_line: str = ""
 
     def with_boot_time(self, seconds: float) -> KernelLog:
         """The same log with wall-clock times where it has none, of a machine that booted at that time."""
@@ -216,22 +232,44 @@ class KernelLog:
         return replace(self, reports=tuple(map(with_time, self.reports)))
 
 
-def distinct_reports(logs: Iterable[KernelLog]) -> Iterator[tuple[OomReport, KernelLog]]:
-    """Every report with its log, once where several logs have it: equal victims, sizes and tasks."""
-    seen: dict[tuple[object, ...], list[tuple[OomReport, KernelLog]]] = {}
+def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelLog]]:
+    """Every report with its log, once where the logs have it more often: the one that has most of it."""
+    found: list[tuple[OomReport, KernelLog]] = []
+    by_victim: dict[object, list[int]] = {}
     for log in logs:
         for report in log.reports:
-            alike = seen.setdefault((report.task_memcg, report.victims, report.tasks), [])
-            if not report.victims or not any(_may_be_same(report, log, *other) for other in alike):
-                alike.append((report, log))
-                yield report, log
+            victim = report.victim
+            alike = by_victim.setdefault((victim.pid, victim.comm) if victim else report.chosen, [])
+            same = (place for place in alike[-_MOST_ALIKE:] if _are_same(found[place], (report, log)))
+            place = next(same, None)
+            if place is None:
+                alike.append(len(found))
+                found.append((report, log))
+            elif found[place][0].incomplete and not report.incomplete:
+                found[place] = (report, log)
+    return found
 
 
-def _may_be_same(report: OomReport, log: KernelLog, other: OomReport, other_log: KernelLog) -> bool:
-    apart = seconds_between(report.time, other.time)
-    known = (report.uptime, other.uptime), (report.node, other.node), (log.node, other_log.node)
-    differ = any(one not in {None, ""} and two not in {None, "", one} for one, two in known)
-    return not differ and (apart is None or abs(apart) < _SAME_SECONDS)
+def _are_same(one: tuple[OomReport, KernelLog], other: tuple[OomReport, KernelLog]) -> bool:
+    """Whether what both know is equal; a process of the same name and ID may be killed again, later."""
+    (report, log), (twin, twin_log) = one, other
+    known = [
+        (report.task_memcg, twin.task_memcg),
+        (report.group_kill, twin.group_kill),
+        (report.freed_kb, twin.freed_kb),
+        (log.node, twin_log.node),
+    ]
+    if pod_cgroup(report.task_memcg) is None:
+        # A pod is on one node only, whatever the lines call that.
+        known.append((report.node, twin.node))
+    if any(a not in {None, ""} and b not in {None, "", a} for a, b in known):
+        return False
+    if report.uptime is not None and twin.uptime is not None:
+        return abs(report.uptime - twin.uptime) < _SAME_SECONDS
+    # One time with a zone and one without cannot be compared.
+    is_comparable = report.time.endswith("Z") == twin.time.endswith("Z")
+    apart = seconds_between(report.time, twin.time) if is_comparable else None
+    return apart is None or abs(apart) < _SAME_SECONDS
 
 
 class Unranked(Enum):

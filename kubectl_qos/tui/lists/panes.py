@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from kubectl_qos.present.format import binary, escape
+from kubectl_qos.present.format import binary, escape, mebibytes
 from kubectl_qos.present.node_columns import memory_bar
 from kubectl_qos.present.node_rows import NodeRow, build_node_row
 from kubectl_qos.present.output import NUMBER, Align, Column, column
@@ -49,7 +49,7 @@ def _used_percent(group: PodGroup) -> str:
 
 
 def _used(group: PodGroup) -> str:
-    return "?" if group.used is None else binary(group.used)
+    return "?" if group.used is None else mebibytes(group.used)
 
 
 _CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
@@ -83,7 +83,7 @@ NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     _name_column("namespace"),
     column("pods", lambda group: group.pods, type=NUMBER),
     *_CLASS_COLUMNS,
-    column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
+    column("used", lambda group: group.used or -1, type=NUMBER, width=7, cell=_used),
 )
 
 

@@ -1,0 +1,246 @@
+"""The text of a log file, however it is compressed and encoded, with each message on one line.
+
+What a program writes over several lines (indented JSON, JSON documents of many entries, entries of
+`journalctl -o export` and `verbose`) becomes JSON on one line. Not here: a message's fields (log_lines.py).
+
+Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMATS, `gcloud logging read
+--format=json`, `aws logs get-log-events`, the HTTP API of Loki.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import lzma
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from kubectl_qos.errors import InputError
+from kubectl_qos.host.log_lines import MONTH, entry_message, without_year
+
+LONGEST: Final = 65_536
+"""Longer lines are cut; no kernel writes them, and no journal."""
+LONGEST_JSON: Final = 1 << 26
+"""Characters of a JSON document, which may be a whole log."""
+_HEAD_BYTES: Final = 512
+_REFUSED: Final = (
+    (b"LPKSHHRH", "a journal file", "journalctl --file FILE -k -o short-iso > LOG"),
+    (b"PK\3\4", "a zip archive", "unzip -p FILE > LOG"),
+    (b"BZh", "compressed by bzip2", "bzip2 -dk FILE"),
+    (b"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -d FILE LOG"),
+)
+
+
+def read_lines(stream: io.BufferedReader) -> Iterator[str]:
+    """The lines of a file, one in memory at a time; what is not of its encoding is replaced.
+
+    Raises:
+        InputError: it is of a format that is not text; the message has no name of the file.
+        OSError, EOFError: it cannot be read, or decompressed.
+    """
+    content, broken = _decompressed(stream)
+    try:
+        head = _peek(content)
+        for magic, name, remedy in _REFUSED:
+            if head.startswith(magic):
+                raise InputError(f"it is {name}", hint=remedy)
+        if head[257:262] == b"ustar":
+            raise InputError("it is a tar archive", hint="tar -xf FILE")
+        text = io.TextIOWrapper(content, _encoding(head), errors="replace", newline="\n")
+        yield from _cut_lines(text)
+        text.detach()  # what opened the file closes it
+    except broken as error:
+        raise OSError(str(error)) from None
+
+
+def _peek(content: Any) -> bytes:
+    return bytes(content.peek(_HEAD_BYTES)[:_HEAD_BYTES])
+
+
+def _decompressed(stream: io.BufferedReader) -> tuple[Any, type[Exception]]:
+    """The content, and what is raised where it is broken."""
+    head = _peek(stream)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=stream), zlib.error
+    if head.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(stream), lzma.LZMAError
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        return zstd.ZstdFile(stream), zstd.ZstdError
+    return stream, OSError
+
+
+def _encoding(head: bytes) -> str:
+    """By the byte order mark, else by the zero bytes of letters in UTF-16."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if zeros > max(len(head) // 4, 1) and not others:
+            return encoding
+    return "utf-8-sig"
+
+
+def _cut_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while piece := text.readline(LONGEST):
+        line = piece
+        if piece.startswith(_JSON_BEGINS) and not piece.endswith("\n"):
+            line = piece = piece + text.readline(LONGEST_JSON)
+        yield line.rstrip("\r\n")
+        while piece and not piece.endswith("\n"):
+            piece = text.readline(LONGEST)
+
+
+# --- one message a line
+
+Numbered = tuple[int, str]
+"""A message, and the number of the line that it begins at."""
+
+_JSON_BEGINS: Final = ("{", '[{"', "[[")
+_HAS_ENTRIES: Final = re.compile(r'\[\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
+_EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
+_VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
+_HUMAN: Final = re.compile(
+    rf"(?P<before>(?:[a-z]+ *:[a-z]+ *: )?)\[(?:(?P<month>{MONTH})(?P<day>[ \d]\d) (?P<clock>\d\d:\d\d)"
+    r"| *\+(?P<later>\d{1,9}\.\d{1,9}))\] ",
+    re.ASCII,
+)
+_LENGTH_CHARACTERS: Final = 8
+_DEEPEST_ENTRY: Final = 8
+
+
+def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
+    """Each message on one line. Times of `dmesg -H`, which have no year, get theirs from `now`."""
+    numbered = enumerate((_ANSI.sub("", line) if "\x1b" in line else line for line in lines), 1)
+    minute = ""
+    seconds = 0.0
+    for number, text in numbered:
+        if text.startswith(_EXPORT_BEGINS):
+            yield from _exported(chain([(number, text)], numbered))
+        elif _VERBOSE_BEGINS.match(text) is not None:
+            yield from _verbose(chain([(number, text)], numbered))
+        elif text.startswith(_JSON_BEGINS) or text.strip() == "[":
+            if text.endswith("}") and text[0] == "{" and _HAS_ENTRIES.search(text) is None:
+                yield number, text
+            else:
+                yield from _document(chain([(number, text)], numbered))
+        elif (human := _HUMAN.match(text)) is not None:
+            if human["clock"]:
+                clock = f"{human['clock']}:00"
+                minute = without_year(human["month"], human["day"], clock, now) if now is not None else ""
+                seconds = 0.0
+            else:
+                seconds += float(human["later"])
+            yield number, f"{human['before']}{_human_time(minute, seconds)}{text[human.end() :]}"
+        else:
+            yield number, text
+
+
+def _human_time(minute: str, seconds: float) -> str:
+    """Dmesg -H has the minute, and how much later each following line is."""
+    if not minute:
+        return "[0.0] "
+    return f"[{datetime.fromisoformat(minute) + timedelta(seconds=seconds):%a %b %e %H:%M:%S %Y}] "
+
+
+def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
+    """The entries of one JSON document; its lines if it has none."""
+    kept: list[Numbered] = []
+    begins: dict[int, list[int]] = {}
+    depth = size = 0
+    for number, text in numbered:
+        kept.append((number, text))
+        size += len(text)
+        for token in _TOKEN.finditer(text):
+            if token[0] in "[{":
+                depth += 1
+                if token[0] == "{" and depth <= _DEEPEST_ENTRY:
+                    begins.setdefault(depth, []).append(number)
+            elif token[0] in "]}":
+                depth -= 1
+        if depth <= 0 or size > LONGEST_JSON:
+            break
+    try:
+        value = msgspec.json.decode("\n".join(text for _, text in kept).rstrip(", "))
+        entries = list(_entries(value))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        entries = []
+    if not entries:
+        yield from kept
+    at = next((each for each in begins.values() if len(each) == len(entries)), [])
+    for place, entry in enumerate(entries):
+        yield at[place] if at else kept[0][0], msgspec.json.encode(entry).decode()
+
+
+def _entries(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _entries(each)
+    elif isinstance(value, dict):
+        values, labels = value.get("values"), value.get("stream")
+        if isinstance(values, list) and isinstance(labels, dict):
+            # Loki: the lines of a stream, with its labels.
+            for pair in values:
+                if isinstance(pair, list) and len(pair) > 1:
+                    yield {"timestamp": pair[0], "line": pair[1], "labels": labels}
+        elif (message := entry_message(value)) is not None:
+            yield value | {"MESSAGE": message} if "MESSAGE" in value else value
+        else:
+            yield from _entries(list(value.values()))
+
+
+def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
+    """A line for each field, and an empty line at the end of an entry.
+
+    A field that is no text has its name on a line, then its length in eight bytes before the value.
+    """
+    fields: dict[str, str] = {}
+    first, binary, value = 0, "", ""
+    for number, text in numbered:
+        if binary:
+            value += text
+            if len(value) < _LENGTH_CHARACTERS:
+                value += "\n"
+                continue
+            fields[binary], binary, value = value[_LENGTH_CHARACTERS:], "", ""
+        elif text:
+            first = first or number
+            name, has_value, rest = text.partition("=")
+            if has_value:
+                fields[name] = rest
+            elif name.isupper():
+                binary = name
+        elif fields:
+            yield first, msgspec.json.encode(fields).decode()
+            fields, first = {}, 0
+    if fields:
+        yield first, msgspec.json.encode(fields).decode()
+
+
+def _verbose(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
+    """A line with the time, then an indented one for each field."""
+    fields: dict[str, str] = {}
+    first = 0
+    for number, text in numbered:
+        if text[:1].isspace():
+            name, _, value = text.strip().partition("=")
+            fields[name] = value
+            continue
+        if fields:
+            yield first, msgspec.json.encode(fields).decode()
+        fields, first = {"time": text.partition(" [s=")[0]}, number
+    if fields:
+        yield first, msgspec.json.encode(fields).decode()

@@ -1,0 +1,83 @@
+"""ASCII for the signs of the output and the UI, for streams and terminals without them."""
+
+# ruff: noqa: RUF001 - signs that look alike are what this is about
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+
+def is_utf8(encoding: str | None) -> bool:
+    """Whether text of any signs can be written in it; None is no encoding."""
+    try:
+        return encoding is not None and codecs.lookup(encoding).name == "utf-8"
+    except LookupError:
+        return False
+
+
+def _signs() -> dict[int, str]:
+    found = {0x2500 + number: "+" for number in range(128)}
+    pairs = (
+        # Lines: light and double ones, heavy ones, and their halves.
+        ("─┄┈╌╴╶", "-"),
+        ("━┅┉╍═╸╺╼╾", "="),
+        ("│┃┆┇┊┋╎╏║╵╷╹╻╽╿", "|"),
+        ("╱", "/"),
+        ("╲", "\\"),
+        ("╳", "X"),
+        # A sparkline from low to high, and bars of classes: each step looks fuller than the one before.
+        ("▁", "_"),
+        ("▂", "."),
+        ("▃", ":"),
+        ("▄▔▀", "-"),
+        ("▅", "="),
+        ("▆", "+"),
+        ("▇", "*"),
+        ("█■", "#"),
+        ("▓", "+"),
+        ("▒", "-"),
+        ("░", "."),
+        ("▏▎▍▌▋▊▉▐▕", "|"),
+        ("▖▗▘▙▚▛▜▝▞▟", "+"),
+        # Marks of classes, pointers and arrows.
+        ("●", "@"),
+        ("◐", "%"),
+        ("○", "o"),
+        ("▲▴↑⌃", "^"),
+        ("▼▾↓✓⌄", "v"),
+        ("◀◂←⏎⌫«‹", "<"),
+        ("▶▸→»›⮞❯", ">"),
+        ("×✗✕✖", "x"),
+        ("≠", "!"),
+        ("≤", "<"),
+        ("≥", ">"),
+        ("≈…", "~"),
+        ("±", "+"),
+        ("·", "."),
+        ("•∙★", "*"),
+        ("⭘", "o"),
+        ("µμ", "u"),
+        ("–—‐‑−", "-"),
+        ("‘’", "'"),
+        ("“”", '"'),
+        ("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}", " "),
+    )
+    for signs, plain_sign in pairs:
+        found.update((ord(sign), plain_sign) for sign in signs)
+    # Textual's palette begins with it, and it is two cells wide.
+    found[ord("🔎")] = "> "
+    return found
+
+
+ASCII: Final = _signs()
+"""By sign, as many cells wide."""
+
+
+def replace_signs(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of codecs: ASCII for signs that the encoding lacks, escapes for what else it lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacked = error.object[error.start : error.end]
+    signs = (ASCII.get(ord(sign)) or sign.encode("ascii", "backslashreplace").decode() for sign in lacked)
+    return "".join(signs), error.end

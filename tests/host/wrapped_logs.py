@@ -1,0 +1,302 @@
+"""Whole kernel logs as programs, log stores and shells write them, and files that are none."""
+
+# ruff: noqa: ARG005 - a form uses what its program writes
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tests.host.kernel_logs import BOOTED, FORMS, rewritten
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+Lines = Iterable[str]
+Wrapper = Callable[[list[str]], bytes]
+_RECORD = re.compile(r"\[ *(\d+\.\d+)\] (.*)")
+NODE: Final = "node1"
+
+
+def _records(lines: Lines) -> Iterator[tuple[float, datetime, str]]:
+    """Seconds since boot, time and message of each line; a continued one has those of the line before."""
+    uptime = 0.0
+    for line in lines:
+        match = _RECORD.fullmatch(line)
+        uptime, text = (float(match[1]), match[2]) if match is not None else (uptime, line.strip())
+        yield uptime, BOOTED + timedelta(seconds=uptime), text
+
+
+def _text(lines: Lines) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _each(form: Callable[[float, datetime, str], object]) -> Wrapper:
+    """A line for each record; what is not text becomes JSON."""
+
+    def wrapped(lines: list[str]) -> bytes:
+        made = (form(*record) for record in _records(lines))
+        return _text(one if isinstance(one, str) else json.dumps(one) for one in made)
+
+    return wrapped
+
+
+def _document(
+    form: Callable[[float, datetime, str], object], indent: int | None = 2, **outer: Any
+) -> Wrapper:
+    """One JSON document with all records: a list, or the object in which they are `entries`."""
+
+    def wrapped(lines: list[str]) -> bytes:
+        entries = [form(*record) for record in _records(lines)]
+        name = outer.get("name")
+        return json.dumps({name: entries} if name else entries, indent=indent).encode()
+
+    return wrapped
+
+
+def _newest_first(wrapper: Wrapper) -> Wrapper:
+    return lambda lines: b"\n".join(reversed(wrapper(lines).splitlines())) + b"\n"
+
+
+def _form(name: str) -> Wrapper:
+    return lambda lines: _text(rewritten(lines, FORMS[name]))
+
+
+def _utc(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%S.%f}123Z"
+
+
+def _micro(time: datetime) -> str:
+    return str(int(time.timestamp() * 1e6))
+
+
+def _entry(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    stamps = {"__REALTIME_TIMESTAMP": _micro(time), "_SOURCE_MONOTONIC_TIMESTAMP": str(int(uptime * 1e6))}
+    return {**stamps, "PRIORITY": "4", "_TRANSPORT": "kernel", "_HOSTNAME": NODE, "MESSAGE": text}
+
+
+def _json_pretty(lines: list[str]) -> bytes:
+    entries = (json.dumps(_entry(*record), indent="\t") for record in _records(lines))
+    return _text(entry.replace('": ', '" : ') for entry in entries)
+
+
+def _bytes_of_messages(lines: list[str]) -> bytes:
+    return _text(
+        json.dumps(_entry(*record) | {"MESSAGE": list(record[2].encode())}) for record in _records(lines)
+    )
+
+
+def _export(lines: list[str]) -> bytes:
+    """Every message in the form of those that are not text."""
+    entries = []
+    for record in _records(lines):
+        fields = _entry(*record)
+        message = str(fields.pop("MESSAGE")).encode()
+        head = "".join(f"{name}={value}\n" for name, value in fields.items()).encode()
+        entries.append(b"%sMESSAGE\n%s%s\n\n" % (head, len(message).to_bytes(8, "little"), message))
+    return b"".join(entries)
+
+
+def _verbose(uptime: float, time: datetime, text: str) -> str:
+    fields = "\n".join(f"    {name}={value}" for name, value in _entry(uptime, time, text).items())
+    return f"{time:%a %Y-%m-%d %H:%M:%S.%f} UTC [s=1;i=2]\n{fields}"
+
+
+def _human(lines: list[str]) -> bytes:
+    """`dmesg -H`: the minute where it changes, else how much later than the line before."""
+    written, minute, before = [], "", 0.0
+    for uptime, time, text in _records(lines):
+        now = f"{time:%b%d %H:%M}"
+        written.append(f"[{now}] {text}" if now != minute else f"[{uptime - before:+11.6f}] {text}")
+        minute, before = now, uptime
+    return _text(written)
+
+
+def _delta(uptime: float, time: datetime, text: str) -> str:
+    return f"[{uptime:12.6f} <{0.000012:12.6f}>] {text}"
+
+
+def _cri(uptime: float, time: datetime, text: str) -> str:
+    return f"{_utc(time)} stdout F [{uptime:12.6f}] {text}"
+
+
+def _docker(uptime: float, time: datetime, text: str) -> dict[str, str]:
+    return {"log": f"[{uptime:12.6f}] {text}\n", "stream": "stdout", "time": _utc(time)}
+
+
+def _cloud_logging(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    payload = {"MESSAGE": text, "SYSLOG_IDENTIFIER": "kernel", "_TRANSPORT": "kernel", "PRIORITY": "4"}
+    resource = {"type": "k8s_node", "labels": {"node_name": NODE, "cluster_name": "prod"}}
+    return {"insertId": "x", "jsonPayload": payload, "resource": resource, "timestamp": _utc(time)}
+
+
+def _serial_console(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    return {"textPayload": f"[{uptime:12.6f}] {text}\r", "timestamp": _utc(time), "insertId": "x"}
+
+
+def _cloudwatch(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    said = json.dumps({"host": NODE, "ident": "kernel", "message": text})
+    return {"timestamp": int(time.timestamp() * 1000), "message": said, "ingestionTime": 1}
+
+
+def _loki(uptime: float, time: datetime, text: str) -> str:
+    return (
+        f'{time:%Y-%m-%dT%H:%M:%SZ} {{job="systemd-journal", nodename="{NODE}", transport="kernel"}} {text}'
+    )
+
+
+def _loki_json(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    return {"labels": {"nodename": NODE}, "line": text, "timestamp": _utc(time)}
+
+
+def _loki_api(lines: list[str]) -> bytes:
+    values = [[str(int(time.timestamp() * 1e9)), text] for _, time, text in _records(lines)]
+    result = [{"stream": {"nodename": NODE, "transport": "kernel"}, "values": values[::-1]}]
+    return json.dumps({"status": "success", "data": {"resultType": "streams", "result": result}}).encode()
+
+
+def _elastic(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    source = {"@timestamp": _utc(time), "message": text, "host": {"name": NODE}, "tags": ["x"]}
+    return {"_index": "logs", "_source": source}
+
+
+def _azure(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    return {"TimeGenerated": _utc(time), "Computer": NODE, "Facility": "kern", "SyslogMessage": text}
+
+
+def _fluent_bit(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    return {"date": time.timestamp(), "log": f"[{uptime:12.6f}] {text}", "kubernetes": {"host": NODE}}
+
+
+def _plain(lines: list[str]) -> bytes:
+    return _text(lines)
+
+
+LOGS: Final[dict[str, Wrapper]] = {
+    "dmesg": _plain,
+    "dmesg -J": _document(lambda up, time, text: {"pri": 4, "time": up, "msg": text}, 3, name="dmesg"),
+    "dmesg -J -x": _document(
+        lambda up, time, text: {"fac": "kern", "pri": "warn", "time": up, "msg": text}, 3, name="dmesg"
+    ),
+    "dmesg -J -T": _document(
+        lambda up, time, text: {"pri": 4, "time": f"{time:%a %b %e %H:%M:%S %Y}", "msg": text},
+        3,
+        name="dmesg",
+    ),
+    "dmesg -H": _human,
+    "dmesg -H -x": lambda lines: re.sub(rb"(?m)^", b"kern  :warn  : ", _human(lines).rstrip()),
+    "dmesg -H in colour": lambda lines: re.sub(rb"(?m)^(\[.{11}\] )", b"\x1b[32m\\1\x1b[0m", _human(lines)),
+    "dmesg -d": _each(_delta),
+    "dmesg -d -T": _each(lambda up, time, text: f"[{time:%a %b %e %H:%M:%S %Y} <    0.000012>] {text}"),
+    "dmesg -T": _form("dmesg -T"),
+    "dmesg -t": _each(lambda up, time, text: text),
+    "dmesg of Windows' ssh": lambda lines: _text(lines).replace(b"\n", b"\r\n"),
+    "journalctl -o short-iso": _form("journalctl -o short-iso"),
+    "journalctl -r": _newest_first(
+        _each(lambda up, time, text: f"{time:%Y-%m-%dT%H:%M:%S}+0000 {NODE} kernel: {text}")
+    ),
+    "journalctl -o json": _each(_entry),
+    "journalctl -o json, bytes": _bytes_of_messages,
+    "journalctl -o json-pretty": _json_pretty,
+    "journalctl -o json | jq -s": _document(_entry),
+    "journalctl -o export": _form("journalctl -o export"),
+    "journalctl -o export, bytes": _export,
+    "journalctl -o verbose": _each(_verbose),
+    "CRI": _each(_cri),
+    "CRI, a daemon set that reads the journal": _each(
+        lambda up, time, text: f"{_utc(time)} stderr F {json.dumps(_entry(up, time, text))}"
+    ),
+    "Docker": _each(_docker),
+    "kubectl logs --timestamps": _each(lambda up, time, text: f"{_utc(time)} [{up:12.6f}] {text}"),
+    "kubectl logs --timestamps of dmesg -t": _each(lambda up, time, text: f"{_utc(time)} {text}"),
+    "Cloud Logging, a line each": _each(_cloud_logging),
+    "gcloud logging read --format=json": lambda lines: json.dumps(
+        [_cloud_logging(*record) for record in _records(lines)][::-1], indent=2
+    ).encode(),
+    "Cloud Logging, serial console": _each(_serial_console),
+    "CloudWatch, a line each": _each(_cloudwatch),
+    "aws logs get-log-events": _document(_cloudwatch, 4, name="events"),
+    "aws logs tail": _each(
+        lambda up, time, text: f"{time.isoformat()} ip-10-0-1-7.host {_cloudwatch(up, time, text)['message']}"
+    ),
+    "aws logs tail of dmesg": _each(
+        lambda up, time, text: f"{time.isoformat()} ip-10-0-1-7/dmesg [{up:12.6f}] {text}"
+    ),
+    "logcli": _newest_first(_each(_loki)),
+    "logcli --forward": _each(_loki),
+    "logcli -o jsonl": _newest_first(_each(_loki_json)),
+    "logcli -o raw": _each(lambda up, time, text: json.dumps(_entry(up, time, text))),
+    "Loki's API": _loki_api,
+    "Grafana's download": _newest_first(
+        _each(lambda up, time, text: f"{time:%Y-%m-%dT%H:%M:%S.%f}Z\t{text}")
+    ),
+    "Elasticsearch, a line each": _each(_elastic),
+    "Azure Monitor": _document(_azure),
+    "Fluent Bit": _each(_fluent_bit),
+    "gzip": lambda lines: gzip.compress(_text(lines)),
+    "xz": lambda lines: lzma.compress(_text(lines)),
+    "zstd": lambda lines: zstd.compress(_text(lines)),
+    "UTF-16 of PowerShell": lambda lines: _text(lines).decode().replace("\n", "\r\n").encode("utf-16"),
+    "UTF-16 without a mark": lambda lines: _text(lines).decode().encode("utf-16-le"),
+    "UTF-8 with a mark": lambda lines: b"\xef\xbb\xbf" + _text(lines),
+    "UTF-16 in xz": lambda lines: lzma.compress(_text(lines).decode().encode("utf-16")),
+}
+"""How people have the log of a node, by the program that wrote it."""
+
+_SOME: Final = ["[ 1470.437366] memhog invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=996"]
+REFUSED: Final[dict[str, tuple[bytes, str]]] = {
+    "nothing": (b"", "is empty"),
+    "a journal file": (b"LPKSHHRH" + bytes(500), "it is a journal file"),
+    "a zip archive": (b"PK\3\4" + bytes(500), "it is a zip archive"),
+    "bzip2": (b"BZh91AY&SY" + bytes(50), "it is compressed by bzip2"),
+    "lz4": (b"\x04\x22\x4d\x18" + bytes(50), "it is compressed by lz4"),
+    "a tar archive": (b"var/log/kern.log".ljust(257, b"\0") + b"ustar\0" + bytes(500), "it is a tar archive"),
+    "a tar archive in gzip": (
+        gzip.compress(b"var/log/kern.log".ljust(257, b"\0") + b"ustar\0" + bytes(500)),
+        "it is a tar archive",
+    ),
+    "broken gzip": (gzip.compress(b"x" * 9000)[:20], "cannot be read: Compressed file ended"),
+    "gzip with a fault": (b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\xff" * 80, "cannot be read: Error -3"),
+    "xz with a fault": (lzma.compress(b"x" * 9000)[:-20] + bytes(20), "cannot be read"),
+    "broken zstd": (zstd.compress(b"x" * 9000)[:12], "cannot be read"),
+    "zstd with a fault": (b"\x28\xb5\x2f\xfd" + b"\xff" * 80, "cannot be read"),
+    "a program": (b"\x7fELF\2\1\1" + bytes(500), "it is binary data"),
+    "gcloud's YAML": (
+        b"---\ninsertId: x\njsonPayload:\n  MESSAGE: memhog invoked oom-killer: x\n",
+        "it is YAML",
+    ),
+    "a pod": (b'{\n  "apiVersion": "v1",\n  "kind": "Pod"\n}\n', "it is JSON without messages of the kernel"),
+    "a manifest": (b"apiVersion: v1\nkind: Pod\n", "it is a Kubernetes object"),
+    "a page to log in": (b"<!DOCTYPE html>\n<html>", "it is XML or HTML"),
+    "a table": (
+        b'Date,Host,Message\n2026-11-20,node1,"Out of memory: Killed process 7 (x) total-vm:1kB"\n',
+        "it is a table of comma or tab separated values",
+    ),
+    "dmesg without the right": (
+        b"dmesg: read kernel buffer failed: Operation not permitted\n",
+        "and begins with 'dmesg: read kernel buffer failed: Operation not permitted'",
+    ),
+    "a kubelet's log": (
+        b'I1120 21:22:40.437366    1234 oom.go:10] "Starting"\n',
+        "it is text in which no line is the kernel's",
+    ),
+    "the journal of a unit": (
+        b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
+        "it is text in which no line is the kernel's",
+    ),
+    "an application's container": (b"2026-11-20T21:22:40.4Z stdout F started\n", "no line is the kernel's"),
+    "an unknown prefix": (
+        b"2026-11-20T21:22:40.4Z kern/7 Out of memory: Killed process 7 (x) total-vm:1kB, anon-rss:1kB\n",
+        "line 1: part of an OOM report follows what is not understood",
+    ),
+    "a report that breaks off": (_text(_SOME), "line 1: an OOM report breaks off"),
+}
+"""Files that are no kernel log, and what of the error names the reason."""
