@@ -114,7 +114,7 @@ def test_a_kustomization_is_built_by_kubectl(run: Run) -> None:
     (run.home / "base" / "pod.yaml").write_bytes(POD)
     (run.home / "base" / "kustomization.yaml").write_text("resources: [pod.yaml]\nnamePrefix: dev-\n")
     assert run("top", "-k", "base", "-o", "name").out == "pod/dev-far\n"
-    assert run("set", "--kustomize", "base", "--limits", "memory=1Gi", "-o", "patch").code == 0
+    assert run("set", "--kustomize", "base", "--limits", "memory=1Gi", "-o", "yaml").code == 0
 
 
 @needs_kubectl
